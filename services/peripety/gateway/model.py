@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 Accept: TypeAlias = Callable[[Any], Sequence[Finding]]
-"""A check beyond the schema: what is wrong with this parsed value (nothing, or only warnings, means accepted)."""
+"""A check beyond the schema: what is wrong with the parsed value; no errors among it means accepted."""
 
 
 class ChatRole(Enum):
@@ -72,7 +72,7 @@ class GenerateRequest:
         system: the instructions; kept byte-identical over a conversation so that providers can cache them.
         messages: oldest first; the first is from the user, and so is the last.
         schema: asks for a JSON answer; `Completion.value` then holds it.
-        model: `provider/model`, a bare model name of the configured provider, or None for the configured model.
+        model: `provider/model`, a bare model name of the configured provider, or None for the configured one.
         max_output_tokens: stops the answer there (`StopReason.LENGTH`); None leaves it to the provider.
         temperature: None leaves it to the provider.
         seed: asks for a repeatable answer where the provider can give one.
@@ -179,7 +179,8 @@ class ModelGateway(Protocol):
             InvalidArgumentError: the request is malformed.
             FailedPreconditionError: the provider is not configured or refuses the credentials.
             ResourceExhaustedError: the provider's rate limit or quota is used up.
-            UnavailableError: the provider does not answer, broke off, or gave no valid answer even after a repair.
+            UnavailableError: the provider does not answer, broke off, or (code ANSWER_INVALID, the findings as
+                violations) gave no valid answer even when asked again.
             DeadlineError: the caller's time ran out.
         """
         ...
