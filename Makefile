@@ -1,0 +1,113 @@
+# Python >= 3.11 and make are all this needs; with cargo on PATH the native core is built as well.
+# `make help` lists the targets.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --no-build-isolation
+
+# ABOUT and TURNS travel to the command through the environment, exactly as they were given: `value` keeps make from
+# expanding them, and they are kept out of MAKEFLAGS, which would need the room of a long text twice.
+override ABOUT := $(value ABOUT)
+override TURNS := $(or $(value TURNS),5)
+export ABOUT TURNS
+MAKEOVERRIDES :=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help:  ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: play
+play: $(VENV)/installed native  ## Turn a description into a scenario and play it: ABOUT="any text" TURNS=5
+	@printf '%s' "$$ABOUT" | $(BIN)/peripety play --auto --turns "$$TURNS" --about -
+
+.PHONY: play-llm
+play-llm: $(VENV)/installed-llm native  ## The same with a real language model on this machine (about 350 MB)
+	@$(BIN)/python examples/local_model.py
+
+.PHONY: serve
+serve: $(VENV)/installed native  ## Serve all services in one process
+	@$(BIN)/peripety serve all
+
+.PHONY: test
+test: $(VENV)/installed-dev native test-core  ## Run every test
+	@$(BIN)/python -m pytest
+
+.PHONY: test-core
+test-core:
+	@.ci/cargo test --quiet --manifest-path simcore/Cargo.toml
+
+.PHONY: check
+check: check-python check-contract check-generated check-imports check-rust  ## Run every static check
+
+.PHONY: check-python
+check-python: $(VENV)/installed-dev
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy services tests
+	$(BIN)/python -m pytest --quiet tests/unit/test_no_nouns.py
+
+.PHONY: check-contract
+check-contract: $(VENV)/installed-dev
+	cd protos && ../$(BIN)/buf lint
+	cd protos && ../$(BIN)/buf format --diff --exit-code
+
+.PHONY: check-generated
+check-generated: $(VENV)/installed-dev
+	$(BIN)/python protos/generate.py --check
+	$(BIN)/python -m peripety.sim.spec --check
+
+.PHONY: check-imports
+check-imports: $(VENV)/installed-dev
+	$(BIN)/lint-imports
+
+.PHONY: check-rust
+check-rust:
+	@.ci/cargo fmt --check --manifest-path simcore/Cargo.toml
+	@.ci/cargo fmt --check --manifest-path simcore/crates/simcore-py/Cargo.toml
+	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/Cargo.toml -- --deny warnings
+	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/crates/simcore-py/Cargo.toml -- --deny warnings
+
+.PHONY: bench
+bench: $(VENV)/installed-dev native  ## Run the benchmarks and print their figures
+	@$(BIN)/python -m pytest tests/bench --benchmark-only
+
+.PHONY: generate
+generate: $(VENV)/installed-dev  ## Write the generated code and schemas anew
+	$(BIN)/python protos/generate.py
+	$(BIN)/python -m peripety.sim.spec
+
+.PHONY: native
+native: $(VENV)/installed  ## Build the native core, if cargo is on PATH
+	@.ci/native $(VENV)
+
+.PHONY: clean
+clean:  ## Remove everything that make made
+	rm -rf $(VENV) dist build simcore/target simcore/crates/simcore-py/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+
+# Each file below stands for one finished installation; it is older than what it was made from when that changes.
+$(VENV)/created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Peripety needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+	  echo "Python could not create $(VENV). On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@touch $@
+
+$(VENV)/installed: $(VENV)/created pyproject.toml .ci/constraints.txt
+	@echo "Installing into $(VENV) (once, about half a minute)" >&2
+	@$(PIP) hatchling maturin
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	@echo "Installing the tools for tests and checks (once)" >&2
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/installed-llm: $(VENV)/installed
+	@echo "Installing a language model and its server (once, about 350 MB)" >&2
+	@$(PIP) --editable '.[llm]'
+	@touch $@
