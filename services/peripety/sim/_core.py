@@ -1,0 +1,89 @@
+"""What a core is: the narrow door between `peripety.sim` and the two implementations of the engine.
+
+Bytes in, bytes out: every document, state and result crosses as canonical JSON, so that both cores can be compared to
+the byte and neither shares Python objects with its caller.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+__all__ = ["Core", "CoreError", "CoreProgram", "CoreState"]
+
+
+class CoreError(Exception):
+    """An operation that the engine refused.
+
+    Attributes:
+        code: stable UPPER_SNAKE reason, the same from both cores.
+        message: one sentence, the same from both cores.
+        path: where: a JSON Pointer, or empty.
+    """
+
+    def __init__(self, code: str, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.path = path
+
+
+class CoreState(Protocol):
+    """One run of a scenario, somewhere in its life."""
+
+    def fork(self) -> CoreState:
+        """An independent copy."""
+
+    def to_json(self) -> bytes:
+        """Everything needed to go on from here, as canonical JSON."""
+
+    def tree(self) -> bytes:
+        """The scenario's own state tree, as canonical JSON."""
+
+
+class CoreProgram(Protocol):
+    """A compiled scenario. Its methods never touch a state they were not given."""
+
+    def new_state(self, seed: int) -> CoreState:
+        """The initial state under a seed (an unsigned 64-bit integer)."""
+
+    def load_state(self, snapshot: bytes) -> CoreState:
+        """A state from what `CoreState.to_json` gave."""
+
+    def legal_actions(self, state: CoreState) -> bytes:
+        """JSON list of the ids of the actions that could be taken now."""
+
+    def act(self, state: CoreState, action_id: str, params: bytes) -> bytes:
+        """Take an action; the JSON of an `ActResult`."""
+
+    def step(self, state: CoreState) -> bytes:
+        """Finish the turn; the JSON of a `StepResult`."""
+
+    def dry_run(self, options: bytes) -> bytes:
+        """Play many runs without a model; the JSON of a `DryRunReport`."""
+
+
+class Core(Protocol):
+    """One implementation of the engine."""
+
+    @property
+    def name(self) -> str:
+        """`native` or `python`."""
+
+    @property
+    def version(self) -> str:
+        """Version of the implementation."""
+
+    def parse(self, document: bytes) -> bytes:
+        """The strict JSON border: canonical JSON of the document, or `CoreError`."""
+
+    def evaluate(self, logic: bytes, data: bytes) -> bytes:
+        """JSONLogic over JSON data; canonical JSON of the result, or `CoreError`."""
+
+    def compile(self, document: bytes) -> CoreProgram:
+        """A program from a document that has passed `peripety.sim.validate`."""
+
+    def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
+        """One keyed 64-bit draw."""
+
+    def run_seed(self, seed: int, run: int) -> int:
+        """The seed of dry-run number `run`."""

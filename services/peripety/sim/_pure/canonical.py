@@ -1,0 +1,102 @@
+"""Canonical JSON (RFC 8785): one spelling for each value, the same in every language."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure.border import MAX_DEPTH, MAX_SAFE_INTEGER
+
+__all__ = ["canonical", "number_text"]
+
+# ECMAScript writes a number without an exponent when its decimal point falls within these places.
+_LARGEST_PLAIN_EXPONENT = 21
+_SMALLEST_PLAIN_EXPONENT = -6
+
+
+def canonical(value: Any) -> bytes:
+    """The canonical bytes of a JSON value.
+
+    Args:
+        value: None, bool, int, float, str, or lists and string-keyed dicts of them.
+
+    Raises:
+        CoreError: `NOT_JSON` or `NUMBER_RANGE` for what JSON, or the engine, cannot hold; `TOO_DEEP`.
+    """
+    return _text(value, 0).encode("utf-8")
+
+
+def _text(value: Any, depth: int) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return _string_text(value)
+    if isinstance(value, int | float):
+        return number_text(value)
+    if depth == MAX_DEPTH:
+        raise CoreError("TOO_DEEP", f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(_text(item, depth + 1) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(_member(value, key, depth) for key in sorted(value, key=_sort_key)) + "}"
+    raise CoreError("NOT_JSON", f"a {type(value).__name__} is not a JSON value")
+
+
+def _member(members: dict[Any, Any], key: Any, depth: int) -> str:
+    return f"{_string_text(key)}:{_text(members[key], depth + 1)}"
+
+
+def _sort_key(key: Any) -> bytes:
+    """RFC 8785 sorts by UTF-16 code units, which is not the order of code points."""
+    if not isinstance(key, str):
+        raise CoreError("NOT_JSON", "the keys of an object are strings")
+    return key.encode("utf-16-be", "surrogatepass")
+
+
+def _string_text(value: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise CoreError("LONE_SURROGATE", "a lone surrogate is not a character") from None
+    return json.dumps(value, ensure_ascii=False)
+
+
+def number_text(value: float) -> str:
+    """A number as ECMAScript prints it (`Number::toString`)."""
+    if isinstance(value, int):
+        if abs(value) > MAX_SAFE_INTEGER:
+            raise CoreError("NUMBER_RANGE", "an integer must lie within ±9007199254740991")
+        return str(value)
+    if not math.isfinite(value):
+        raise CoreError("NUMBER_RANGE", "the number does not fit binary64")
+    if value == 0:
+        return "0"
+    sign = "-" if value < 0 else ""
+    digits, point = _shortest_digits(abs(value))
+    return sign + _layout(digits, point)
+
+
+def _shortest_digits(value: float) -> tuple[str, int]:
+    """The shortest digits that give the value back, and where the decimal point falls among them."""
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    if fraction == "0":
+        fraction = ""
+    digits = (whole + fraction).lstrip("0")
+    leading = len(whole + fraction) - len(digits)
+    point = len(whole) - leading + int(exponent or 0)
+    return digits.rstrip("0"), point
+
+
+def _layout(digits: str, point: int) -> str:
+    count = len(digits)
+    if count <= point <= _LARGEST_PLAIN_EXPONENT:
+        return digits + "0" * (point - count)
+    if 0 < point <= _LARGEST_PLAIN_EXPONENT:
+        return f"{digits[:point]}.{digits[point:]}"
+    if _SMALLEST_PLAIN_EXPONENT < point <= 0:
+        return "0." + "0" * -point + digits
+    exponent = f"e{'+' if point > 0 else '-'}{abs(point - 1)}"
+    return (digits if count == 1 else f"{digits[0]}.{digits[1:]}") + exponent

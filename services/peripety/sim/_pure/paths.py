@@ -1,0 +1,116 @@
+"""Paths into a state tree: `state.a.b[2]["odd key"]`.
+
+In a condition the JSONLogic spelling `state.a.b.2` is accepted as well; there a run of digits is an index into an array and
+a key of an object.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure import border
+
+__all__ = ["FORBIDDEN_KEYS", "MISSING", "Path", "format_path", "lookup", "parse_path", "split_variable"]
+
+Path = tuple[str | int, ...]
+
+FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
+MISSING: Final = object()
+
+_ROOT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STEP = re.compile(r'\.([A-Za-z_][A-Za-z0-9_]*)|\[(0|[1-9][0-9]{0,9})\]|\[("(?:[^"\\]|\\.)*")\]')
+_LOOSE_STEP = re.compile(r'\.([^.\[\]"]*)|\[(0|[1-9][0-9]{0,9})\]|\[("(?:[^"\\]|\\.)*")\]')
+_DIGITS = re.compile(r"0|[1-9][0-9]{0,9}")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def parse_path(text: str) -> Path:
+    """The segments of an effect's path, its root included.
+
+    Raises:
+        CoreError: `BAD_PATH` when the text is not a path.
+    """
+    root = _ROOT.match(text)
+    if root is None:
+        raise _bad_path(text)
+    return (root.group(), *_steps(text, root.end(), _STEP))
+
+
+def split_variable(text: str) -> Path:
+    """The segments of a JSONLogic variable: dots and brackets; anything malformed is taken literally, dot by dot."""
+    if text == "":
+        return ()
+    if "[" not in text:
+        return tuple(text.split("."))
+    try:
+        return _steps("." + text, 0, _LOOSE_STEP)
+    except CoreError:
+        return tuple(text.split("."))
+
+
+def _steps(text: str, at: int, step: re.Pattern[str]) -> Path:
+    segments: list[str | int] = []
+    while at < len(text):
+        match = step.match(text, at)
+        if match is None:
+            raise _bad_path(text)
+        name, index, quoted = match.groups()
+        if name is not None:
+            segments.append(name)
+        elif index is not None:
+            segments.append(int(index))
+        else:
+            segments.append(_unquote(quoted, text))
+        at = match.end()
+    return tuple(segments)
+
+
+def _unquote(quoted: str, text: str) -> str:
+    try:
+        return str(border.parse(quoted.encode("utf-8")))
+    except CoreError:
+        raise _bad_path(text) from None
+
+
+def _bad_path(text: str) -> CoreError:
+    shown = text if len(text) <= 80 else text[:80] + "…"  # noqa: PLR2004 - what fits a line
+    return CoreError("BAD_PATH", f"'{shown}' is not a path; write state.a.b[2] or state[\"odd key\"]")
+
+
+def format_path(path: Path) -> str:
+    """The text of a path; `parse_path` gives the segments back."""
+    parts = [str(path[0])]
+    for segment in path[1:]:
+        if isinstance(segment, int):
+            parts.append(f"[{segment}]")
+        elif _IDENTIFIER.match(segment):
+            parts.append(f".{segment}")
+        else:
+            parts.append(f"[{json.dumps(segment, ensure_ascii=False)}]")
+    return "".join(parts)
+
+
+def lookup(root: Any, path: Path) -> Any:
+    """The value at a path, or `MISSING`."""
+    value = root
+    for segment in path:
+        value = _child(value, segment)
+        if value is MISSING:
+            return MISSING
+    return value
+
+
+def _child(value: Any, segment: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(segment, MISSING)
+    if isinstance(value, list):
+        index = segment if isinstance(segment, int) else _index(segment)
+        return value[index] if index is not None and index < len(value) else MISSING
+    return MISSING
+
+
+def _index(segment: str) -> int | None:
+    return int(segment) if _DIGITS.fullmatch(segment) else None
