@@ -1,0 +1,82 @@
+"""From a gRPC status back to the error the server raised: the reverse of `peripety.rpc.errors`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]  # ships no types
+
+from peripety.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    DeadlineError,
+    FailedPreconditionError,
+    FieldViolation,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    PeripetyError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ERRORS", "from_rpc_error"]
+
+_DETAILS_KEY = "grpc-status-details-bin"
+
+ERRORS: dict[grpc.StatusCode, type[PeripetyError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.ALREADY_EXISTS: AlreadyExistsError,
+    grpc.StatusCode.FAILED_PRECONDITION: FailedPreconditionError,
+    grpc.StatusCode.ABORTED: ConflictError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineError,
+    grpc.StatusCode.UNIMPLEMENTED: UnsupportedError,
+    grpc.StatusCode.INTERNAL: InternalError,
+}
+"""What our servers send; anything else comes from a proxy or the library and is an `InternalError`."""
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError) -> PeripetyError:
+    """Rebuild the error a call ended with: class, message, code, details, violations and the time to wait."""
+    info, bad_request, retry = _details(error)
+    kind = ERRORS.get(error.code(), InternalError)
+    return kind(
+        error.details() or error.code().name,
+        code=info.reason or None,
+        details=dict(info.metadata),
+        violations=[FieldViolation(v.field, v.description) for v in bad_request.field_violations],
+        retry_after=retry.retry_delay.ToTimedelta().total_seconds() if retry else None,
+    )
+
+
+def _details(
+    error: grpc.aio.AioRpcError,
+) -> tuple[error_details_pb2.ErrorInfo, error_details_pb2.BadRequest, error_details_pb2.RetryInfo | None]:
+    info, bad_request = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+    retry = error_details_pb2.RetryInfo()
+    has_retry = False
+    for detail in _status(error.trailing_metadata()).details:
+        detail.Unpack(info)
+        detail.Unpack(bad_request)
+        has_retry = detail.Unpack(retry) or has_retry
+    return info, bad_request, retry if has_retry else None
+
+
+def _status(metadata: Iterable[tuple[str, str | bytes]]) -> status_pb2.Status:
+    """Return the details of a status; a proxy may have cut them, which must not hide the error itself."""
+    for key, value in metadata or ():
+        if key == _DETAILS_KEY and isinstance(value, bytes):
+            try:
+                return status_pb2.Status.FromString(value)
+            except DecodeError:
+                break
+    return status_pb2.Status()

@@ -1,0 +1,200 @@
+"""Settings of a process: read once, frozen, handed to everything as a parameter.
+
+`Config.from_environment()` reads the variables; a bad value is an error that names its variable.
+`Config(...)` takes values and looks at nothing else, so that a test never depends on the shell it runs in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+
+from peripety.errors import FieldViolation, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+    from pydantic_settings import PydanticBaseSettingsSource
+
+__all__ = ["Config", "LogFormat", "LogLevel", "ProviderName", "split_address"]
+
+
+class ProviderName(Enum):
+    """The language-model providers this version can speak to."""
+
+    OFFLINE = "offline"
+    OPENAI = "openai"
+    GENERIC = "generic"
+
+
+class LogLevel(Enum):
+    """The least severe event that is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(Enum):
+    """How events are written: `auto` is key=value on a terminal and JSON anywhere else."""
+
+    AUTO = "auto"
+    CONSOLE = "console"
+    JSON = "json"
+
+
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.%a-z]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})")
+_PREFIX = "PERIPETY_"
+_MIB = 1024 * 1024
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Split `host:port` (`[::1]:port` for IPv6) into its parts, the host without brackets.
+
+    Raises:
+        ValueError: the text is not such an address.
+    """
+    match = _ADDRESS.fullmatch(address)
+    if match is None or int(match["port"]) > 65535:  # noqa: PLR2004 - the highest port there is
+        raise ValueError("must be host:port, for example 127.0.0.1:50051")
+    return match["host"].strip("[]"), int(match["port"])
+
+
+def _default_database_url() -> str:
+    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return f"sqlite:///{Path(data_home) / 'peripety' / 'peripety.db'}"
+
+
+class Config(BaseSettings):
+    """Everything that can be set from outside.
+
+    Attributes:
+        model_provider: who answers prompts; `offline` needs no model, no key and no network.
+        openai_api_base: base URL of an OpenAI-compatible server.
+        openai_api_key: its key; never logged.
+        model_name: the model to ask for; the provider's own default when absent.
+        database_url: `sqlite:///PATH`; a file in the user's data directory by default.
+        listen: address the server listens on; port 0 takes a free one.
+        gateway_address: where the gateway service answers, when it runs in another process.
+        scenarios_address: the same for the scenario service.
+        sessions_address: the same for the session service.
+        insecure: allow plaintext on an address that other machines can reach.
+        log_level: the least severe event that is written.
+        log_format: key=value or JSON.
+        max_message_bytes: largest message taken or sent.
+        max_concurrent_calls: calls under way at once; more are refused with RESOURCE_EXHAUSTED.
+        default_deadline_seconds: time given to a call that brings no deadline of its own.
+        drain_seconds: how long calls under way may go on after a stop was asked for.
+    """
+
+    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
+        frozen=True, env_prefix=_PREFIX, env_ignore_empty=True, validate_by_name=True, extra="forbid"
+    )
+
+    model_provider: ProviderName = Field(default=ProviderName.OFFLINE, validation_alias="MODEL_PROVIDER")
+    openai_api_base: str | None = Field(default=None, validation_alias="OPENAI_API_BASE")
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    model_name: str | None = Field(default=None, validation_alias="MODEL_NAME")
+
+    database_url: str = Field(default_factory=_default_database_url)
+    listen: str = "127.0.0.1:50051"
+    gateway_address: str | None = None
+    scenarios_address: str | None = None
+    sessions_address: str | None = None
+    insecure: bool = False
+
+    log_level: LogLevel = LogLevel.INFO
+    log_format: LogFormat = LogFormat.AUTO
+
+    max_message_bytes: int = Field(default=4 * _MIB, ge=64 * 1024, le=64 * _MIB)
+    max_concurrent_calls: int = Field(default=256, ge=1)
+    default_deadline_seconds: float = Field(default=300.0, gt=0, le=86_400)
+    drain_seconds: float = Field(default=60.0, ge=0, le=3_600)
+
+    @classmethod
+    def from_environment(cls, **overrides: Any) -> Self:
+        """Read the settings from the environment of this process.
+
+        Args:
+            **overrides: attributes that were given more directly, on a command line; they win.
+
+        Raises:
+            InvalidArgumentError: a variable has a value that cannot be used; the message names it.
+        """
+        try:
+            names = {variable: name for name, variable in _variables().items()}
+            environment = {names.get(key, key): value for key, value in EnvSettingsSource(cls)().items()}
+            return cls(**(environment | overrides))
+        except ValidationError as error:
+            raise _explain(error) from None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is the library's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not read here
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not read here
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not read here
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take explicit values only; `from_environment` is the one that reads variables."""
+        return (init_settings,)
+
+    @field_validator("listen", "gateway_address", "scenarios_address", "sessions_address")
+    @classmethod
+    def _check_address(cls, value: str | None) -> str | None:
+        if value is not None:
+            split_address(value)
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _check_database_url(cls, value: str) -> str:
+        if not re.fullmatch(r"sqlite:///.*[^/]", value) or ":memory:" in value:
+            raise ValueError("must be sqlite:///PATH, a file; other databases are not available yet")
+        return value
+
+    @field_validator("openai_api_base")
+    @classmethod
+    def _check_api_base(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"https?://[^/@\s]+", value):
+            raise ValueError("must be an http:// or https:// URL without credentials in it")
+        return value
+
+    @model_validator(mode="after")
+    def _check_provider_is_reachable(self) -> Self:
+        if self.model_provider is ProviderName.GENERIC and self.openai_api_base is None:
+            raise ValueError("MODEL_PROVIDER=generic needs OPENAI_API_BASE, the URL of the server to ask")
+        return self
+
+
+def _variables() -> dict[str, str]:
+    """Map each attribute to the environment variable that sets it."""
+    return {
+        name: str(field.validation_alias or f"{_PREFIX}{name}".upper())
+        for name, field in Config.model_fields.items()
+    }
+
+
+def _sentence(error: ErrorDetails) -> str:
+    if error["type"] == "enum":
+        expected = str(error["ctx"]["expected"])
+        return "is not available; choose one of " + expected.replace("'", "").replace(" or ", ", ")
+    return error["msg"].removeprefix("Value error, ")
+
+
+def _explain(error: ValidationError) -> InvalidArgumentError:
+    """Say which variables are wrong without repeating their values: one of them may be a key."""
+    variables = _variables()
+    violations = [
+        FieldViolation(variables.get(str(e["loc"][0]), str(e["loc"][0])) if e["loc"] else "", _sentence(e))
+        for e in error.errors(include_url=False, include_input=False)
+    ]
+    text = "; ".join(f"{v.field} {v.reason}".strip() for v in violations)
+    return InvalidArgumentError(f"Bad configuration: {text}", code="BAD_CONFIGURATION", violations=violations)

@@ -1,0 +1,1 @@
+"""The gRPC server: harness, interceptor, error table, options."""
