@@ -128,6 +128,7 @@ class Completion:
         provider: the provider that answered.
         repaired: whether the first answer was refused and asked for again.
         findings: what the repair had to fix.
+        calls: requests sent to the provider for this answer.
     """
 
     text: str
@@ -138,6 +139,7 @@ class Completion:
     provider: str
     repaired: bool = False
     findings: tuple[Finding, ...] = ()
+    calls: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +179,11 @@ class ModelGateway(Protocol):
 
         Raises:
             InvalidArgumentError: the request is malformed.
-            FailedPreconditionError: the provider is not configured or refuses the credentials.
+            FailedPreconditionError: the provider is not set up or refuses the credentials, or (code
+                ANSWER_INVALID, the findings as violations) the answer was not valid even when asked again.
+            NotFoundError: the provider does not know the model.
             ResourceExhaustedError: the provider's rate limit or quota is used up.
-            UnavailableError: the provider does not answer, broke off, or (code ANSWER_INVALID, the findings as
-                violations) gave no valid answer even when asked again.
+            UnavailableError: the provider does not answer, or broke off.
             DeadlineError: the caller's time ran out.
         """
         ...

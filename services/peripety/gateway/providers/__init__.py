@@ -1,1 +1,1 @@
-"""The providers: each turns a neutral request into one provider's calls and its answer into neutral events."""
+"""The providers: each turns a neutral request into one provider's call and the answer into neutral events."""

@@ -29,9 +29,9 @@ class Provider(Protocol):
     """One source of answers.
 
     A provider does one call per `stream`: no retry, no validation against a schema, no repair. It raises from
-    `peripety.errors`, and the class says whose fault it was: `UnavailableError` is the provider's,
-    `ResourceExhaustedError` its limits', `FailedPreconditionError` the configuration's, `InvalidArgumentError`
-    the request's.
+    `peripety.errors`, and the class says whose fault it was: `UnavailableError` the provider's,
+    `ResourceExhaustedError` its limits', `FailedPreconditionError` the configuration's,
+    `InvalidArgumentError` the request's.
     """
 
     @property
