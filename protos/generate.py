@@ -1,82 +1,101 @@
+# ruff: noqa: INP001 - a script beside the contract, not part of a package
 """Generates `services/peripety/api/` from the contract in `protos/`.
 
     python protos/generate.py            write the generated code (`make generate`)
     python protos/generate.py --check    only compare; exit 1 when the committed code is out of date
 
-The first folder under `protos/` is the Python package itself, so imports need no rewriting. The output carries the
-versions of its tools; it is only comparable when they are the pinned ones, so others are refused.
+The first folder under `protos/` is the Python package itself, so imports need no rewriting. Generated code
+carries the version of its tools and runs on that version of the runtime and later ones; the tools are
+pinned in `.ci/constraints.txt`, and others are refused, because their output could not be compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import filecmp
+import re
+import subprocess
 import sys
+import sysconfig
 import tempfile
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 
 PROTOS = Path(__file__).resolve().parent
-SERVICES = PROTOS.parent / "services"
+ROOT = PROTOS.parent
+SERVICES = ROOT / "services"
 PACKAGE = Path("peripety/api")
+PACKAGE_DOC = '"""Generated from `protos/` by `protos/generate.py`; never edited."""\n'
 
-# The same pins stand in .ci/constraints.txt. Generated code runs on its own runtime versions and later ones.
-TOOLS = {"grpcio-tools": "1.85.1", "mypy-protobuf": "5.1.0"}
-OUTPUTS = ("--python_out", "--grpc_python_out", "--mypy_out", "--mypy_grpc_out")
-
-PACKAGE_DOC = '"""The contract as Python: generated from `protos/` by `protos/generate.py`, never edited."""\n'
+TOOLS = ("grpcio-tools", "mypy-protobuf")
+PLUGINS = ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
+MESSAGES = ("--python_out=", "--mypy_out=quiet:")
+# Servicer stubs are concrete, as the generated base classes are: what a server lacks answers UNIMPLEMENTED.
+STUBS = ("--grpc_python_out=", "--mypy_grpc_out=quiet,generate_concrete_servicer_stubs:")
 
 
 def check_tools() -> None:
     """Refuse tools whose output would differ from the committed one."""
-    wrong = [f"{tool}=={want} (found {have})" for tool, want in TOOLS.items() if (have := version(tool)) != want]
+    constraints = (ROOT / ".ci/constraints.txt").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", constraints, flags=re.MULTILINE))
+    wrong = [f"{tool}=={pins[tool]} (found {version(tool)})" for tool in TOOLS if version(tool) != pins[tool]]
     if wrong:
         sys.exit("protos/generate.py needs " + ", ".join(wrong))
 
 
+def protoc(target: Path, outputs: tuple[str, ...], sources: list[Path]) -> None:
+    """Run the compiler over `sources` with `outputs` written under `target`."""
+    scripts = Path(sysconfig.get_path("scripts"))
+    subprocess.run(  # noqa: S603 - our own interpreter and our own files
+        [
+            *(sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={PROTOS}"),
+            *(f"--plugin={plugin}={scripts / plugin}" for plugin in PLUGINS),
+            *(f"{output}{target}" for output in outputs),
+            *(source.relative_to(PROTOS).as_posix() for source in sources),
+        ],
+        check=True,
+    )
+
+
 def generate(target: Path) -> None:
     """Write the whole generated package under `target`."""
-    from grpc_tools import protoc  # noqa: PLC0415 - the version is checked before the tool is loaded
-
-    sources = sorted(path.relative_to(PROTOS).as_posix() for path in (PROTOS / PACKAGE).rglob("*.proto"))
-    well_known = files("grpc_tools").joinpath("_proto")
-    arguments = ["protoc", f"-I{PROTOS}", f"-I{well_known}", *(f"{out}={target}" for out in OUTPUTS)]
-    if code := protoc.main([*arguments, *sources]):
-        sys.exit(code)
-    for folder in packages(target):
+    sources = sorted((PROTOS / PACKAGE).rglob("*.proto"))
+    protoc(target, MESSAGES, sources)
+    protoc(
+        target, STUBS, [source for source in sources if "\nservice " in source.read_text(encoding="utf-8")]
+    )
+    for folder in folders(target):
         (folder / "__init__.py").write_text(PACKAGE_DOC, encoding="utf-8")
 
 
-def packages(root: Path) -> list[Path]:
-    """Return every folder of the generated package under `root`, the top one first."""
+def folders(root: Path) -> list[Path]:
+    """Return every folder of the generated package under `root`."""
     top = root / PACKAGE
-    return [top, *sorted(path for path in top.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    return [top, *(path for path in top.rglob("*") if path.is_dir() and path.name != "__pycache__")]
 
 
-def generated_files(root: Path) -> set[Path]:
+def generated(root: Path) -> set[Path]:
     """Return the generated files under `root`, relative to it."""
-    return {path.relative_to(root) for folder in packages(root) for path in folder.glob("*.py*")}
+    return {path.relative_to(root) for folder in folders(root) for path in folder.glob("*.py*")}
 
 
-def differences(fresh: Path) -> list[str]:
-    """Return the generated files that are missing, left over or different in the tree."""
-    wanted, present = generated_files(fresh), generated_files(SERVICES)
-    stale = {
-        path
-        for path in wanted & present
-        if not filecmp.cmp(fresh / path, SERVICES / path, shallow=False)
-    }
-    return sorted(path.as_posix() for path in stale | (wanted ^ present))
+def outdated(fresh: Path) -> list[Path]:
+    """Return the files of the tree that are missing, left over or different from those under `fresh`."""
+    wanted, present = generated(fresh), generated(SERVICES)
+    shared = [path.as_posix() for path in wanted & present]
+    _, differing, _ = filecmp.cmpfiles(fresh, SERVICES, shared, shallow=False)
+    return sorted({*map(Path, differing), *(wanted ^ present)})
 
 
-def write(fresh: Path) -> None:
-    """Bring the tree in line with `fresh`, files that are no longer generated removed."""
-    for path in generated_files(SERVICES) - generated_files(fresh):
-        (SERVICES / path).unlink()
-    for path in generated_files(fresh):
-        (SERVICES / path).parent.mkdir(parents=True, exist_ok=True)
-        (SERVICES / path).write_bytes((fresh / path).read_bytes())
+def update(fresh: Path) -> None:
+    """Bring the tree in line with `fresh`, and touch only what differs."""
+    for path in outdated(fresh):
+        target = SERVICES / path
+        if (fresh / path).exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((fresh / path).read_bytes())
+        else:
+            target.unlink()
 
 
 def main() -> None:
@@ -89,9 +108,11 @@ def main() -> None:
         fresh = Path(folder)
         generate(fresh)
         if not options.check:
-            write(fresh)
-        elif stale := differences(fresh):
-            sys.exit("out of date, run `make generate`:\n  " + "\n  ".join(stale))
+            update(fresh)
+        elif stale := outdated(fresh):
+            sys.exit(
+                "\n  services/".join(["out of date, run `make generate`:", *(p.as_posix() for p in stale)])
+            )
 
 
 if __name__ == "__main__":

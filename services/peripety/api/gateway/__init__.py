@@ -1,1 +1,1 @@
-"""The contract as Python: generated from `protos/` by `protos/generate.py`, never edited."""
+"""Generated from `protos/` by `protos/generate.py`; never edited."""

@@ -124,7 +124,7 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     ListModels: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListModelsRequest, _gateway_pb2.ListModelsResponse]  # type: ignore[assignment]
     """Lists the models that can be asked for, with what they can do and what they cost."""
 
-class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
+class GatewayServiceServicer:
     """One typed interface to every language model: text, tools and structured answers, over conversations
     that only grow, with the tokens, cache figures and cost of each answer.
 
@@ -139,7 +139,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
     """
 
-    @_abc_1.abstractmethod
     def Generate(
         self,
         request: _gateway_pb2.GenerateRequest,
@@ -149,7 +148,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         a stream that ends with an error leaves the conversation as it was.
         """
 
-    @_abc_1.abstractmethod
     def GenerateObject(
         self,
         request: _gateway_pb2.GenerateObjectRequest,
@@ -157,7 +155,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_gateway_pb2.GenerateObjectResponse], _abc.AsyncIterator[_gateway_pb2.GenerateObjectResponse]]:
         """Answers with an object that is valid against a schema and streams it while it grows."""
 
-    @_abc_1.abstractmethod
     def GenerateMany(
         self,
         request_iterator: _MaybeAsyncIterator[_gateway_pb2.GenerateManyRequest],
@@ -167,7 +164,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         come in any order. Prompts with a common start wait for the first of them to fill the cache.
         """
 
-    @_abc_1.abstractmethod
     def CountTokens(
         self,
         request: _gateway_pb2.CountTokensRequest,
@@ -175,7 +171,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_gateway_pb2.CountTokensResponse, _abc.Awaitable[_gateway_pb2.CountTokensResponse]]:
         """Counts the tokens of a prompt and says what the prompt cache would do with it. Calls no model."""
 
-    @_abc_1.abstractmethod
     def CreateConversation(
         self,
         request: _gateway_pb2.CreateConversationRequest,
@@ -183,7 +178,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_gateway_pb2.CreateConversationResponse, _abc.Awaitable[_gateway_pb2.CreateConversationResponse]]:
         """Starts a conversation. Its system text and tools never change."""
 
-    @_abc_1.abstractmethod
     def GetConversation(
         self,
         request: _gateway_pb2.GetConversationRequest,
@@ -191,7 +185,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_gateway_pb2.GetConversationResponse, _abc.Awaitable[_gateway_pb2.GetConversationResponse]]:
         """Reads a conversation, without its turns."""
 
-    @_abc_1.abstractmethod
     def ListConversations(
         self,
         request: _gateway_pb2.ListConversationsRequest,
@@ -199,7 +192,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_gateway_pb2.ListConversationsResponse, _abc.Awaitable[_gateway_pb2.ListConversationsResponse]]:
         """Lists conversations, newest first."""
 
-    @_abc_1.abstractmethod
     def ListConversationTurns(
         self,
         request: _gateway_pb2.ListConversationTurnsRequest,
@@ -207,7 +199,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_gateway_pb2.ListConversationTurnsResponse, _abc.Awaitable[_gateway_pb2.ListConversationTurnsResponse]]:
         """Lists the turns of a conversation, oldest first."""
 
-    @_abc_1.abstractmethod
     def DeleteConversation(
         self,
         request: _gateway_pb2.DeleteConversationRequest,
@@ -215,7 +206,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_gateway_pb2.DeleteConversationResponse, _abc.Awaitable[_gateway_pb2.DeleteConversationResponse]]:
         """Deletes a conversation and its turns. Forks of it stay."""
 
-    @_abc_1.abstractmethod
     def ForkConversation(
         self,
         request: _gateway_pb2.ForkConversationRequest,
@@ -223,7 +213,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_gateway_pb2.ForkConversationResponse, _abc.Awaitable[_gateway_pb2.ForkConversationResponse]]:
         """Starts a conversation that shares the first turns of another, and so its cached prefix."""
 
-    @_abc_1.abstractmethod
     def RewindConversation(
         self,
         request: _gateway_pb2.RewindConversationRequest,
@@ -231,7 +220,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_gateway_pb2.RewindConversationResponse, _abc.Awaitable[_gateway_pb2.RewindConversationResponse]]:
         """Takes the last turns of a conversation back."""
 
-    @_abc_1.abstractmethod
     def GetUsage(
         self,
         request: _gateway_pb2.GetUsageRequest,
@@ -239,7 +227,6 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_gateway_pb2.GetUsageResponse, _abc.Awaitable[_gateway_pb2.GetUsageResponse]]:
         """Sums tokens and money over a time, by what the caller asks for."""
 
-    @_abc_1.abstractmethod
     def ListModels(
         self,
         request: _gateway_pb2.ListModelsRequest,

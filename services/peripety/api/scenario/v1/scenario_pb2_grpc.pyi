@@ -134,7 +134,7 @@ class ScenarioServiceAsyncStub(ScenarioServiceStub):
     CheckCertificate: _aio.UnaryStreamMultiCallable[_scenario_pb2.CheckCertificateRequest, _scenario_pb2.CheckCertificateResponse]  # type: ignore[assignment]
     """Computes a certificate again and compares. Needs nothing but the certificate and its specification."""
 
-class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
+class ScenarioServiceServicer:
     """Scenarios: from free text to a specification that is checked, balanced and ready to be played.
 
     A specification travels as `bytes`: one JSON document in UTF-8, read by one strict parser. Documents
@@ -154,7 +154,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
     """
 
-    @_abc_1.abstractmethod
     def GenerateScenario(
         self,
         request: _scenario_pb2.GenerateScenarioRequest,
@@ -162,7 +161,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.GenerateScenarioResponse], _abc.AsyncIterator[_scenario_pb2.GenerateScenarioResponse]]:
         """Writes a specification from a description in any language. Stores nothing; see CompileScenario."""
 
-    @_abc_1.abstractmethod
     def CompileScenario(
         self,
         request: _scenario_pb2.CompileScenarioRequest,
@@ -170,7 +168,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.CompileScenarioResponse], _abc.AsyncIterator[_scenario_pb2.CompileScenarioResponse]]:
         """Checks, compiles and dry-runs a specification, repairs its numbers once if asked to, and stores it."""
 
-    @_abc_1.abstractmethod
     def AmendScenario(
         self,
         request: _scenario_pb2.AmendScenarioRequest,
@@ -178,7 +175,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.AmendScenarioResponse], _abc.AsyncIterator[_scenario_pb2.AmendScenarioResponse]]:
         """Changes a stored scenario by a description of the change. The result is a new version of it."""
 
-    @_abc_1.abstractmethod
     def BalanceScenario(
         self,
         request: _scenario_pb2.BalanceScenarioRequest,
@@ -186,7 +182,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.BalanceScenarioResponse], _abc.AsyncIterator[_scenario_pb2.BalanceScenarioResponse]]:
         """Moves the numbers of a specification until a persona loses as often as wanted. Stores nothing."""
 
-    @_abc_1.abstractmethod
     def ValidateScenarios(
         self,
         request_iterator: _MaybeAsyncIterator[_scenario_pb2.ValidateScenariosRequest],
@@ -196,7 +191,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
         verdicts come in any order.
         """
 
-    @_abc_1.abstractmethod
     def GetScenario(
         self,
         request: _scenario_pb2.GetScenarioRequest,
@@ -204,7 +198,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scenario_pb2.GetScenarioResponse, _abc.Awaitable[_scenario_pb2.GetScenarioResponse]]:
         """Reads a stored scenario with its specification."""
 
-    @_abc_1.abstractmethod
     def ListScenarios(
         self,
         request: _scenario_pb2.ListScenariosRequest,
@@ -212,7 +205,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scenario_pb2.ListScenariosResponse, _abc.Awaitable[_scenario_pb2.ListScenariosResponse]]:
         """Lists stored scenarios, newest first, without their specifications."""
 
-    @_abc_1.abstractmethod
     def ListScenarioVersions(
         self,
         request: _scenario_pb2.ListScenarioVersionsRequest,
@@ -220,7 +212,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scenario_pb2.ListScenarioVersionsResponse, _abc.Awaitable[_scenario_pb2.ListScenarioVersionsResponse]]:
         """Lists the versions of a scenario, newest first, without their specifications."""
 
-    @_abc_1.abstractmethod
     def DeleteScenario(
         self,
         request: _scenario_pb2.DeleteScenarioRequest,
@@ -228,7 +219,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scenario_pb2.DeleteScenarioResponse, _abc.Awaitable[_scenario_pb2.DeleteScenarioResponse]]:
         """Deletes a scenario with all its versions. Sessions that were started from it go on."""
 
-    @_abc_1.abstractmethod
     def GetScenarioTools(
         self,
         request: _scenario_pb2.GetScenarioToolsRequest,
@@ -236,7 +226,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scenario_pb2.GetScenarioToolsResponse, _abc.Awaitable[_scenario_pb2.GetScenarioToolsResponse]]:
         """Gives the actions of a scenario as tools that any model can be offered."""
 
-    @_abc_1.abstractmethod
     def InspectScenario(
         self,
         request: _scenario_pb2.InspectScenarioRequest,
@@ -244,7 +233,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scenario_pb2.InspectScenarioResponse, _abc.Awaitable[_scenario_pb2.InspectScenarioResponse]]:
         """Draws what depends on what in a scenario, with how often each part was at work in dry-runs."""
 
-    @_abc_1.abstractmethod
     def CertifyScenario(
         self,
         request: _scenario_pb2.CertifyScenarioRequest,
@@ -252,7 +240,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.CertifyScenarioResponse], _abc.AsyncIterator[_scenario_pb2.CertifyScenarioResponse]]:
         """Measures how fair a specification is and certifies it, or says what is in the way."""
 
-    @_abc_1.abstractmethod
     def GetCertificate(
         self,
         request: _scenario_pb2.GetCertificateRequest,
@@ -260,7 +247,6 @@ class ScenarioServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_scenario_pb2.GetCertificateResponse, _abc.Awaitable[_scenario_pb2.GetCertificateResponse]]:
         """Reads a stored certificate."""
 
-    @_abc_1.abstractmethod
     def CheckCertificate(
         self,
         request: _scenario_pb2.CheckCertificateRequest,

@@ -154,7 +154,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     GetOdds: _aio.UnaryStreamMultiCallable[_session_pb2.GetOddsRequest, _session_pb2.GetOddsResponse]  # type: ignore[assignment]
     """Plays thousands of futures from the present state and streams how likely each end is."""
 
-class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
+class SessionServiceServicer:
     """Sessions: scenarios being played, turn by turn.
 
     A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
@@ -175,7 +175,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer.
     """
 
-    @_abc_1.abstractmethod
     def CreateSession(
         self,
         request: _session_pb2.CreateSessionRequest,
@@ -183,7 +182,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.CreateSessionResponse, _abc.Awaitable[_session_pb2.CreateSessionResponse]]:
         """Starts a session of a compiled scenario."""
 
-    @_abc_1.abstractmethod
     def GetSession(
         self,
         request: _session_pb2.GetSessionRequest,
@@ -191,7 +189,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.GetSessionResponse, _abc.Awaitable[_session_pb2.GetSessionResponse]]:
         """Reads a session as one entity sees it."""
 
-    @_abc_1.abstractmethod
     def ListSessions(
         self,
         request: _session_pb2.ListSessionsRequest,
@@ -199,7 +196,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.ListSessionsResponse, _abc.Awaitable[_session_pb2.ListSessionsResponse]]:
         """Lists sessions, newest first, without their states."""
 
-    @_abc_1.abstractmethod
     def DeleteSession(
         self,
         request: _session_pb2.DeleteSessionRequest,
@@ -207,7 +203,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.DeleteSessionResponse, _abc.Awaitable[_session_pb2.DeleteSessionResponse]]:
         """Deletes a session with its turns. Forks of it stay."""
 
-    @_abc_1.abstractmethod
     def TakeTurn(
         self,
         request: _session_pb2.TakeTurnRequest,
@@ -218,7 +213,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         committed is replayed from its record, one that was not is played anew (see TurnEvent.Accepted).
         """
 
-    @_abc_1.abstractmethod
     def ResumeTurn(
         self,
         request: _session_pb2.ResumeTurnRequest,
@@ -226,7 +220,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_session_pb2.ResumeTurnResponse], _abc.AsyncIterator[_session_pb2.ResumeTurnResponse]]:
         """Streams the recorded events of a committed turn that come after a given one."""
 
-    @_abc_1.abstractmethod
     def SubmitActions(
         self,
         request: _session_pb2.SubmitActionsRequest,
@@ -236,7 +229,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         played when every seat has acted or its time is up; follow it with WatchSession.
         """
 
-    @_abc_1.abstractmethod
     def ListTurns(
         self,
         request: _session_pb2.ListTurnsRequest,
@@ -244,7 +236,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.ListTurnsResponse, _abc.Awaitable[_session_pb2.ListTurnsResponse]]:
         """Lists the committed turns of a session, oldest first."""
 
-    @_abc_1.abstractmethod
     def WatchSession(
         self,
         request: _session_pb2.WatchSessionRequest,
@@ -252,7 +243,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_session_pb2.WatchSessionResponse], _abc.AsyncIterator[_session_pb2.WatchSessionResponse]]:
         """Follows a session: recorded events first, then live ones, without gap or repetition."""
 
-    @_abc_1.abstractmethod
     def ForkSession(
         self,
         request: _session_pb2.ForkSessionRequest,
@@ -260,7 +250,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.ForkSessionResponse, _abc.Awaitable[_session_pb2.ForkSessionResponse]]:
         """Starts a session that shares the first turns of another."""
 
-    @_abc_1.abstractmethod
     def RewindSession(
         self,
         request: _session_pb2.RewindSessionRequest,
@@ -268,7 +257,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.RewindSessionResponse, _abc.Awaitable[_session_pb2.RewindSessionResponse]]:
         """Takes the last turns of a session back."""
 
-    @_abc_1.abstractmethod
     def ReplaySession(
         self,
         request: _session_pb2.ReplaySessionRequest,
@@ -276,7 +264,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_session_pb2.ReplaySessionResponse], _abc.AsyncIterator[_session_pb2.ReplaySessionResponse]]:
         """Computes every turn of a session anew and compares the hashes with the recorded ones."""
 
-    @_abc_1.abstractmethod
     def CompareBranches(
         self,
         request: _session_pb2.CompareBranchesRequest,
@@ -284,7 +271,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.CompareBranchesResponse, _abc.Awaitable[_session_pb2.CompareBranchesResponse]]:
         """Says where two sessions of the same scenario part and how they differ since."""
 
-    @_abc_1.abstractmethod
     def ExportSession(
         self,
         request: _session_pb2.ExportSessionRequest,
@@ -294,7 +280,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         The bundle holds everything, also what no entity may see.
         """
 
-    @_abc_1.abstractmethod
     def ImportSession(
         self,
         request_iterator: _MaybeAsyncIterator[_session_pb2.ImportSessionRequest],
@@ -302,7 +287,6 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.ImportSessionResponse, _abc.Awaitable[_session_pb2.ImportSessionResponse]]:
         """Stores the session of a bundle after verifying it."""
 
-    @_abc_1.abstractmethod
     def GetOdds(
         self,
         request: _session_pb2.GetOddsRequest,
