@@ -2,3 +2,40 @@
 
 Nothing here is fast on purpose and nothing is clever: it is what the native core is compared with, byte for byte.
 """
+
+from __future__ import annotations
+
+from peripety import __version__
+from peripety.sim._pure import border, rng
+from peripety.sim._pure.canonical import canonical
+from peripety.sim._pure.logic import evaluate
+from peripety.sim._pure.program import Program
+
+__all__ = ["PurePythonCore"]
+
+
+class PurePythonCore:
+    """The `Core` in Python; always there."""
+
+    name = "python"
+    version = __version__
+
+    def parse(self, document: bytes) -> bytes:
+        """The strict JSON border."""
+        return canonical(border.parse(document))
+
+    def evaluate(self, logic: bytes, data: bytes) -> bytes:
+        """JSONLogic over JSON data."""
+        return canonical(evaluate(border.parse(logic), border.parse(data)))
+
+    def compile(self, document: bytes) -> Program:
+        """A program from a validated document."""
+        return Program(document)
+
+    def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
+        """One keyed 64-bit draw."""
+        return rng.draw(seed, rng.stream_key(stream), turn, index)
+
+    def run_seed(self, seed: int, run: int) -> int:
+        """The seed of a dry-run."""
+        return rng.run_seed(seed, run)

@@ -28,11 +28,12 @@ _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r"
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def parse(document: bytes) -> Any:
+def parse(document: bytes, max_bytes: int = MAX_BYTES) -> Any:
     """Parse a JSON document strictly.
 
     Args:
-        document: UTF-8 bytes, at most 1 MiB.
+        document: UTF-8 bytes.
+        max_bytes: the longest document that is accepted.
 
     Returns:
         The value; every number is a float.
@@ -40,9 +41,9 @@ def parse(document: bytes) -> Any:
     Raises:
         CoreError: what is wrong, with line and column (both from 1, columns in code points).
     """
-    if len(document) > MAX_BYTES:
+    if len(document) > max_bytes:
         raise CoreError(
-            "DOCUMENT_TOO_LARGE", f"the document has {len(document)} bytes; at most {MAX_BYTES} are accepted"
+            "DOCUMENT_TOO_LARGE", f"the document has {len(document)} bytes; at most {max_bytes} are accepted"
         )
     try:
         text = document.decode("utf-8")

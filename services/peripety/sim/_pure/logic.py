@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from peripety.sim._core import CoreError
 from peripety.sim._pure.border import MAX_DEPTH
 from peripety.sim._pure.canonical import number_text
-from peripety.sim._pure.paths import MISSING, lookup, split_variable
+from peripety.sim._pure.paths import MISSING, lookup_variable, split_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["FUEL", "OPERATORS", "OUTPUT_LIMIT", "evaluate", "truthy"]
+__all__ = ["FUEL", "OPERATORS", "OUTPUT_LIMIT", "evaluate", "finite", "truthy"]
 
 FUEL = 10_000
 OUTPUT_LIMIT = 1 << 16
@@ -126,7 +126,7 @@ def _number(value: Any) -> float:
             return 0.0
         match = _NUMERIC_TEXT.fullmatch(value)
         if match is not None:
-            return _finite(float(match.group(1)))
+            return finite(float(match.group(1)))
     raise CoreError("NOT_A_NUMBER", f"{_kind(value)} is not a number here")
 
 
@@ -136,7 +136,8 @@ def _kind(value: Any) -> str:
     return "an array" if isinstance(value, list) else "the text"
 
 
-def _finite(value: float) -> float:
+def finite(value: float) -> float:
+    """A result that may enter a state: finite, and 0 for -0."""
     if not math.isfinite(value):
         raise CoreError("NUMERIC_RANGE", "the result does not fit binary64")
     return value + 0.0  # -0 becomes 0
@@ -169,7 +170,7 @@ def _find(path: Any, data: Any) -> Any:
     if path is None:
         return data
     if isinstance(path, str | float) and not isinstance(path, bool):
-        return lookup(data, split_variable(path if isinstance(path, str) else number_text(path)))
+        return lookup_variable(data, split_variable(path if isinstance(path, str) else number_text(path)))
     raise CoreError("INVALID_ARGUMENTS", "'var' needs a path")
 
 
@@ -279,14 +280,14 @@ def _sum(run: _Evaluation, operand: Any, data: Any) -> float:
     total = 0.0
     for value in run.spread(operand, data):
         total += _number(value)
-    return _finite(total)
+    return finite(total)
 
 
 def _product(run: _Evaluation, operand: Any, data: Any) -> float:
     total = 1.0
     for value in run.spread(operand, data):
         total *= _number(value)
-    return _finite(total)
+    return finite(total)
 
 
 def _numbers(name: str, run: _Evaluation, operand: Any, data: Any, least: int) -> list[float]:
@@ -299,24 +300,24 @@ def _numbers(name: str, run: _Evaluation, operand: Any, data: Any, least: int) -
 def _difference(run: _Evaluation, operand: Any, data: Any) -> float:
     first, *rest = _numbers("-", run, operand, data, 1)
     if not rest:
-        return _finite(-first)
+        return finite(-first)
     for value in rest:
         first -= value
-    return _finite(first)
+    return finite(first)
 
 
 def _quotient(run: _Evaluation, operand: Any, data: Any) -> float:
     values = _numbers("/", run, operand, data, 1)
     first, *rest = values if len(values) > 1 else [1.0, *values]
     for value in rest:
-        first = _finite(first / _divisor(value))
+        first = finite(first / _divisor(value))
     return first
 
 
 def _remainder(run: _Evaluation, operand: Any, data: Any) -> float:
     first, *rest = _numbers("%", run, operand, data, 2)
     for value in rest:
-        first = _finite(math.fmod(first, _divisor(value)))
+        first = finite(math.fmod(first, _divisor(value)))
     return first
 
 

@@ -13,7 +13,17 @@ from typing import Any, Final
 from peripety.sim._core import CoreError
 from peripety.sim._pure import border
 
-__all__ = ["FORBIDDEN_KEYS", "MISSING", "Path", "format_path", "lookup", "parse_path", "split_variable"]
+__all__ = [
+    "FORBIDDEN_KEYS",
+    "MISSING",
+    "Path",
+    "child",
+    "format_path",
+    "lookup",
+    "lookup_variable",
+    "parse_path",
+    "split_variable",
+]
 
 Path = tuple[str | int, ...]
 
@@ -97,20 +107,23 @@ def lookup(root: Any, path: Path) -> Any:
     """The value at a path, or `MISSING`."""
     value = root
     for segment in path:
-        value = _child(value, segment)
-        if value is MISSING:
-            return MISSING
+        value = child(value, segment)
     return value
 
 
-def _child(value: Any, segment: str | int) -> Any:
+def lookup_variable(root: Any, path: Path) -> Any:
+    """As `lookup`, but a segment of digits is an index where the value is an array."""
+    value = root
+    for segment in path:
+        is_index = isinstance(value, list) and isinstance(segment, str) and _DIGITS.fullmatch(segment)
+        value = child(value, int(segment) if is_index else segment)
+    return value
+
+
+def child(value: Any, segment: str | int) -> Any:
+    """One step down: a key of an object, an index of an array; or `MISSING`."""
     if isinstance(value, dict):
         return value.get(segment, MISSING)
-    if isinstance(value, list):
-        index = segment if isinstance(segment, int) else _index(segment)
-        return value[index] if index is not None and index < len(value) else MISSING
+    if isinstance(value, list) and isinstance(segment, int) and segment < len(value):
+        return value[segment]
     return MISSING
-
-
-def _index(segment: str) -> int | None:
-    return int(segment) if _DIGITS.fullmatch(segment) else None

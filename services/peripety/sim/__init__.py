@@ -1,0 +1,141 @@
+"""The engine: what scenarios mean.
+
+Documents go through one strict JSON border, are checked (`validate`) and compiled (`compile`); a `Program` plays turns and
+dry-runs. Two cores implement it with the same results, to the byte; `BACKEND` names the one that runs.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from peripety.errors import Finding, InternalError, Severity, SpecError
+from peripety.sim._backend import CORE
+from peripety.sim._core import CoreError
+from peripety.sim._pure.canonical import canonical as _canonical
+from peripety.sim._pure.rng import RNG_VERSION
+from peripety.sim.checks import check_spec
+from peripety.sim.program import Program, State, engine_error
+from peripety.sim.schema import check
+from peripety.sim.spec import SCENARIO_SPEC, schema_document
+from peripety.sim.types import (
+    ABSENT,
+    ActResult,
+    Change,
+    Draw,
+    DryRunReport,
+    LogLine,
+    Persona,
+    RuleError,
+    Status,
+    StepResult,
+)
+
+__all__ = [
+    "ABSENT",
+    "BACKEND",
+    "BACKEND_VERSION",
+    "RNG_VERSION",
+    "ActResult",
+    "Change",
+    "Draw",
+    "DryRunReport",
+    "LogLine",
+    "Persona",
+    "Program",
+    "RuleError",
+    "State",
+    "Status",
+    "StepResult",
+    "canonical",
+    "compile",
+    "draw",
+    "evaluate",
+    "parse",
+    "validate",
+]
+
+BACKEND = CORE.name
+BACKEND_VERSION = CORE.version
+
+
+def parse(document: bytes | str) -> Any:
+    """Parse JSON through the strict border.
+
+    Raises:
+        SpecError: with one finding that says what is wrong and where.
+    """
+    return json.loads(_parse(document))
+
+
+def _parse(document: bytes | str) -> bytes:
+    try:
+        return CORE.parse(_bytes(document))
+    except CoreError as error:
+        raise SpecError(
+            f"the document is not acceptable JSON: {error.message}",
+            [Finding(error.code, "", error.message)],
+            code=error.code,
+        ) from None
+
+
+def _bytes(document: bytes | str) -> bytes:
+    # A lone surrogate in a str becomes bytes that are not UTF-8, which the border then names.
+    return document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
+
+
+def canonical(value: Any) -> bytes:
+    """The canonical JSON (RFC 8785) of a value.
+
+    Raises:
+        InvalidArgumentError: the value is not JSON, or not within the engine's numbers.
+    """
+    try:
+        return _canonical(value)
+    except CoreError as error:
+        raise engine_error(error) from None
+
+
+def validate(document: bytes | str) -> list[Finding]:
+    """Everything wrong with a scenario document, in document order; a document without errors can be compiled.
+
+    The border, the JSON Schema and the static checks, each only when the one before found no error.
+    """
+    try:
+        spec = parse(document)
+    except SpecError as error:
+        return list(error.findings)
+    return check(schema_document(SCENARIO_SPEC), spec) or check_spec(spec)
+
+
+def compile(document: bytes | str) -> Program:  # noqa: A001 - the engine's own word for it
+    """Compile a scenario document.
+
+    Raises:
+        SpecError: with the findings of `validate`.
+    """
+    canonical_document = _parse(document)
+    errors = [finding for finding in validate(canonical_document) if finding.severity is Severity.ERROR]
+    if errors:
+        raise SpecError(f"the scenario has {len(errors)} error(s); the first: {errors[0].message}", errors)
+    try:
+        return Program(canonical_document, CORE.compile(canonical_document))
+    except CoreError as error:
+        raise InternalError(f"a valid scenario did not compile: {error.message}", code=error.code) from error
+
+
+def evaluate(logic: Any, data: Any = None) -> Any:
+    """The value of a JSONLogic expression over data.
+
+    Raises:
+        PeripetyError: with the engine's code, such as `UNKNOWN_OPERATOR` or `DIVISION_BY_ZERO`.
+    """
+    try:
+        return json.loads(CORE.evaluate(_canonical(logic), _canonical(data)))
+    except CoreError as error:
+        raise engine_error(error) from None
+
+
+def draw(seed: int, stream: str, turn: int, index: int) -> int:
+    """One keyed draw: an unsigned 64-bit integer that depends on nothing but its arguments."""
+    return CORE.draw(seed, stream, turn, index)

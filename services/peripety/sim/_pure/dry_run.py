@@ -1,0 +1,91 @@
+"""Many runs without a model: what the rules do to a player who follows a persona."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure.rng import RNG_VERSION, choose, run_seed
+from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
+
+if TYPE_CHECKING:
+    from peripety.sim._pure.program import Program, State
+
+__all__ = ["PERSONAS", "dry_run"]
+
+PERSONAS = ("random", "idle")
+
+
+def dry_run(program: Program, options: dict[str, Any]) -> dict[str, Any]:
+    """Play runs `first_run` … `first_run + runs − 1`.
+
+    Args:
+        program: the scenario.
+        options: `{runs, first_run, seed (text), persona, horizon?}`.
+
+    Returns:
+        A `DryRunReport`; turns are counted over all runs.
+    """
+    seed, persona = int(options["seed"]), options["persona"]
+    horizon = int(options.get("horizon", program.horizon))
+    tally = _Tally(program)
+    first = int(options["first_run"])
+    for run in range(first, first + int(options["runs"])):
+        state = program.new_state(run_seed(seed, run))
+        tally.count(state, _play(state, persona, horizon, tally))
+    return {
+        **tally.counts,
+        "losses": tally.losses,
+        "wins": tally.wins,
+        "errors": list(tally.errors.values()),
+        "runs": options["runs"],
+        "first_run": options["first_run"],
+        "seed": options["seed"],
+        "persona": persona,
+        "horizon": horizon,
+        "rng_version": RNG_VERSION,
+    }
+
+
+class _Tally:
+    """What came of the runs so far."""
+
+    def __init__(self, program: Program) -> None:
+        self.counts = {"turns": 0, "lost": 0, "won": 0, "survived": 0, "errored": 0}
+        self.losses = {condition["id"]: 0 for condition in program.losses}
+        self.wins = {condition["id"]: 0 for condition in program.wins}
+        self.errors: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def count(self, state: State, outcome: str) -> None:
+        self.counts["turns"] += state.turn
+        self.counts[outcome] += 1
+        if outcome in {"lost", "won"}:
+            (self.losses if outcome == "lost" else self.wins)[state.status["condition"]] += 1
+
+    def note(self, errors: list[dict[str, str]]) -> None:
+        for error in errors:
+            entry = self.errors.setdefault((error["code"], error["rule"]), {**error, "count": 0})
+            entry["count"] += 1
+
+
+def _play(state: State, persona: str, horizon: int, tally: _Tally) -> str:
+    """Play one run to its end: `lost`, `won`, `survived`, or `errored` when the state outgrew its limits."""
+    while state.turn < horizon:
+        try:
+            if persona == "random":
+                _take_random_action(state, tally)
+            tally.note(step(state)["errors"])
+        except CoreError as error:
+            tally.note([{"code": error.code, "rule": error.path, "message": error.message}])
+            return "errored"
+        if state.status["kind"] != "ongoing":
+            return str(state.status["kind"])
+    return "survived"
+
+
+def _take_random_action(state: State, tally: _Tally) -> None:
+    draws = PolicyDraws(state)
+    choices = legal_choices(state.fork(), draws)
+    if choices:
+        action, params = choices[choose(draws.next(), len(choices))]
+        tally.note(act(state, action["id"], params)["errors"])

@@ -1,0 +1,124 @@
+"""A compiled scenario and its states: the reference implementation of `CoreProgram` and `CoreState`."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure import border, durations
+from peripety.sim._pure.canonical import canonical
+from peripety.sim._pure.dry_run import dry_run
+from peripety.sim._pure.rng import RNG_VERSION
+from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
+
+__all__ = ["Program", "State"]
+
+_MAX_SNAPSHOT_BYTES = 1 << 26
+DEFAULT_HORIZON = 50
+
+
+class Program:
+    """A scenario document that has passed validation, ready to run."""
+
+    def __init__(self, document: bytes) -> None:
+        spec = border.parse(document)
+        self.initial = spec["state"]
+        self.entities = spec.get("entities", [])
+        self.actions: list[Any] = spec["actions"]
+        self.events: list[Any] = spec["random_events"]
+        self.losses: list[Any] = spec["loss_conditions"]
+        self.wins: list[Any] = spec.get("win_conditions", [])
+        self.decay: dict[str, float] = spec["negativity_budget"].get("decay_per_turn", {})
+        self.horizon = int(spec.get("horizon", DEFAULT_HORIZON))
+        clock = spec.get("clock")
+        self.turn_minutes = durations.minutes(clock["turn"]) if clock else durations.DEFAULT_TURN_MINUTES
+        self.event_turns = [
+            durations.turns(event["duration"], self.turn_minutes) if "duration" in event else 1 for event in self.events
+        ]
+
+    def new_state(self, seed: int) -> State:
+        """The initial state under a seed."""
+        return State(self, seed, copy.deepcopy(self.initial))
+
+    def load_state(self, snapshot: bytes) -> State:
+        """A state from its snapshot."""
+        return State.from_json(self, snapshot)
+
+    def legal_actions(self, state: State) -> bytes:
+        """The ids of the actions that could be taken now, as a JSON list."""
+        choices = legal_choices(state.fork(), PolicyDraws(state))
+        return canonical([action["id"] for action, _ in choices])
+
+    def act(self, state: State, action_id: str, params: bytes) -> bytes:
+        """Take an action; JSON of an `ActResult`."""
+        return canonical(act(state, action_id, border.parse(params)))
+
+    def step(self, state: State) -> bytes:
+        """Finish the turn; JSON of a `StepResult`."""
+        return canonical(step(state))
+
+    def dry_run(self, options: bytes) -> bytes:
+        """Play many runs; JSON of a `DryRunReport`."""
+        return canonical(dry_run(self, border.parse(options)))
+
+
+@dataclass
+class State:
+    """One run of a scenario: its tree, and what the engine must remember beside it."""
+
+    program: Program
+    seed: int
+    tree_value: dict[str, Any]
+    turn: int = 0
+    opened: bool = False
+    scheduled: list[dict[str, Any]] = field(default_factory=list)
+    lasting: list[dict[str, Any]] = field(default_factory=list)
+    log: list[dict[str, Any]] = field(default_factory=list)
+    status: dict[str, Any] = field(default_factory=lambda: {"kind": "ongoing"})
+
+    def fork(self) -> State:
+        """An independent copy; only the tree is ever changed in place."""
+        return replace(self, tree_value=copy.deepcopy(self.tree_value))
+
+    def tree(self) -> bytes:
+        """The state tree, canonical."""
+        return canonical(self.tree_value)
+
+    def to_json(self) -> bytes:
+        """The snapshot, canonical."""
+        return canonical(
+            {
+                "lasting": self.lasting,
+                "log": self.log,
+                "opened": self.opened,
+                "rng_version": RNG_VERSION,
+                "scheduled": self.scheduled,
+                "seed": str(self.seed),
+                "state": self.tree_value,
+                "status": self.status,
+                "turn": self.turn,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, program: Program, snapshot: bytes) -> State:
+        """A state from what `to_json` gave."""
+        value = border.parse(snapshot, max_bytes=_MAX_SNAPSHOT_BYTES)
+        try:
+            if value["rng_version"] != RNG_VERSION:
+                raise CoreError("SNAPSHOT_INVALID", "the snapshot is of another version of the random numbers")
+            return cls(
+                program,
+                int(value["seed"]),
+                value["state"],
+                int(value["turn"]),
+                value["opened"],
+                value["scheduled"],
+                value["lasting"],
+                value["log"],
+                value["status"],
+            )
+        except (KeyError, TypeError, ValueError):
+            raise CoreError("SNAPSHOT_INVALID", "the snapshot was not made by this engine") from None

@@ -1,0 +1,156 @@
+"""Checks of JSONLogic expressions: what can be known to be wrong, or to be read differently elsewhere, before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Finding
+from peripety.sim._pure.logic import OPERATORS
+from peripety.sim._pure.paths import split_variable
+from peripety.sim.schema import pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.sim.checks.world import World
+
+__all__ = ["Scope", "check_expression"]
+
+MAX_DEPTH = 64
+_ANY = 10_000
+
+# Fewest and most arguments; what engines disagree on (no argument at all, a lone operand) is refused.
+_ARITY: dict[str, tuple[int, int]] = {
+    "var": (1, 2),
+    "missing": (1, _ANY),
+    "missing_some": (2, 2),
+    "if": (2, _ANY),
+    "?:": (3, 3),
+    "and": (1, _ANY),
+    "or": (1, _ANY),
+    "!": (1, 1),
+    "!!": (1, 1),
+    "==": (2, _ANY),
+    "!=": (2, 2),
+    "===": (2, _ANY),
+    "!==": (2, 2),
+    "<": (2, _ANY),
+    "<=": (2, _ANY),
+    ">": (2, _ANY),
+    ">=": (2, _ANY),
+    "+": (1, _ANY),
+    "-": (1, _ANY),
+    "*": (1, _ANY),
+    "/": (2, _ANY),
+    "%": (2, _ANY),
+    "min": (1, _ANY),
+    "max": (1, _ANY),
+    "map": (2, 2),
+    "filter": (2, 2),
+    "reduce": (3, 3),
+    "all": (2, 2),
+    "some": (2, 2),
+    "none": (2, 2),
+    "merge": (1, _ANY),
+    "in": (2, 2),
+    "cat": (1, _ANY),
+    "substr": (2, 3),
+}
+_ITERATORS = frozenset({"map", "filter", "reduce", "all", "some", "none"})
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a variable may name.
+
+    Attributes:
+        world: the paths under `state`.
+        params: the parameters of the action.
+        derives: the derived values of the rule.
+        inside: whether the expression runs over the elements of an array, which are not known here.
+    """
+
+    world: World
+    params: frozenset[str] = frozenset()
+    derives: frozenset[str] = frozenset()
+    inside: bool = False
+
+
+def check_expression(logic: Any, place: str, scope: Scope, depth: int = 1) -> Iterator[Finding]:
+    """Findings about an expression."""
+    if depth > MAX_DEPTH:
+        yield Finding("TOO_DEEP", place, f"the expression is nested deeper than {MAX_DEPTH} levels")
+        return
+    if isinstance(logic, list):
+        for index, item in enumerate(logic):
+            yield from check_expression(item, f"{place}/{index}", scope, depth + 1)
+    elif isinstance(logic, dict) and logic:
+        yield from _check_operation(logic, place, scope, depth)
+
+
+def _check_operation(logic: dict[str, Any], place: str, scope: Scope, depth: int) -> Iterator[Finding]:
+    if len(logic) > 1:
+        yield Finding("UNKNOWN_OPERATOR", place, "an operation has exactly one key, its operator")
+        return
+    ((name, operand),) = logic.items()
+    if name not in OPERATORS:
+        known = ", ".join(OPERATORS)
+        yield Finding("UNKNOWN_OPERATOR", place, f"'{name[:40]}' is not an operator; the operators are {known}")
+        return
+    here = f"{place}{pointer([name])}"
+    arguments = operand if isinstance(operand, list) else [operand]
+    yield from _check_arity(name, arguments, here)
+    if name == "var":
+        yield from _check_variable(arguments[:1], here, scope)
+        arguments = arguments[1:]
+    elif name in {"missing", "missing_some"}:
+        yield from _check_missing(name, arguments, here, scope)
+    for index, argument in enumerate(arguments):
+        inner = replace(scope, inside=True) if name in _ITERATORS and index == 1 else scope
+        step = f"/{index}" if isinstance(operand, list) else ""
+        yield from check_expression(argument, f"{here}{step}", inner, depth + 1)
+
+
+def _check_arity(name: str, arguments: list[Any], place: str) -> Iterator[Finding]:
+    least, most = _ARITY[name]
+    if not least <= len(arguments) <= most:
+        wanted = f"{least}" if least == most else f"at least {least}" if most == _ANY else f"{least} to {most}"
+        yield Finding("WRONG_ARITY", place, f"'{name}' takes {wanted} arguments, not {len(arguments)}")
+
+
+def _check_variable(arguments: list[Any], place: str, scope: Scope) -> Iterator[Finding]:
+    if scope.inside or not arguments:
+        return
+    path = arguments[0]
+    if not isinstance(path, str) or path == "":
+        yield Finding("DYNAMIC_PATH", place, "a variable outside an iterator names a fixed path, such as state.a")
+    else:
+        yield from _check_name(path, place, scope)
+
+
+def _check_missing(name: str, arguments: list[Any], place: str, scope: Scope) -> Iterator[Finding]:
+    paths = arguments[1] if name == "missing_some" and len(arguments) > 1 else arguments
+    if scope.inside or not isinstance(paths, list):
+        return
+    for path in paths:
+        if isinstance(path, str):
+            yield from _check_name(path, place, scope)
+
+
+def _check_name(text: str, place: str, scope: Scope) -> Iterator[Finding]:
+    path = split_variable(text)
+    root = path[0]
+    name = str(path[1]) if len(path) > 1 else None
+    if root == "state":
+        if not (scope.world.exists(path) or scope.world.holds_array(path)):
+            message = f"'{text[:80]}' is not in the state, and no effect creates it"
+            yield Finding("UNKNOWN_PATH", place, message)
+    elif root in {"params", "derives"}:
+        known = scope.params if root == "params" else scope.derives
+        if name not in known:
+            listed = f"known here: {', '.join(sorted(known))}" if known else f"there are no {root} here"
+            yield Finding("UNKNOWN_PATH", place, f"'{text[:80]}' does not exist; {listed}")
+    elif root not in {"turn", "entities"}:
+        message = f"'{text[:80]}' must start with state, params, derives, turn or entities"
+        yield Finding("UNKNOWN_PATH", place, message)

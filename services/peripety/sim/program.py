@@ -1,0 +1,180 @@
+"""Programs and states: the engine's objects, over whichever core runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import FailedPreconditionError, InvalidArgumentError, PeripetyError, ResourceExhaustedError
+from peripety.sim._core import CoreError
+from peripety.sim._pure.canonical import canonical
+from peripety.sim.types import ActResult, DryRunReport, Persona, Status, StepResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from peripety.sim._core import CoreProgram, CoreState
+
+__all__ = ["Program", "State", "engine_error"]
+
+_KINDS: dict[str, type[PeripetyError]] = {
+    "RUN_ENDED": FailedPreconditionError,
+    "STATE_LIMIT": ResourceExhaustedError,
+    "FUEL_EXHAUSTED": ResourceExhaustedError,
+}
+
+
+def engine_error(error: CoreError) -> PeripetyError:
+    """A core's refusal as an error of the package's tree."""
+    kind = _KINDS.get(error.code, InvalidArgumentError)
+    return kind(error.message, code=error.code, details={"path": error.path} if error.path else None)
+
+
+class State:
+    """One run of a scenario. `Program.act` and `Program.step` change it in place; `fork` first to keep it."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: CoreState) -> None:
+        self._core = core
+
+    @property
+    def core(self) -> CoreState:
+        """The core's own object."""
+        return self._core
+
+    def fork(self) -> State:
+        """An independent copy."""
+        return State(self._core.fork())
+
+    def to_json(self) -> bytes:
+        """The snapshot: everything needed to go on from here, as canonical JSON (`Program.load_state` reads it)."""
+        return self._core.to_json()
+
+    def tree(self) -> Any:
+        """The scenario's own state tree."""
+        return json.loads(self._core.tree())
+
+    def hash(self) -> str:
+        """SHA-256 of the canonical state tree, in hex."""
+        return hashlib.sha256(self._core.tree()).hexdigest()
+
+    @property
+    def turn(self) -> int:
+        """How many turns are complete."""
+        turn: int = self._snapshot()["turn"]
+        return turn
+
+    @property
+    def status(self) -> Status:
+        """Whether the run goes on."""
+        return Status(**self._snapshot()["status"])
+
+    def _snapshot(self) -> dict[str, Any]:
+        snapshot: dict[str, Any] = json.loads(self._core.to_json())
+        return snapshot
+
+
+class Program:
+    """A compiled scenario: immutable, safe to share between threads.
+
+    Attributes:
+        document: the canonical bytes of the spec.
+        spec: the spec.
+        spec_hash: SHA-256 of `document`, in hex: the scenario's content address.
+    """
+
+    def __init__(self, document: bytes, core: CoreProgram) -> None:
+        self.document = document
+        self.spec: dict[str, Any] = json.loads(document)
+        self.spec_hash = hashlib.sha256(document).hexdigest()
+        self._core = core
+
+    def new_state(self, seed: int | None = None) -> State:
+        """The initial state under a seed (0 … 2^64 − 1); the spec's own by default."""
+        return State(self._core.new_state(self.spec["seed"] if seed is None else seed))
+
+    def load_state(self, snapshot: bytes) -> State:
+        """A state from what `State.to_json` gave.
+
+        Raises:
+            InvalidArgumentError: `SNAPSHOT_INVALID`, or what the JSON border found.
+        """
+        try:
+            return State(self._core.load_state(snapshot))
+        except CoreError as error:
+            raise engine_error(error) from None
+
+    def legal_actions(self, state: State) -> tuple[str, ...]:
+        """The ids of the actions that could be taken now, in the order of the document.
+
+        An action whose parameters matter to its preconditions is listed when one of a few keyed draws of them suits it.
+        """
+        return tuple(json.loads(self._core.legal_actions(state.core)))
+
+    def act(self, state: State, action_id: str, params: Mapping[str, Any] | None = None) -> ActResult:
+        """Take an action of the current turn; several may be taken.
+
+        Raises:
+            InvalidArgumentError: `UNKNOWN_ACTION`.
+            FailedPreconditionError: `RUN_ENDED`.
+            ResourceExhaustedError: `STATE_LIMIT`; nothing was applied.
+        """
+        try:
+            return ActResult.of(json.loads(self._core.act(state.core, action_id, canonical(dict(params or {})))))
+        except CoreError as error:
+            raise engine_error(error) from None
+
+    def step(self, state: State) -> StepResult:
+        """Finish the turn: the random event, what lasts, decay, and the conditions that end a run.
+
+        Raises:
+            FailedPreconditionError: `RUN_ENDED`.
+            ResourceExhaustedError: `STATE_LIMIT`; nothing was applied.
+        """
+        try:
+            return StepResult.of(json.loads(self._core.step(state.core)))
+        except CoreError as error:
+            raise engine_error(error) from None
+
+    def dry_run(
+        self,
+        *,
+        runs: int = 200,
+        persona: Persona = "random",
+        seed: int | None = None,
+        first_run: int = 0,
+        horizon: int | None = None,
+    ) -> DryRunReport:
+        """Play many runs without a model.
+
+        Args:
+            runs: how many, 1 … 1,000,000.
+            persona: who plays: `random` (uniform over legal actions and parameters) or `idle` (no action).
+            seed: what the runs' seeds are mixed from; the spec's own by default.
+            first_run: number of the first run; disjoint ranges give fresh runs.
+            horizon: most turns of a run; the spec's own by default.
+
+        Raises:
+            InvalidArgumentError: an option is out of range.
+        """
+        _require("runs", runs, 1, 1_000_000)
+        _require("first_run", first_run, 0, 2**53 - 1)
+        options: dict[str, Any] = {
+            "runs": runs,
+            "persona": persona,
+            "seed": str(self.spec["seed"] if seed is None else seed),
+            "first_run": first_run,
+        }
+        if persona not in {"random", "idle"}:
+            raise InvalidArgumentError(f"persona must be random or idle, not '{persona}'")
+        if horizon is not None:
+            _require("horizon", horizon, 1, 1000)
+            options["horizon"] = horizon
+        return DryRunReport.of(json.loads(self._core.dry_run(canonical(options))))
+
+
+def _require(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InvalidArgumentError(f"{name} must be {least} … {most}, not {value}")

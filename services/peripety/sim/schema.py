@@ -1,0 +1,150 @@
+"""Documents against JSON Schemas (2020-12), with findings a person or a model can act on.
+
+The library decides what is wrong; the sentences are ours, so that they name the place and the way out.
+"""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+
+from peripety.errors import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+__all__ = ["MAX_FINDINGS", "check", "pointer"]
+
+MAX_FINDINGS = 50
+_MAX_LISTED = 24
+_MAX_SHOWN = 60
+
+
+def check(schema: Mapping[str, Any], instance: Any) -> list[Finding]:
+    """Everything in `instance` that `schema` does not allow, in document order, at most `MAX_FINDINGS`.
+
+    Args:
+        schema: a JSON Schema document.
+        instance: a parsed JSON value.
+    """
+    validator = _validator(json.dumps(schema, sort_keys=True))
+    found = {f: None for error in validator.iter_errors(instance) for f in _findings(error, schema)}
+    return sorted(found, key=lambda finding: finding.path)[:MAX_FINDINGS]
+
+
+def pointer(segments: Iterable[str | int]) -> str:
+    """A JSON Pointer (RFC 6901) from its segments."""
+    return "".join("/" + str(segment).replace("~", "~0").replace("/", "~1") for segment in segments)
+
+
+@lru_cache(maxsize=64)
+def _validator(schema: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(json.loads(schema))
+
+
+def _findings(error: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> Iterator[Finding]:
+    kind = error.kind
+    path = pointer(error.instance_path)
+    if kind.name in {"oneOf", "anyOf"}:
+        yield from _choice_findings(error, schema)
+    elif kind.name == "additionalProperties":
+        known = _known_keys(schema, error.schema_path)
+        for key in kind.as_dict()["unexpected"]:
+            yield Finding("UNKNOWN_KEY", f"{path}{pointer([key])}", _unknown_key(key, known))
+    elif kind.name == "required":
+        key = kind.as_dict()["property"]
+        yield Finding("MISSING_KEY", path, f"the key '{key}' is missing")
+    else:
+        code, message = _sentence(kind.name, kind.as_dict(), error.instance)
+        yield Finding(code, path, message)
+
+
+def _choice_findings(error: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> Iterator[Finding]:
+    """A value that fits none of several shapes: report against the shape that its tag, or its type, names."""
+    branches = error.kind.context
+    fitting = [branch for branch in branches if not any(_names_other_shape(e, error) for e in branch)]
+    if len(fitting) == 1:
+        for inner in fitting[0]:
+            yield from _findings(inner, schema)
+        return
+    path = pointer(error.instance_path)
+    tags = sorted({tag for branch in branches for tag in _tags(branch)})
+    if isinstance(error.instance, dict) and tags:
+        given = error.instance.get("op")
+        problem = "the key 'op' is missing" if given is None else f"{_shown(given)} is not an operation"
+        yield Finding("UNKNOWN_OP", path, f"{problem}; use one of {', '.join(tags)}")
+        return
+    wanted = sorted({kind for branch in branches for kind in _types(branch)})
+    detail = f"; expected {' or '.join(wanted)}" if wanted else ""
+    yield Finding("WRONG_VALUE", path, f"{_shown(error.instance)} is not allowed here{detail}")
+
+
+def _names_other_shape(inner: jsonschema_rs.ValidationError, outer: jsonschema_rs.ValidationError) -> bool:
+    depth = len(outer.instance_path)
+    own = len(inner.instance_path) == depth
+    tag = list(inner.instance_path[depth:]) == ["op"]
+    return (tag and inner.kind.name == "const") or (own and inner.kind.name in {"type", "const", "enum"})
+
+
+def _tags(branch: Sequence[jsonschema_rs.ValidationError]) -> Iterator[str]:
+    for error in branch:
+        if error.kind.name == "const":
+            yield str(error.kind.as_dict()["expected_value"])
+
+
+def _types(branch: Sequence[jsonschema_rs.ValidationError]) -> Iterator[str]:
+    for error in branch:
+        if error.kind.name == "type":
+            yield from (str(kind) for kind in error.kind.as_dict()["types"])
+
+
+def _known_keys(schema: Mapping[str, Any], schema_path: Sequence[str | int]) -> list[str]:
+    node: Any = schema
+    for segment in list(schema_path)[:-1]:
+        node = node[segment]
+    return list(node.get("properties", {}))
+
+
+def _unknown_key(key: str, known: list[str]) -> str:
+    close = get_close_matches(key, known, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"allowed: {', '.join(known[:_MAX_LISTED])}"
+    return f"unknown key {_shown(key)}; {hint}"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True)
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
+
+
+def _sentence(name: str, facts: dict[str, Any], instance: Any) -> tuple[str, str]:
+    limit = facts.get("limit")
+    match name:
+        case "type":
+            return "WRONG_TYPE", f"{_shown(instance)} is not of type {' or '.join(facts['types'])}"
+        case "minimum" | "exclusiveMinimum":
+            bound = "at least" if name == "minimum" else "more than"
+            return "OUT_OF_RANGE", f"{_shown(instance)} must be {bound} {limit}"
+        case "maximum" | "exclusiveMaximum":
+            bound = "at most" if name == "maximum" else "less than"
+            return "OUT_OF_RANGE", f"{_shown(instance)} must be {bound} {limit}"
+        case "minLength" | "minItems" | "minProperties":
+            return "TOO_SHORT", f"needs at least {limit} {_unit(name)}"
+        case "maxLength" | "maxItems" | "maxProperties":
+            return "TOO_LONG", f"may have at most {limit} {_unit(name)}"
+        case "enum":
+            options = ", ".join(_shown(option) for option in facts["options"][:_MAX_LISTED])
+            return "WRONG_VALUE", f"{_shown(instance)} is not one of {options}"
+        case "const":
+            return "WRONG_VALUE", f"{_shown(instance)} must be {_shown(facts['expected_value'])}"
+        case "pattern":
+            return "WRONG_FORMAT", f"{_shown(instance)} does not match {facts['pattern']}"
+        case _:
+            return "WRONG_VALUE", f"{_shown(instance)} breaks the schema's rule '{name}'"
+
+
+def _unit(name: str) -> str:
+    return {"Length": "characters", "Items": "items", "Properties": "keys"}[name[3:]]

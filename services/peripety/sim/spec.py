@@ -1,0 +1,314 @@
+"""The documents of the engine as types: ScenarioSpec 1.0 and the narrator's Outcome.
+
+These models are the source of the committed JSON Schemas (`python -m peripety.sim.spec` writes them, `--check` compares).
+Documents are checked against the schemas, not by instantiating the models, so that every finding names its place.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+__all__ = ["OUTCOME", "SCENARIO_SPEC", "Outcome", "ScenarioSpec", "schema_document"]
+
+SCENARIO_SPEC = "scenario_spec"
+OUTCOME = "outcome"
+
+_MAX_SEED = 2**53 - 1
+_Id = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")]
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Text = Annotated[str, Field(max_length=2000)]
+_PathText = Annotated[str, Field(min_length=1, max_length=512)]
+_Duration = Annotated[str, Field(min_length=2, max_length=32)]
+_Turns = Annotated[int, Field(ge=1, le=1_000_000)]
+_Logic = Annotated[dict[str, JsonValue], Field(description="A JSONLogic expression; {} is always true.")]
+_Weight = Annotated[float, Field(ge=0.05, le=0.30)]
+_Derives = Annotated[dict[str, JsonValue], Field(description="Named JSONLogic values that effects may use.")]
+
+
+class _Closed(BaseModel):
+    """Unknown keys are errors everywhere."""
+
+    model_config = ConfigDict(extra="forbid", title=None)
+
+
+class SetOp(_Closed):
+    """Put a value at a path; may create the last key, never a missing parent."""
+
+    op: Literal["set"]
+    path: _PathText
+    value: JsonValue
+
+
+class IncOp(_Closed):
+    """Add to a number."""
+
+    op: Literal["inc"]
+    path: _PathText
+    value: float | str = Field(description="A number, or the name of a derived value.")
+
+
+class DecOp(_Closed):
+    """Subtract from a number."""
+
+    op: Literal["dec"]
+    path: _PathText
+    value: float | str = Field(description="A number, or the name of a derived value.")
+
+
+class MulOp(_Closed):
+    """Multiply a number."""
+
+    op: Literal["mul"]
+    path: _PathText
+    value: float | str = Field(description="A number, or the name of a derived value.")
+
+
+class PatchOp(_Closed):
+    """Merge keys into an existing object, one level deep."""
+
+    op: Literal["patch"]
+    path: _PathText
+    value: dict[str, JsonValue] | str = Field(description="An object, or the name of a derived value.")
+
+
+class PushOp(_Closed):
+    """Append to an existing array."""
+
+    op: Literal["push"]
+    path: _PathText
+    value: JsonValue
+
+
+class PopOp(_Closed):
+    """Remove the last element of an array."""
+
+    op: Literal["pop"]
+    path: _PathText
+
+
+class AddLogOp(_Closed):
+    """Append a line to the log of the session."""
+
+    op: Literal["addlog"]
+    message: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class ScheduleOp(_Closed):
+    """Let effects happen later: at a turn (or a time from the start), or after some turns (or a duration)."""
+
+    op: Literal["schedule"]
+    id: _Id
+    at: _Turns | _Duration | None = Field(default=None, description="Turn number, or time from the start.")
+    after: _Turns | _Duration | None = Field(default=None, description="Turns from now, or a duration.")
+    effects: Annotated[list[EffectOp], Field(min_length=1, max_length=64)]
+
+
+EffectOp = Annotated[
+    SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | AddLogOp | ScheduleOp, Field(discriminator="op")
+]
+_Effects = Annotated[list[EffectOp], Field(max_length=256)]
+
+
+class Entity(_Closed):
+    """Someone or something that takes part."""
+
+    id: _Id
+    name: _Name | None = None
+    kind: _Name | None = None
+    description: _Text | None = None
+    playable: bool | None = None
+
+
+class Param(_Closed):
+    """What an action may be given; every parameter has a finite domain or bounds."""
+
+    type: Literal["integer", "number", "string", "boolean"]
+    minimum: float | None = None
+    maximum: float | None = None
+    enum: Annotated[list[float | str | bool], Field(min_length=1, max_length=256)] | None = None
+    maxLength: Annotated[int, Field(ge=1, le=1000)] | None = None  # noqa: N815 - JSON Schema's own keyword
+
+
+class Action(_Closed):
+    """Something that can be done."""
+
+    id: _Id
+    name: _Name | None = None
+    description: _Text | None = None
+    params: Annotated[dict[str, Param], Field(max_length=16)]
+    preconditions: _Logic
+    derives: _Derives | None = None
+    effects: _Effects
+
+
+class RandomEvent(_Closed):
+    """Something that may happen."""
+
+    id: _Id
+    name: _Name | None = None
+    weight: _Weight
+    when: _Logic
+    derives: _Derives | None = None
+    effects: _Effects
+    duration: _Duration | None = Field(default=None, description="How long its effects go on: P7D, PT12H, 7d, 12h.")
+
+
+class EndCondition(_Closed):
+    """What ends a run."""
+
+    id: _Id
+    when: _Logic
+    message: _Text | None = None
+
+
+class NegativityBudget(_Closed):
+    """How hard the scenario must be."""
+
+    min_fail_rate: Annotated[float, Field(gt=0, le=1)]
+    max_fail_rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    decay_per_turn: Annotated[dict[str, float], Field(max_length=64)] | None = None
+    max_positive_drift: Annotated[float, Field(ge=0)] | None = None
+
+
+class Clock(_Closed):
+    """How long a turn takes."""
+
+    turn: _Duration
+
+
+class VisibilityRule(_Closed):
+    """Who may see a path."""
+
+    path: _PathText
+    to: Literal["public", "hidden"] | Annotated[list[_Id], Field(min_length=1, max_length=64)]
+
+
+class NarratorScope(_Closed):
+    """What the narrator may write on its own."""
+
+    path: _PathText
+    ops: Annotated[list[Literal["set", "inc", "dec", "mul", "patch", "push", "pop"]], Field(min_length=1)]
+    max_magnitude: Annotated[float, Field(ge=0)] | None = None
+
+
+class ScenarioSpec(_Closed):
+    """A scenario: its state, what can be done, what may happen, and what ends it."""
+
+    spec_version: Literal["1.0"]
+    id: _Id
+    name: _Name
+    seed: Annotated[int, Field(ge=0, le=_MAX_SEED)]
+    state: dict[str, JsonValue]
+    actions: Annotated[list[Action], Field(min_length=1, max_length=512)]
+    random_events: Annotated[list[RandomEvent], Field(max_length=512)]
+    loss_conditions: Annotated[list[EndCondition], Field(min_length=2, max_length=64)]
+    negativity_budget: NegativityBudget
+    win_conditions: Annotated[list[EndCondition], Field(max_length=64)] | None = None
+    entities: Annotated[list[Entity], Field(max_length=512)] | None = None
+    clock: Clock | None = None
+    horizon: Annotated[int, Field(ge=1, le=1000)] | None = None
+    visibility: Annotated[list[VisibilityRule], Field(max_length=512)] | None = None
+    narrator_scope: Annotated[list[NarratorScope], Field(max_length=512)] | None = None
+
+
+class Dialogue(_Closed):
+    """Something an entity says aloud."""
+
+    entity_id: _Id
+    utterance: Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class StateChange(_Closed):
+    """A change that the narrator proposes."""
+
+    op: Literal["set", "inc", "dec", "mul", "patch", "push", "pop"]
+    path: _PathText
+    value: JsonValue = None
+
+
+class RollRequest(_Closed):
+    """A check that the narrator asks for."""
+
+    kind: _Id
+    target: _Id | None = None
+    difficulty: Annotated[int, Field(ge=1, le=30)]
+
+
+class MemoryUpdate(_Closed):
+    """Something an entity will remember."""
+
+    scope: _Id
+    target_id: _Id
+    content: Annotated[str, Field(min_length=1, max_length=2000)]
+    visibility: Literal["public", "private", "hidden"]
+
+
+class Outcome(_Closed):
+    """What a narrator may return for a turn."""
+
+    narrative: Annotated[str, Field(min_length=1, max_length=8000)]
+    visible_dialogue: Annotated[list[Dialogue], Field(max_length=16)] | None = None
+    state_changes: Annotated[list[StateChange], Field(max_length=64)] | None = None
+    roll_requests: Annotated[list[RollRequest], Field(max_length=16)] | None = None
+    hidden_memory_updates: Annotated[list[MemoryUpdate], Field(max_length=16)] | None = None
+
+
+ScheduleOp.model_rebuild()
+
+_MODELS: dict[str, type[BaseModel]] = {SCENARIO_SPEC: ScenarioSpec, OUTCOME: Outcome}
+
+
+def schema_document(name: str) -> dict[str, Any]:
+    """The committed JSON Schema (2020-12) of `SCENARIO_SPEC` or `OUTCOME`."""
+    text = resources.files("peripety.sim").joinpath(f"schemas/{name}.schema.json").read_text("utf-8")
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def _generated(name: str) -> str:
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_MODELS[name].model_json_schema()}
+    return json.dumps(_without_noise(schema), indent=2, ensure_ascii=False) + "\n"
+
+
+def _without_noise(schema: Any) -> Any:
+    """Drop what constrains nothing: generated titles, null defaults, and null as an optional field's other type."""
+    if isinstance(schema, list):
+        return [_without_noise(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {k: _without_noise(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
+    if kept.get("default", ...) is None:
+        del kept["default"]
+    choices = [choice for choice in kept.get("anyOf", []) if choice != {"type": "null"}]
+    if "anyOf" in kept and len(choices) < len(kept["anyOf"]):
+        if len(choices) == 1:
+            del kept["anyOf"]
+            kept = {**choices[0], **kept}
+        else:
+            kept["anyOf"] = choices
+    return kept
+
+
+def _main(arguments: list[str]) -> int:
+    stale = []
+    for name in _MODELS:
+        target = Path(__file__).parent / "schemas" / f"{name}.schema.json"
+        if "--check" in arguments:
+            if not target.exists() or target.read_text("utf-8") != _generated(name):
+                stale.append(target.name)
+        else:
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(_generated(name), "utf-8")
+    if stale:
+        sys.stderr.write(f"schemas out of date: {', '.join(stale)}; run `make generate`\n")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

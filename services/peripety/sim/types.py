@@ -1,0 +1,197 @@
+"""What the engine gives back. Both cores fill the same types from the same bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+__all__ = [
+    "ABSENT",
+    "ActResult",
+    "Change",
+    "Draw",
+    "DryRunReport",
+    "LogLine",
+    "Persona",
+    "RuleError",
+    "Status",
+    "StatusKind",
+    "StepResult",
+]
+
+StatusKind = Literal["ongoing", "lost", "won"]
+Persona = Literal["random", "idle"]
+
+
+class _Absent:
+    """The value of a path where nothing is."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write to the state.
+
+    Attributes:
+        path: where, such as `state.a.b[2]`.
+        op: the operation: set, inc, dec, mul, patch, push or pop.
+        before: the value before, or `ABSENT`.
+        after: the value after, or `ABSENT`.
+        cause: what did it: `action:<id>`, `event:<id>`, `schedule:<id>` or `decay`.
+    """
+
+    path: str
+    op: str
+    before: Any
+    after: Any
+    cause: str
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> Change:
+        """A change from a core's JSON."""
+        before, after = value.get("before", ABSENT), value.get("after", ABSENT)
+        return cls(value["path"], value["op"], before, after, value["cause"])
+
+
+@dataclass(frozen=True, slots=True)
+class RuleError:
+    """A rule of the scenario that could not be carried out; it had no effect.
+
+    Attributes:
+        code: stable reason.
+        rule: JSON Pointer of the rule in the document (of a scheduled effect: `schedule:<id>` and its place).
+        message: one sentence.
+        count: how often it happened (in a dry-run).
+    """
+
+    code: str
+    rule: str
+    message: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line that an effect wrote to the session's log."""
+
+    turn: int
+    message: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One use of randomness: the stream, its turn and index, and the 64-bit value as 16 hex digits."""
+
+    stream: str
+    turn: int
+    index: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether a run goes on, and if not, which condition ended it."""
+
+    kind: StatusKind
+    condition: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActResult:
+    """What came of an action: accepted with its changes, or rejected with the reasons.
+
+    The changes include those of scheduled effects, when this action opened the turn.
+    """
+
+    accepted: bool
+    reasons: tuple[RuleError, ...]
+    changes: tuple[Change, ...]
+    log: tuple[LogLine, ...]
+    errors: tuple[RuleError, ...]
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> ActResult:
+        """A result from a core's JSON."""
+        return cls(
+            value["accepted"],
+            tuple(RuleError(**reason) for reason in value["reasons"]),
+            tuple(Change.of(change) for change in value["changes"]),
+            tuple(LogLine(**line) for line in value["log"]),
+            tuple(RuleError(**error) for error in value["errors"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What the world did at the end of a turn. `turn` is the number of the turn just completed, from 1."""
+
+    turn: int
+    event: str | None
+    changes: tuple[Change, ...]
+    log: tuple[LogLine, ...]
+    draws: tuple[Draw, ...]
+    errors: tuple[RuleError, ...]
+    status: Status
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> StepResult:
+        """A result from a core's JSON."""
+        return cls(
+            value["turn"],
+            value["event"],
+            tuple(Change.of(change) for change in value["changes"]),
+            tuple(LogLine(**line) for line in value["log"]),
+            tuple(Draw(**draw) for draw in value["draws"]),
+            tuple(RuleError(**error) for error in value["errors"]),
+            Status(**value["status"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunReport:
+    """Counts over many runs under one persona.
+
+    Attributes:
+        runs: how many runs; `lost + won + survived + errored` of them.
+        first_run: the number of the first.
+        turns: turns over all runs.
+        losses: runs ended by each loss condition.
+        wins: runs ended by each win condition.
+        errors: rules that failed, with how often.
+        seed: the seed that run seeds were mixed from.
+        horizon: the most turns of a run.
+        rng_version: version of the random numbers.
+    """
+
+    runs: int
+    first_run: int
+    turns: int
+    lost: int
+    won: int
+    survived: int
+    errored: int
+    losses: dict[str, int]
+    wins: dict[str, int]
+    errors: tuple[RuleError, ...]
+    seed: int
+    persona: Persona
+    horizon: int
+    rng_version: int
+
+    @property
+    def fail_rate(self) -> float:
+        """Lost runs over all runs."""
+        return self.lost / self.runs
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> DryRunReport:
+        """A report from a core's JSON."""
+        errors = tuple(RuleError(**error) for error in value["errors"])
+        return cls(**{**value, "errors": errors, "seed": int(value["seed"])})
