@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from peripety.client.channel import open_channel
+from peripety.client.services import reads
 from peripety.errors import FailedPreconditionError
 from peripety.storage import Database
 
@@ -77,10 +78,12 @@ class Wiring:
                 f" PERIPETY_{service.upper()}_ADDRESS to where it answers",
                 code="SERVICE_NOT_CONFIGURED",
             )
-        if address not in self._channels:
-            self._channels[address] = open_channel(address, max_message_bytes=self.config.max_message_bytes)
-            self.resources.push_async_callback(self._channels[address].close)
-        return self._channels[address]
+        if service not in self._channels:
+            self._channels[service] = open_channel(
+                address, max_message_bytes=self.config.max_message_bytes, retryable=tuple(reads(service))
+            )
+            self.resources.push_async_callback(self._channels[service].close)
+        return self._channels[service]
 
     def register(self, full_service_name: str) -> None:
         """Announce a service, by its full protobuf name, to health checks and reflection."""

@@ -47,7 +47,7 @@ def open_channel(
 
 
 def _allowance(timeout: float | None) -> float:
-    """Return the seconds the next call may take: at most what is left to the call around it, less a margin."""
+    """Return the seconds the next call may take: never more than the call around it has left."""
     left = context.remaining()
     if left is None:
         return DEFAULT_TIMEOUT if timeout is None else timeout

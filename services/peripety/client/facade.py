@@ -1,0 +1,46 @@
+"""All services behind one address, as typed stubs."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
+from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
+from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
+from peripety.client.channel import open_channel
+from peripety.client.options import DEFAULT_MESSAGE_BYTES
+from peripety.client.services import SERVICES, reads
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import grpc.aio
+
+__all__ = ["Client", "connect"]
+
+
+class Client:
+    """The stubs of every service over one channel.
+
+    Calls take generated messages and return or stream them; they raise `PeripetyError`, always have a
+    deadline (`timeout=` in seconds) and end when their task is cancelled.
+
+    Attributes:
+        gateway: language models.
+        scenarios: texts to scenarios.
+        sessions: scenarios being played.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self.gateway = GatewayServiceStub(channel)
+        self.scenarios = ScenarioServiceStub(channel)
+        self.sessions = SessionServiceStub(channel)
+
+
+@asynccontextmanager
+async def connect(address: str, *, max_message_bytes: int = DEFAULT_MESSAGE_BYTES) -> AsyncIterator[Client]:
+    """Open a client of the server at `host:port`; methods that only read are retried when it is away."""
+    retryable = [name for service in SERVICES for name in reads(service)]
+    async with open_channel(address, max_message_bytes=max_message_bytes, retryable=retryable) as channel:
+        yield Client(channel)

@@ -1,0 +1,113 @@
+"""Servers for tests: real listeners on a free port, with services made of plain functions."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+from google.protobuf.wrappers_pb2 import StringValue
+
+from peripety.client.channel import open_channel
+from peripety.config import Config
+from peripety.rpc.app import serve_bound
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from peripety.rpc.app import App, Bind
+    from peripety.wiring import Wiring
+
+SERVICE = "peripety.test.v1.TestService"
+
+_CODEC = {
+    "request_deserializer": StringValue.FromString,
+    "response_serializer": StringValue.SerializeToString,
+}
+
+
+def config_for(tmp_path: Path, **settings: Any) -> Config:
+    """A configuration that touches nothing outside `tmp_path`."""
+    return Config(
+        **{"database_url": f"sqlite:///{tmp_path / 'test.db'}", "listen": "127.0.0.1:0", **settings}
+    )
+
+
+def unary(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
+    """A method from one `StringValue` to one."""
+    return grpc.unary_unary_rpc_method_handler(behavior, **_CODEC)
+
+
+def stream(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
+    """A method from one `StringValue` to many."""
+    return grpc.unary_stream_rpc_method_handler(behavior, **_CODEC)
+
+
+def upload(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
+    """A method from many `StringValue`s to one."""
+    return grpc.stream_unary_rpc_method_handler(behavior, **_CODEC)
+
+
+def both(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
+    """A method from many `StringValue`s to many."""
+    return grpc.stream_stream_rpc_method_handler(behavior, **_CODEC)
+
+
+def service(name: str = SERVICE, **methods: grpc.RpcMethodHandler[Any, Any]) -> Bind:
+    """The bind function of a service with these methods."""
+
+    async def bind(wiring: Wiring) -> None:
+        wiring.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, methods),))
+        wiring.register(name)
+
+    return bind
+
+
+class Caller:
+    """Calls methods of a test service by name, with text for messages."""
+
+    def __init__(self, channel: grpc.aio.Channel, name: str = SERVICE) -> None:
+        self.channel = channel
+        self._name = name
+
+    def _codec(self) -> dict[str, Any]:
+        return {
+            "request_serializer": StringValue.SerializeToString,
+            "response_deserializer": StringValue.FromString,
+        }
+
+    def unary(self, method: str, text: str = "", **options: Any) -> Any:
+        return self.channel.unary_unary(f"/{self._name}/{method}", **self._codec())(
+            StringValue(value=text), **options
+        )
+
+    def stream(self, method: str, text: str = "", **options: Any) -> Any:
+        return self.channel.unary_stream(f"/{self._name}/{method}", **self._codec())(
+            StringValue(value=text), **options
+        )
+
+    def upload(self, method: str, texts: AsyncIterator[StringValue], **options: Any) -> Any:
+        return self.channel.stream_unary(f"/{self._name}/{method}", **self._codec())(texts, **options)
+
+    def both(self, method: str, texts: AsyncIterator[StringValue] | None = None, **options: Any) -> Any:
+        return self.channel.stream_stream(f"/{self._name}/{method}", **self._codec())(texts, **options)
+
+    def raw(self, method: str, data: bytes, **options: Any) -> Any:
+        """Send bytes that are no message."""
+        return self.channel.unary_unary(f"/{self._name}/{method}")(data, **options)
+
+
+@asynccontextmanager
+async def serving(config: Config, bind: Bind) -> AsyncIterator[tuple[App, Caller]]:
+    """Serve one test service and open a client channel to it."""
+    async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+        yield app, Caller(channel)
+
+
+@asynccontextmanager
+async def plain_channel(address: str) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel as any other gRPC client would open it."""
+    async with grpc.aio.insecure_channel(address) as channel:
+        yield channel
