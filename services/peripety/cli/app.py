@@ -1,0 +1,165 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import Enum
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import Annotated
+
+import typer
+
+from peripety.cli.failure import explain
+from peripety.errors import PeripetyError
+
+__all__ = ["app", "main"]
+
+DEBUG = "PERIPETY_DEBUG"
+MAX_SEED = 2**53 - 1
+
+app = typer.Typer(
+    name="peripety",
+    help="Free text in, a checked scenario out, turns that stream.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Service(Enum):
+    """What `serve` can run in one process."""
+
+    ALL = "all"
+    GATEWAY = "gateway"
+    SCENARIOS = "scenarios"
+    SESSIONS = "sessions"
+
+
+class Persona(Enum):
+    """Who plays in a dry-run."""
+
+    RANDOM = "random"
+    IDLE = "idle"
+
+
+About = Annotated[
+    str | None,
+    typer.Option("--about", metavar="TEXT", help="What the scenario is about, in any language; - reads it."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, max=MAX_SEED, help="Makes chance repeatable. [default: the scenario's]"),
+]
+
+
+def main() -> None:
+    """Run the command line; never returns."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character shows a substitute; it does not end the program.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+    try:
+        app()
+    except PeripetyError as error:
+        if os.environ.get(DEBUG):
+            raise
+        sys.exit(explain(error))
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        sys.exit(f"error: {type(error).__name__}: {error} ({DEBUG}=1 shows where)")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from peripety.cli.version import version  # noqa: PLC0415 - loads the engine
+
+        typer.echo(version())
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and the core."
+        ),
+    ] = False,
+) -> None:
+    """Free text in, a checked scenario out, turns that stream."""
+
+
+@app.command()
+def play(
+    about: About = None,
+    turns: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns.")] = None,
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Choose the actions by a fixed rule instead of asking.")
+    ] = False,
+    seed: Seed = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Turn a description into a scenario and play it: all services in this process, over real gRPC."""
+    from peripety.cli.play import play  # noqa: PLC0415 - loads the services
+
+    play(about=about, turns=turns, auto=auto, seed=seed, as_json=as_json)
+
+
+@app.command()
+def serve(
+    service: Annotated[Service, typer.Argument(help="Which service to run.")] = Service.ALL,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")
+    ] = None,
+) -> None:
+    """Serve all services in one process, or one of them."""
+    from peripety.cli.serve import serve  # noqa: PLC0415 - loads the services
+
+    serve(None if service is Service.ALL else service.value, listen)
+
+
+@app.command()
+def generate(
+    about: About = None,
+    seed: Seed = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the specification and nothing else.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the specification to a file.")
+    ] = None,
+) -> None:
+    """Write the specification of a scenario from a description."""
+    from peripety.cli.generate import generate  # noqa: PLC0415 - loads the services
+
+    generate(about=about, seed=seed, as_json=as_json, out=out)
+
+
+@app.command()
+def validate(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="JSON or JSON Lines; - reads standard input.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print each verdict as a line of JSON.")] = False,
+) -> None:
+    """Check specifications: exit code 0 when all are valid, 1 when one is not, 2 when one cannot be read."""
+    from peripety.cli.validate import validate  # noqa: PLC0415 - loads the engine
+
+    raise typer.Exit(validate(files, as_json=as_json))
+
+
+@app.command("dry-run")
+def dry_run(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
+    runs: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many games to simulate.")] = 200,
+    persona: Annotated[Persona, typer.Option(help="Who plays.")] = Persona.RANDOM,
+    seed: Seed = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
+) -> None:
+    """Simulate a specification and say how often it is lost, and why."""
+    from peripety.cli.dry_run import dry_run  # noqa: PLC0415 - loads the engine
+
+    dry_run(file, runs=runs, persona=persona.value, seed=seed, as_json=as_json)

@@ -1,0 +1,69 @@
+"""From a description to a stored scenario: the calls, with each event shown as it comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from peripety.api.common.v1 import common_pb2
+from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
+from peripety.errors import Finding, InternalError, Severity, SpecError
+
+if TYPE_CHECKING:
+    import grpc.aio
+
+    from peripety.cli.view import View
+
+__all__ = ["compile_scenario", "write_specification"]
+
+
+async def write_specification(
+    channel: grpc.aio.Channel, *, description: str, seed: int | None, view: View
+) -> scenario_pb2.GenerateScenarioResponse.Completed:
+    """Have a specification written.
+
+    Raises:
+        SpecError: no draft was valid.
+    """
+    stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
+    request = scenario_pb2.GenerateScenarioRequest(
+        request_id=str(uuid4()), description=description, seed=seed
+    )
+    async for event in stub.GenerateScenario(request):
+        view.generation(event)
+        if event.HasField("completed"):
+            return event.completed
+        if event.HasField("rejected"):
+            raise _refusal(
+                "No valid specification came of this description; try other words", event.rejected.findings
+            )
+    raise InternalError("The scenario service ended its stream without a result")
+
+
+async def compile_scenario(
+    channel: grpc.aio.Channel, *, spec: bytes, view: View
+) -> scenario_pb2.CompiledScenario:
+    """Have a specification checked, dry-run and stored.
+
+    Raises:
+        SpecError: it cannot be accepted.
+    """
+    stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
+    request = scenario_pb2.CompileScenarioRequest(request_id=str(uuid4()), spec=spec)
+    async for event in stub.CompileScenario(request):
+        view.compilation(event)
+        if event.HasField("compiled"):
+            return event.compiled
+        if event.HasField("rejected"):
+            raise _refusal("The specification was refused", event.rejected.findings)
+    raise InternalError("The scenario service ended its stream without a result")
+
+
+def _refusal(message: str, findings: scenario_pb2.Findings) -> SpecError:
+    return SpecError(message, [_finding(finding) for finding in findings.findings])
+
+
+def _finding(finding: common_pb2.Finding) -> Finding:
+    warning = finding.severity == common_pb2.SEVERITY_WARNING
+    severity = Severity.WARNING if warning else Severity.ERROR
+    return Finding(code=finding.code, path=finding.path, message=finding.message, severity=severity)

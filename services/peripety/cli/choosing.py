@@ -1,0 +1,129 @@
+"""Who chooses the next action: a fixed rule, or the person at the terminal."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from peripety.api.common.v1 import engine_pb2
+from peripety.cli.output import results
+from peripety.cli.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Choice", "Person", "Player", "RoundRobin", "ask"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is done in a turn: actions, words, or neither."""
+
+    actions: list[engine_pb2.ActionCall] = field(default_factory=list)
+    words: str = ""
+
+
+class Player(Protocol):
+    """Chooses what to do."""
+
+    def choose(self, turn: int, legal: Sequence[engine_pb2.LegalAction]) -> Choice | None:
+        """Return what to do in this turn; None to stop playing."""
+
+
+class RoundRobin:
+    """Takes the legal actions one after another, with parameters that move through their ranges."""
+
+    def choose(self, turn: int, legal: Sequence[engine_pb2.LegalAction]) -> Choice:
+        """Return the choice that follows from the number of the turn alone."""
+        if not legal:
+            return Choice()
+        action = legal[(turn - 1) % len(legal)]
+        params = {param.name: _sample(param, turn) for param in action.params}
+        return Choice([engine_pb2.ActionCall(action_id=action.action_id, params=params)])
+
+
+def _sample(param: engine_pb2.Param, turn: int) -> engine_pb2.ParamValue:
+    """Return a legal value: a choice, the lower end, the middle or the upper end, in turn."""
+    if param.choices:
+        return param.choices[turn % len(param.choices)]
+    if param.type == engine_pb2.PARAM_TYPE_BOOLEAN:
+        return engine_pb2.ParamValue(flag=turn % 2 == 1)
+    if param.type == engine_pb2.PARAM_TYPE_STRING:
+        return engine_pb2.ParamValue(text="")
+    number = param.minimum + (param.maximum - param.minimum) * (turn % 3) / 2
+    return engine_pb2.ParamValue(
+        number=number // 1 if param.type == engine_pb2.PARAM_TYPE_INTEGER else number
+    )
+
+
+class Person:
+    """Asks at the terminal."""
+
+    def choose(self, turn: int, legal: Sequence[engine_pb2.LegalAction]) -> Choice | None:  # noqa: ARG002 - the port's
+        """Show the legal actions and read one, or words to say instead."""
+        console = results()
+        for number, action in enumerate(legal, start=1):
+            about = f" - {action.description}" if action.description else ""
+            console.print(f"  {number}  {printable(action.name)}{printable(about)}", style="cyan")
+        answer = ask("number, words to say, Enter to let the turn pass, q to stop > ")
+        if answer is None or answer in {"q", "quit"}:
+            return None
+        if answer.isdecimal() and 1 <= int(answer) <= len(legal):
+            return _with_params(legal[int(answer) - 1])
+        return Choice(words=answer)
+
+
+def _with_params(action: engine_pb2.LegalAction) -> Choice | None:
+    call = engine_pb2.ActionCall(action_id=action.action_id)
+    for param in action.params:
+        value = _ask_value(param)
+        if value is None:
+            return None
+        call.params[param.name].CopyFrom(value)
+    return Choice([call])
+
+
+def _ask_value(param: engine_pb2.Param) -> engine_pb2.ParamValue | None:
+    """Ask until the value has the right type; whether it is legal is the engine's to say."""
+    while (answer := ask(f"{printable(param.name)} ({_domain(param)}) > ")) is not None:
+        try:
+            return _parse(param.type, answer)
+        except ValueError:
+            results().print("  that is not such a value")
+    return None
+
+
+def _parse(kind: engine_pb2.ParamType.ValueType, answer: str) -> engine_pb2.ParamValue:
+    if kind == engine_pb2.PARAM_TYPE_STRING:
+        return engine_pb2.ParamValue(text=answer)
+    if kind == engine_pb2.PARAM_TYPE_BOOLEAN:
+        return engine_pb2.ParamValue(flag=bool(["no", "yes"].index(answer.lower())))
+    return engine_pb2.ParamValue(
+        number=int(answer) if kind == engine_pb2.PARAM_TYPE_INTEGER else float(answer)
+    )
+
+
+def _domain(param: engine_pb2.Param) -> str:
+    if param.choices:
+        return ", ".join(printable(str(_plain(choice))) for choice in param.choices)
+    if param.type == engine_pb2.PARAM_TYPE_BOOLEAN:
+        return "yes or no"
+    if param.type == engine_pb2.PARAM_TYPE_STRING:
+        return f"at most {param.max_length} characters" if param.HasField("max_length") else "text"
+    return f"{param.minimum:g} to {param.maximum:g}"
+
+
+def _plain(value: engine_pb2.ParamValue) -> object:
+    return getattr(value, value.WhichOneof("kind") or "text")
+
+
+def ask(question: str) -> str | None:
+    """Read a line from the terminal; None at its end. Ctrl-C stops at once, also inside an event loop."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return input(question).strip()
+    except EOFError:
+        return None
+    finally:
+        signal.signal(signal.SIGINT, before)

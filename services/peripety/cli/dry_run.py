@@ -1,0 +1,47 @@
+"""`peripety dry-run`: how a specification plays, without a model and without a server."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from peripety import sim
+from peripety.cli.documents import read_document
+from peripety.cli.output import results, write_json
+from peripety.cli.text import printable
+
+if TYPE_CHECKING:
+    from peripety.sim import DryRunReport, Persona
+
+__all__ = ["dry_run"]
+
+
+def dry_run(source: str, *, runs: int, persona: Persona, seed: int | None, as_json: bool) -> None:
+    """Simulate the specification in `source` and print the report."""
+    try:
+        document = read_document(source)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {printable(source)}: {error.strerror}") from None
+    program = sim.compile(document)
+    report = program.dry_run(runs=runs, persona=persona, seed=seed)
+    if as_json:
+        write_json({**asdict(report), "fail_rate": report.fail_rate, "spec_hash": program.spec_hash})
+    else:
+        _tell(report, wanted=program.spec["negativity_budget"]["min_fail_rate"])
+
+
+def _tell(report: DryRunReport, *, wanted: float) -> None:
+    out = results()
+    out.print(
+        f"{report.runs} runs of at most {report.horizon} turns, persona {report.persona}, core {sim.BACKEND}"
+    )
+    out.print(f"  lost {report.fail_rate:.1%} of them; the scenario asks for at least {wanted:.1%}")
+    out.print(f"  lost {report.lost}, won {report.won}, survived {report.survived}, errored {report.errored}")
+    for condition, count in report.losses.items():
+        out.print(f"    lost by {printable(condition)}: {count}")
+    for error in report.errors:
+        out.print(
+            f"    {error.code} at {printable(error.rule)}, {error.count} times: {printable(error.message)}"
+        )

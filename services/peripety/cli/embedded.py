@@ -1,0 +1,35 @@
+"""The services, run inside a command: the same code over the same gRPC as anywhere else, on a free port."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from peripety import logs
+from peripety.client.channel import open_channel
+from peripety.config import Config, LogLevel
+from peripety.rpc.app import serve
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import grpc.aio
+
+__all__ = ["embedded_services"]
+
+
+@asynccontextmanager
+async def embedded_services(*names: str) -> AsyncIterator[grpc.aio.Channel]:
+    """Run the named services and give the channel to them.
+
+    Only warnings are logged unless PERIPETY_LOG_LEVEL says otherwise: the command tells the rest itself.
+    """
+    quiet = {} if os.environ.get("PERIPETY_LOG_LEVEL") else {"log_level": LogLevel.WARNING}
+    config = Config.from_environment(**quiet)
+    logs.configure(config)
+    async with (
+        serve(config, services=set(names), address="127.0.0.1:0") as app,
+        open_channel(app.address, max_message_bytes=config.max_message_bytes) as channel,
+    ):
+        yield channel

@@ -1,0 +1,47 @@
+"""`peripety generate`: a description in, a specification out."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from peripety.cli.authoring import write_specification
+from peripety.cli.choosing import ask
+from peripety.cli.embedded import embedded_services
+from peripety.cli.output import errors, results, write_bytes
+from peripety.cli.story import Story
+from peripety.cli.text import read_about
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from peripety.cli.view import View
+
+__all__ = ["generate"]
+
+
+def generate(*, about: str | None, seed: int | None, as_json: bool, out: Path | None) -> None:
+    """Write a specification to standard output, to a file, or only tell what it holds."""
+    if about is None:
+        about = (ask("What is the scenario about? > ") if sys.stdin.isatty() else None) or ""
+    spec = asyncio.run(_generate(read_about(about), seed, Story(errors() if as_json else results())))
+    if out is not None:
+        _save(spec, out)
+    if as_json:
+        write_bytes(spec)
+
+
+async def _generate(description: str, seed: int | None, view: View) -> bytes:
+    async with embedded_services("gateway", "scenarios") as channel:
+        completed = await write_specification(channel, description=description, seed=seed, view=view)
+    return completed.spec
+
+
+def _save(spec: bytes, out: Path) -> None:
+    try:
+        out.write_bytes(spec + b"\n")
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write {out}: {error.strerror}") from None

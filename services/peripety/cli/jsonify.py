@@ -1,0 +1,49 @@
+"""Messages as plain JSON values: what is JSON inside stays JSON, enums read as words."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+__all__ = ["enum_word", "jsonify"]
+
+
+def jsonify(message: Message) -> dict[str, Any]:
+    """Return the set fields of a message by name. `bytes` of this API hold JSON and become its value."""
+    return {field.name: _field(field, value) for field, value in message.ListFields()}
+
+
+def enum_word(field: FieldDescriptor, number: int) -> str:
+    """Return the last part of an enum value's name, in lower case: `RUN_STATUS_KIND_LOST` is `lost`."""
+    names = {value.number: value.name for value in field.enum_type.values} if field.enum_type else {}
+    if number not in names:
+        return str(number)
+    return names[number].removeprefix(names[0].removesuffix("UNSPECIFIED")).lower()
+
+
+def _field(field: FieldDescriptor, value: Any) -> Any:
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        inner = field.message_type.fields_by_name["value"]
+        return {str(key): _value(inner, value[key]) for key in sorted(value)}
+    if field.is_repeated:
+        return [_value(field, item) for item in value]
+    return _value(field, value)
+
+
+def _value(field: FieldDescriptor, value: Any) -> Any:
+    if isinstance(value, (Timestamp, Duration)):
+        return value.ToJsonString()
+    if field.type == FieldDescriptor.TYPE_MESSAGE:
+        return jsonify(value)
+    if field.type == FieldDescriptor.TYPE_ENUM:
+        return enum_word(field, value)
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return json.loads(value)
+    return value

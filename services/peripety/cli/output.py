@@ -1,0 +1,36 @@
+"""Where output goes: results to standard output, the rest to standard error; colour on a terminal only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from typing import Any
+
+from rich.console import Console
+
+__all__ = ["errors", "results", "write_bytes", "write_json"]
+
+
+@cache
+def results() -> Console:
+    """The console of standard output. Lines are never broken: the reader may be a program."""
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+@cache
+def errors() -> Console:
+    """The console of standard error."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def write_json(value: Any) -> None:
+    """Write a value to standard output as one line of JSON, in UTF-8 whatever the locale says."""
+    write_bytes(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def write_bytes(line: bytes) -> None:
+    """Write a line to standard output, byte for byte."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,106 @@
+"""`peripety play`: the whole job in one command."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import typer
+
+from peripety.api.common.v1 import engine_pb2
+from peripety.api.session.v1 import session_pb2, session_pb2_grpc
+from peripety.cli.authoring import compile_scenario, write_specification
+from peripety.cli.choosing import Person, RoundRobin, ask
+from peripety.cli.embedded import embedded_services
+from peripety.cli.output import results
+from peripety.cli.story import Story
+from peripety.cli.text import read_about
+from peripety.cli.view import JsonView
+
+if TYPE_CHECKING:
+    import grpc.aio
+
+    from peripety.cli.choosing import Choice, Player
+    from peripety.cli.view import View
+
+__all__ = ["play"]
+
+TURNS = 5
+
+
+@dataclass
+class _Game:
+    """One game in progress."""
+
+    channel: grpc.aio.Channel
+    player: Player
+    view: View
+
+    async def prepare(self, description: str, seed: int | None) -> session_pb2.Session:
+        """Turn the description into a scenario and start a session of it."""
+        written = await write_specification(self.channel, description=description, seed=seed, view=self.view)
+        scenario = await compile_scenario(self.channel, spec=written.spec, view=self.view)
+        request = session_pb2.CreateSessionRequest(
+            request_id=str(uuid4()), scenario_id=scenario.scenario_id, seed=seed
+        )
+        session: session_pb2.Session = (await self._sessions.CreateSession(request)).session
+        self.view.session(session)
+        return session
+
+    async def run(self, session: session_pb2.Session, turns: int | None) -> None:
+        """Play until the run ends, the player stops, or the turns are used up."""
+        played, legal, next_turn = 0, list(session.legal_actions), session.turn + 1
+        while turns is None or played < turns:
+            choice = self.player.choose(played + 1, legal)
+            if choice is None:
+                return
+            played += 1
+            end = await self._turn(session.session_id, next_turn, choice)
+            if end.HasField("committed"):
+                next_turn, legal = end.turn + 1, list(end.committed.legal_actions)
+                if end.committed.status.kind != engine_pb2.RUN_STATUS_KIND_ONGOING:
+                    return
+
+    async def _turn(self, session_id: str, turn: int, choice: Choice) -> session_pb2.TurnEvent:
+        """Play a turn and return its last event."""
+        request = session_pb2.TakeTurnRequest(
+            session_id=session_id,
+            request_id=str(uuid4()),
+            expected_turn=turn,
+            actions=choice.actions,
+            input=choice.words,
+        )
+        last = session_pb2.TurnEvent()
+        async for response in self._sessions.TakeTurn(request):
+            last = response.event
+            self.view.turn(last)
+        return last
+
+    @property
+    def _sessions(self) -> session_pb2_grpc.SessionServiceAsyncStub:
+        return session_pb2_grpc.SessionServiceStub(self.channel)
+
+
+def play(*, about: str | None, turns: int | None, auto: bool, seed: int | None, as_json: bool) -> None:
+    """Play in this process; ask at the terminal unless told to play alone."""
+    if not auto and not (sys.stdin.isatty() and about != "-"):
+        raise typer.BadParameter(
+            "there is no terminal to ask at: add --auto, and --turns N for how long to play"
+        )
+    if about is None:
+        about = "" if auto else ask("What is the scenario about? > ") or ""
+    limit = turns if turns is not None or not auto else TURNS
+    player: Player = RoundRobin() if auto else Person()
+    asyncio.run(
+        _play(read_about(about), player, JsonView() if as_json else Story(results()), seed=seed, turns=limit)
+    )
+
+
+async def _play(description: str, player: Player, view: View, *, seed: int | None, turns: int | None) -> None:
+    async with embedded_services("gateway", "scenarios", "sessions") as channel:
+        game = _Game(channel, player, view)
+        session = await game.prepare(description, seed)
+        await game.run(session, turns)

@@ -1,0 +1,26 @@
+"""`peripety serve`: the services until somebody stops them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from peripety import logs
+from peripety.cli.output import results
+from peripety.config import Config
+from peripety.rpc import app
+
+__all__ = ["serve"]
+
+
+def serve(service: str | None, listen: str | None) -> None:
+    """Serve one service, or all of them, until SIGTERM or Ctrl-C; then let the calls under way end."""
+    config = Config.from_environment(**({"listen": listen} if listen else {}))
+    logs.configure(config)
+    asyncio.run(_serve(config, {service} if service else set(app.SERVICES)))
+
+
+async def _serve(config: Config, services: set[str]) -> None:
+    async with app.serve(config, services) as running:
+        results().print(f"listening on {running.address}")
+        results().file.flush()
+        await running.wait()

@@ -1,0 +1,230 @@
+"""A game told to a person, on a terminal or in a file: mechanics first, then prose as it arrives."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from peripety.api.common.v1 import engine_pb2
+from peripety.api.scenario.v1 import scenario_pb2
+from peripety.api.session.v1 import session_pb2
+from peripety.cli.jsonify import enum_word
+from peripety.cli.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rich.console import Console
+
+__all__ = ["Story", "describe_findings", "describe_spec"]
+
+_SHOWN_VALUE = 60
+_SHOWN_HASH = 12
+_HOW = {
+    session_pb2.RESOLUTION_REPAIRED: ", after one repair",
+    session_pb2.RESOLUTION_SERVER_RESOLVED: ", told by the server",
+}
+
+
+class Story:
+    """Prints what happens to a console. One story is one game: it knows whether a line of prose is open."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._prose_is_open = False
+        self._stage = scenario_pb2.STAGE_UNSPECIFIED
+
+    def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
+        """Tell an event of writing the specification."""
+        match event.WhichOneof("event"):
+            case "progress":
+                self._progress(event.progress)
+            case "findings":
+                self._lines(describe_findings(event.findings))
+            case "repaired":
+                self._line(f"  repaired by answer {event.repaired.attempt}", "yellow")
+                self._lines(f"    {printable(edit.summary)}" for edit in event.repaired.edits)
+            case "completed":
+                self._lines(describe_spec(event.completed))
+
+    def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
+        """Tell an event of compiling it."""
+        match event.WhichOneof("event"):
+            case "progress":
+                self._progress(event.progress)
+            case "repaired":
+                self._line(f"  missed its budget: {_dry_run(event.repaired.before)}", "yellow")
+                self._lines(f"    {e.path}  {e.before:g} → {e.after:g}" for e in event.repaired.edits)
+            case "compiled":
+                self._report(event.compiled.dry_run)
+            case "rejected" if event.rejected.HasField("dry_run"):
+                self._report(event.rejected.dry_run)
+
+    def session(self, session: session_pb2.Session) -> None:
+        """Tell the beginning, or where a session stands."""
+        self._line(f"Session {session.session_id}, seed {session.seed}, turn {session.turn}")
+
+    def turn(self, event: session_pb2.TurnEvent) -> None:
+        """Tell an event of a turn."""
+        kind = event.WhichOneof("event")
+        if kind == "narrative_chunk":
+            self._prose(event.narrative_chunk.text)
+            return
+        self._end_prose()
+        if kind == "accepted":
+            self._line(f"\nTurn {event.turn}", "bold")
+        self._lines(_told(event), _STYLES.get(kind or ""))
+
+    def _progress(self, progress: scenario_pb2.Progress) -> None:
+        stage = progress.stage
+        if stage != self._stage:
+            word = enum_word(scenario_pb2.Progress.DESCRIPTOR.fields_by_name["stage"], stage).replace(
+                "_", " "
+            )
+            self._line(f"  {word}: {printable(progress.message)}", "dim")
+        self._stage = stage
+
+    def _report(self, report: scenario_pb2.DryRunReport) -> None:
+        self._line(f"  dry-run: {_dry_run(report)}", "green")
+        self._lines(f"    {printable(loss.id)}: {loss.count}" for loss in report.losses)
+
+    def _prose(self, text: str) -> None:
+        if not self._prose_is_open:
+            self._out.print()
+        self._prose_is_open = True
+        self._out.print(Text(printable(text)), end="")
+        self._out.file.flush()
+
+    def _end_prose(self) -> None:
+        if self._prose_is_open:
+            self._out.print("\n")
+        self._prose_is_open = False
+
+    def _lines(self, lines: Iterable[str], style: str | None = None) -> None:
+        for line in lines:
+            self._line(line, style)
+
+    def _line(self, text: str, style: str | None = None) -> None:
+        self._out.print(Text(text, style=style or ""))
+
+
+_STYLES = {"committed": "green", "rule_failed": "red", "degraded": "yellow", "narrative_retracted": "yellow"}
+
+
+def _told(event: session_pb2.TurnEvent) -> list[str]:
+    """Tell an event in lines of text; nothing for events that a person need not see."""
+    kind = event.WhichOneof("event") or ""
+    return _TELLERS[kind](getattr(event, kind)) if kind in _TELLERS else []
+
+
+def _action(event: session_pb2.TurnEvent.ActionResolved) -> list[str]:
+    params = ", ".join(f"{name}={_param(value)}" for name, value in sorted(event.params.items()))
+    head = f"  > {event.action_id}({printable(params)})"
+    if not event.accepted:
+        return [f"{head}: rejected", *(f"    {printable(reason.message)}" for reason in event.reasons)]
+    return [head, *_changes(event.changes), *_log(event.log)]
+
+
+def _world(event: session_pb2.TurnEvent.WorldResolved) -> list[str]:
+    head = [f"  event: {event.event_id}"] if event.event_id else []
+    errors = [f"    {printable(error.message)} ({error.code})" for error in event.errors]
+    return [*head, *_changes(event.changes), *_log(event.log), *errors]
+
+
+def _committed(event: session_pb2.TurnEvent.Committed) -> list[str]:
+    how = _HOW.get(event.resolution, "")
+    return [f"  committed {event.state_hash[:_SHOWN_HASH]}{how}: {_status(event.status)}"]
+
+
+def _rolled(event: session_pb2.TurnEvent.Rolled) -> list[str]:
+    roll = event.roll
+    outcome = "success" if roll.success else "failure"
+    return [f"  roll {printable(roll.kind)}: {roll.value} against {roll.difficulty}, {outcome}"]
+
+
+def _rule_failed(event: session_pb2.TurnEvent.RuleFailed) -> list[str]:
+    what = "turn abandoned, nothing changed" if event.turn_abandoned else "rule skipped"
+    return [f"  {what}: {printable(event.message)} ({event.code} at {printable(event.rule)})"]
+
+
+_TELLERS: dict[str, Callable[[Any], list[str]]] = {
+    "action_resolved": _action,
+    "world_resolved": _world,
+    "rolled": _rolled,
+    "dialogue": lambda event: [f"  {printable(event.entity_id)}: {printable(event.utterance)}"],
+    "narrative_retracted": lambda event: [f"  (this narration is void: {printable(event.reason)})"],
+    "degraded": lambda event: [f"  (told by the server: {printable(event.message)})"],
+    "committed": _committed,
+    "rule_failed": _rule_failed,
+}
+
+
+def _changes(changes: Iterable[engine_pb2.Change]) -> list[str]:
+    return [f"    {printable(c.path)}  {_before(c)} → {_after(c)}  ({_cause(c.cause)})" for c in changes]
+
+
+def _log(lines: Iterable[engine_pb2.LogLine]) -> list[str]:
+    return [f"    “{printable(line.message)}”" for line in lines]
+
+
+def _before(change: engine_pb2.Change) -> str:
+    return _shown(change.before) if change.HasField("before") else "(nothing)"
+
+
+def _after(change: engine_pb2.Change) -> str:
+    return _shown(change.after) if change.HasField("after") else "(nothing)"
+
+
+def _shown(value: bytes) -> str:
+    text = printable(value.decode(errors="replace"))
+    return text if len(text) <= _SHOWN_VALUE else f"{text[:_SHOWN_VALUE]}…"
+
+
+def _cause(cause: engine_pb2.Cause) -> str:
+    kind = enum_word(engine_pb2.Cause.DESCRIPTOR.fields_by_name["kind"], cause.kind)
+    return f"{kind} {cause.id}" if cause.id else kind
+
+
+def _param(value: engine_pb2.ParamValue) -> str:
+    match value.WhichOneof("kind"):
+        case "number":
+            return f"{value.number:g}"
+        case "flag":
+            return "yes" if value.flag else "no"
+        case _:
+            return f'"{value.text}"'
+
+
+def _status(status: engine_pb2.RunStatus) -> str:
+    word = enum_word(engine_pb2.RunStatus.DESCRIPTOR.fields_by_name["kind"], status.kind)
+    return " - ".join(
+        part for part in (f"{word} {status.condition}".strip(), printable(status.message)) if part
+    )
+
+
+def _dry_run(report: scenario_pb2.DryRunReport) -> str:
+    persona = enum_word(scenario_pb2.DryRunReport.DESCRIPTOR.fields_by_name["persona"], report.persona)
+    interval = f"95 % interval {report.wilson_low:.1%} to {report.wilson_high:.1%}"
+    return f"{report.lost} of {report.runs} runs lost ({report.fail_rate:.1%}; {interval}), persona {persona}"
+
+
+def describe_findings(findings: scenario_pb2.Findings) -> list[str]:
+    """Tell what is wrong with a draft."""
+    return [f"    {f.code} {printable(f.path) or '/'}: {printable(f.message)}" for f in findings.findings]
+
+
+def describe_spec(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> list[str]:
+    """Tell what a specification holds, and who wrote it."""
+    spec = json.loads(completed.spec)
+    counts = ", ".join(
+        f"{len(spec.get(key, []))} {name}"
+        for key, name in [
+            ("actions", "actions"),
+            ("random_events", "events"),
+            ("loss_conditions", "ways to lose"),
+        ]
+    )
+    by = "rules, without a language model" if completed.authored_without_model else completed.model
+    return [f"{printable(spec['name'])}: {counts}", f"  written by {printable(by)}"]

@@ -1,0 +1,110 @@
+"""`peripety validate`: what is wrong with specifications."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from rich.progress import Progress
+
+from peripety import sim
+from peripety.cli.documents import STDIN, documents, opened
+from peripety.cli.failure import FOUND_WRONG, MISUSED, finding_lines
+from peripety.cli.output import errors, results, write_json
+from peripety.cli.text import printable
+from peripety.errors import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from peripety.cli.documents import Document
+    from peripety.errors import Finding
+
+__all__ = ["validate"]
+
+
+@dataclass
+class _Tally:
+    valid: int = 0
+    invalid: int = 0
+    unreadable: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        if self.unreadable:
+            return MISUSED
+        return FOUND_WRONG if self.invalid else 0
+
+
+def validate(sources: list[str], *, as_json: bool) -> int:
+    """Check every document of every source, print a verdict on each, and return the exit code."""
+    tell = _tell_json if as_json else _tell
+    tally = _Tally()
+    with _progress(sources) as advance:
+        for source in sources:
+            try:
+                with opened(source) as file:
+                    _check(source, file, tell, tally, advance)
+            except OSError as error:
+                errors().print(f"error: cannot read {printable(source)}: {error.strerror}", style="red")
+                tally.unreadable += 1
+    errors().print(f"{tally.valid} valid, {tally.invalid} invalid, {tally.unreadable} unreadable")
+    return tally.exit_code
+
+
+def _check(
+    source: str,
+    file: IO[bytes],
+    tell: Callable[[Document, bool, list[Finding]], None],
+    tally: _Tally,
+    advance: Callable[[int], None],
+) -> None:
+    for document in documents(source, file):
+        findings = sim.validate(document.content)
+        valid = all(finding.severity is Severity.WARNING for finding in findings)
+        tally.valid += valid
+        tally.invalid += not valid
+        tell(document, valid, findings)
+        advance(len(document.content))
+
+
+@contextmanager
+def _progress(sources: list[str]) -> Iterator[Callable[[int], None]]:
+    """Show a bar on a terminal, unless the verdicts appear there; what it gives is told of bytes done."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield lambda _: None
+        return
+    total = (
+        None
+        if STDIN in sources
+        else sum(Path(source).stat().st_size for source in sources if Path(source).exists())
+    )
+    with Progress(console=errors(), transient=True) as progress:
+        task = progress.add_task("validating", total=total)
+        yield lambda done: progress.advance(task, done)
+
+
+def _tell(document: Document, valid: bool, findings: list[Finding]) -> None:  # noqa: FBT001 - one of two tellers
+    place = document.source if document.line is None else f"{document.source}:{document.line}"
+    results().print(
+        f"{printable(place)}: {'valid' if valid else 'invalid'}", style="green" if valid else "red"
+    )
+    for line in finding_lines(findings):
+        results().print(line)
+
+
+def _tell_json(document: Document, valid: bool, findings: list[Finding]) -> None:  # noqa: FBT001 - one of two tellers
+    write_json(
+        {
+            "file": document.source,
+            "line": document.line,
+            "valid": valid,
+            "findings": [
+                {"code": f.code, "path": f.path, "message": f.message, "severity": f.severity.value}
+                for f in findings
+            ],
+        }
+    )

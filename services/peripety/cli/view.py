@@ -1,0 +1,56 @@
+"""How a game is shown: to a person (`peripety.cli.story`) or to a program, as lines of JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from peripety.cli.jsonify import jsonify
+from peripety.cli.output import write_json
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from peripety.api.scenario.v1 import scenario_pb2
+    from peripety.api.session.v1 import session_pb2
+
+__all__ = ["JsonView", "View"]
+
+
+class View(Protocol):
+    """What is told of a game while it is prepared and played."""
+
+    def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
+        """Show an event of writing the specification."""
+
+    def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
+        """Show an event of compiling it."""
+
+    def session(self, session: session_pb2.Session) -> None:
+        """Show a session that was read or created."""
+
+    def turn(self, event: session_pb2.TurnEvent) -> None:
+        """Show an event of a turn."""
+
+
+class JsonView:
+    """Prints each event as one line: `{"step": ..., <the event's fields>}`."""
+
+    def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
+        """Print an event of writing the specification."""
+        self._print("generation", event)
+
+    def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
+        """Print an event of compiling it."""
+        self._print("compilation", event)
+
+    def session(self, session: session_pb2.Session) -> None:
+        """Print a session."""
+        self._print("session", session)
+
+    def turn(self, event: session_pb2.TurnEvent) -> None:
+        """Print an event of a turn."""
+        self._print("turn", event)
+
+    @staticmethod
+    def _print(step: str, message: Message) -> None:
+        write_json({"step": step, **jsonify(message)})
