@@ -11,7 +11,7 @@ from importlib import metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repository import ROOT, text_of, tracked_files
+from support.repository import ROOT, text_of, tracked_files
 
 # Put together here, so that this file does not name a host itself.
 REGISTRIES = [
