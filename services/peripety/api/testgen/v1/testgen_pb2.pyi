@@ -1546,17 +1546,23 @@ class RunTestsRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
     TESTS_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     REPETITIONS_FIELD_NUMBER: _builtins.int
     MUTATION_FIELD_NUMBER: _builtins.int
+    AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Required. UUID that names this request; sent again, it continues or repeats the same work (kept 24 hours)."""
     run_id: _builtins.str
-    """The run whose tests to run; empty to use the tests below."""
+    """The run whose tests to run, with their verdicts stored in it; empty to use the tests below."""
     repetitions: _builtins.int
     """How often to run each; 0 for 5."""
     mutation: _builtins.bool
     """Whether to measure the mutation score as well."""
+    after_sequence: _builtins.int
+    """Leave out events up to this one; 0 for all."""
     @_builtins.property
     def tests(self) -> _containers.RepeatedCompositeFieldContainer[Global___GeneratedTest]:
         """The tests to run, at most 1,000; empty to use those of the run above."""
@@ -1568,15 +1574,17 @@ class RunTestsRequest(_message.Message):
     def __init__(
         self,
         *,
+        request_id: _builtins.str = ...,
         run_id: _builtins.str = ...,
         tests: _abc.Iterable[Global___GeneratedTest] | None = ...,
         subject: Global___Subject | None = ...,
         repetitions: _builtins.int = ...,
         mutation: _builtins.bool = ...,
+        after_sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["mutation", b"mutation", "repetitions", b"repetitions", "run_id", b"run_id", "subject", b"subject", "tests", b"tests"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "mutation", b"mutation", "repetitions", b"repetitions", "request_id", b"request_id", "run_id", b"run_id", "subject", b"subject", "tests", b"tests"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
