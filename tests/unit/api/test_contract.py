@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from repository import ROOT
+from support.repository import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from repository import ROOT
+from support.repository import ROOT
 
 PROTOS = ROOT / "protos"
 BUF = Path(sysconfig.get_path("scripts")) / "buf"

@@ -427,7 +427,7 @@ class DecisionResult(_message.Message):
 
     @_builtins.property
     def errors(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """Rules whose condition failed to evaluate. They count as not matching an allow and as matching a denial."""
+        """Rules whose condition could not be evaluated. Such a rule never leads to DECISION_ALLOW."""
 
     def __init__(
         self,

@@ -382,7 +382,7 @@ class DryRunOptions(_message.Message):
     persona: _engine_pb2.Persona.ValueType
     """Who plays; the random persona when unspecified."""
     seed: _builtins.int
-    """Seed of the first run, 0 to 2^53 - 1; unset for the specification's own."""
+    """Seed that the seeds of the runs follow from, 0 to 2^53 - 1; unset for the specification's own."""
     max_runs: _builtins.int
     """Most runs; 0 for the server's default. The verdict may need fewer."""
     horizon: _builtins.int
@@ -426,6 +426,7 @@ class DryRunReport(_message.Message):
     HORIZON_FIELD_NUMBER: _builtins.int
     ERRORS_FIELD_NUMBER: _builtins.int
     RNG_VERSION_FIELD_NUMBER: _builtins.int
+    FIRST_RUN_FIELD_NUMBER: _builtins.int
     runs: _builtins.int
     """Runs simulated."""
     turns: _builtins.int
@@ -447,11 +448,13 @@ class DryRunReport(_message.Message):
     persona: _engine_pb2.Persona.ValueType
     """Who played."""
     seed: _builtins.int
-    """Seed of the first run."""
+    """Seed that the seeds of the runs follow from."""
     horizon: _builtins.int
     """Turns of a run."""
     rng_version: _builtins.int
     """Version of the random number scheme that makes the runs repeatable."""
+    first_run: _builtins.int
+    """Number of the first run; fresh runs of the same seed begin where others ended."""
     @_builtins.property
     def losses(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.NamedCount]:
         """How often each loss condition ended a run, in the order of the specification."""
@@ -478,10 +481,11 @@ class DryRunReport(_message.Message):
         horizon: _builtins.int = ...,
         errors: _abc.Iterable[_engine_pb2.RuleError] | None = ...,
         rng_version: _builtins.int = ...,
+        first_run: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["errored", b"errored", "errors", b"errors", "fail_rate", b"fail_rate", "horizon", b"horizon", "losses", b"losses", "lost", b"lost", "persona", b"persona", "rng_version", b"rng_version", "runs", b"runs", "seed", b"seed", "survived", b"survived", "turns", b"turns", "wilson_high", b"wilson_high", "wilson_low", b"wilson_low", "won", b"won"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["errored", b"errored", "errors", b"errors", "fail_rate", b"fail_rate", "first_run", b"first_run", "horizon", b"horizon", "losses", b"losses", "lost", b"lost", "persona", b"persona", "rng_version", b"rng_version", "runs", b"runs", "seed", b"seed", "survived", b"survived", "turns", b"turns", "wilson_high", b"wilson_high", "wilson_low", b"wilson_low", "won", b"won"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -661,19 +665,25 @@ class GenerateScenarioResponse(_message.Message):
 
         SPEC_FIELD_NUMBER: _builtins.int
         ATTEMPT_FIELD_NUMBER: _builtins.int
+        USAGE_FIELD_NUMBER: _builtins.int
         spec: _builtins.bytes
         """The document as it came, as JSON in UTF-8."""
         attempt: _builtins.int
         """Which answer of the model it is, from 1."""
+        @_builtins.property
+        def usage(self) -> _common_pb2.ModelUsage:
+            """What this answer used."""
+
         def __init__(
             self,
             *,
             spec: _builtins.bytes = ...,
             attempt: _builtins.int = ...,
+            usage: _common_pb2.ModelUsage | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "spec", b"spec"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "spec", b"spec", "usage", b"usage"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -686,6 +696,7 @@ class GenerateScenarioResponse(_message.Message):
         SPEC_FIELD_NUMBER: _builtins.int
         ATTEMPT_FIELD_NUMBER: _builtins.int
         EDITS_FIELD_NUMBER: _builtins.int
+        USAGE_FIELD_NUMBER: _builtins.int
         spec: _builtins.bytes
         """The document now, as JSON in UTF-8."""
         attempt: _builtins.int
@@ -694,16 +705,21 @@ class GenerateScenarioResponse(_message.Message):
         def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleEdit]:
             """What changed."""
 
+        @_builtins.property
+        def usage(self) -> _common_pb2.ModelUsage:
+            """What this answer used."""
+
         def __init__(
             self,
             *,
             spec: _builtins.bytes = ...,
             attempt: _builtins.int = ...,
             edits: _abc.Iterable[Global___RuleEdit] | None = ...,
+            usage: _common_pb2.ModelUsage | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "edits", b"edits", "spec", b"spec"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "edits", b"edits", "spec", b"spec", "usage", b"usage"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -861,10 +877,11 @@ class CompileScenarioRequest(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     AUTO_REPAIR_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    VERSION_OF_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Required. UUID that names this request; sent again, it returns the same result (kept 24 hours)."""
     spec: _builtins.bytes
-    """A specification, as JSON in UTF-8; at most 1 MiB. It becomes a new scenario."""
+    """A specification, as JSON in UTF-8; at most 1 MiB."""
     scenario_id: _builtins.str
     """A stored scenario, whose latest version is compiled again with the options below."""
     auto_repair: _builtins.bool
@@ -873,6 +890,8 @@ class CompileScenarioRequest(_message.Message):
     """
     after_sequence: _builtins.int
     """Leave out events up to this one; 0 for all."""
+    version_of: _builtins.str
+    """With spec: the scenario that it becomes the latest version of; empty for a new scenario."""
     @_builtins.property
     def dry_run(self) -> Global___DryRunOptions:
         """How to simulate; unset for the defaults."""
@@ -886,10 +905,11 @@ class CompileScenarioRequest(_message.Message):
         dry_run: Global___DryRunOptions | None = ...,
         auto_repair: _builtins.bool | None = ...,
         after_sequence: _builtins.int = ...,
+        version_of: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_auto_repair", b"_auto_repair", "auto_repair", b"auto_repair", "dry_run", b"dry_run", "scenario_id", b"scenario_id", "source", b"source", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_auto_repair", b"_auto_repair", "after_sequence", b"after_sequence", "auto_repair", b"auto_repair", "dry_run", b"dry_run", "request_id", b"request_id", "scenario_id", b"scenario_id", "source", b"source", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_auto_repair", b"_auto_repair", "after_sequence", b"after_sequence", "auto_repair", b"auto_repair", "dry_run", b"dry_run", "request_id", b"request_id", "scenario_id", b"scenario_id", "source", b"source", "spec", b"spec", "version_of", b"version_of"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__auto_repair: _TypeAlias = _typing.Literal["auto_repair"]  # noqa: Y015
     _WhichOneofArgType__auto_repair: _TypeAlias = _typing.Literal["_auto_repair", b"_auto_repair"]  # noqa: Y015
@@ -2013,7 +2033,7 @@ class CertificateOptions(_message.Message):
     MAX_RUNS_FIELD_NUMBER: _builtins.int
     HORIZON_FIELD_NUMBER: _builtins.int
     seed: _builtins.int
-    """Seed of the first run, 0 to 2^53 - 1; unset for the specification's own."""
+    """Seed that the seeds of the runs follow from, 0 to 2^53 - 1; unset for the specification's own."""
     max_runs: _builtins.int
     """Most runs of a persona; 0 for the server's default."""
     horizon: _builtins.int

@@ -216,7 +216,9 @@ class Session(_message.Message):
     chain_hash: _builtins.str
     """Hash over all turns so far in lower-case hex: each turn's hash covers the one before."""
     last_sequence: _builtins.int
-    """Sequence of the last recorded event; 0 before the first turn."""
+    """Sequence of the last recorded event; 0 before the first turn. It never decreases, and a rewind
+    is an event too.
+    """
     pov_entity_id: _builtins.str
     """The point of view that the above is cut to; empty for the public part."""
     next_seat_id: _builtins.str
@@ -570,9 +572,7 @@ Global___DeleteSessionResponse: _TypeAlias = DeleteSessionResponse  # noqa: Y015
 
 @_typing.final
 class TurnEvent(_message.Message):
-    """One event of a turn. An event is named by session_id, turn and sequence; receivers that resume
-    use the sequence alone.
-    """
+    """One event of a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -855,6 +855,7 @@ class TurnEvent(_message.Message):
         RESOLUTION_FIELD_NUMBER: _builtins.int
         NEXT_SEAT_ID_FIELD_NUMBER: _builtins.int
         COMMIT_TIME_FIELD_NUMBER: _builtins.int
+        MODEL_FIELD_NUMBER: _builtins.int
         state_hash: _builtins.str
         """SHA-256 of the whole canonical state in lower-case hex."""
         chain_hash: _builtins.str
@@ -865,6 +866,8 @@ class TurnEvent(_message.Message):
         """How the turn came about."""
         next_seat_id: _builtins.str
         """The seat whose turn is next, with SEAT_ORDER_ROTATING; empty otherwise."""
+        model: _builtins.str
+        """Who narrated, as `provider/model`; empty when the server told the turn itself."""
         @_builtins.property
         def status(self) -> _engine_pb2.RunStatus:
             """Whether the run goes on."""
@@ -898,10 +901,11 @@ class TurnEvent(_message.Message):
             resolution: Global___Resolution.ValueType = ...,
             next_seat_id: _builtins.str = ...,
             commit_time: _timestamp_pb2.Timestamp | None = ...,
+            model: _builtins.str = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "status", b"status", "usage", b"usage"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "legal_actions", b"legal_actions", "narrative", b"narrative", "next_seat_id", b"next_seat_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "usage", b"usage"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "legal_actions", b"legal_actions", "model", b"model", "narrative", b"narrative", "next_seat_id", b"next_seat_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "usage", b"usage"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1110,6 +1114,7 @@ class ResumeTurnRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required. The session."""
     turn: _builtins.int
@@ -1120,6 +1125,10 @@ class ResumeTurnRequest(_message.Message):
     """The last event received; 0 for all events of the turn."""
     pov_entity_id: _builtins.str
     """The entity whose view is streamed; empty for the public part."""
+    attempt_id: _builtins.str
+    """The attempt that the events received belong to. When another one was committed, the turn is
+    sent from its `accepted`. Empty to not check.
+    """
     def __init__(
         self,
         *,
@@ -1128,10 +1137,11 @@ class ResumeTurnRequest(_message.Message):
         request_id: _builtins.str = ...,
         after_sequence: _builtins.int = ...,
         pov_entity_id: _builtins.str = ...,
+        attempt_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "turn", b"turn", "which", b"which"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "pov_entity_id", b"pov_entity_id", "request_id", b"request_id", "session_id", b"session_id", "turn", b"turn", "which", b"which"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "attempt_id", b"attempt_id", "pov_entity_id", b"pov_entity_id", "request_id", b"request_id", "session_id", b"session_id", "turn", b"turn", "which", b"which"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_which: _TypeAlias = _typing.Literal["turn", "request_id"]  # noqa: Y015
     _WhichOneofArgType_which: _TypeAlias = _typing.Literal["which", b"which"]  # noqa: Y015
@@ -1288,6 +1298,7 @@ class Turn(_message.Message):
     FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
     LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
     COMMIT_TIME_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
     turn: _builtins.int
     """Its number, from 1."""
     request_id: _builtins.str
@@ -1308,6 +1319,8 @@ class Turn(_message.Message):
     """Sequence of its first recorded event."""
     last_sequence: _builtins.int
     """Sequence of its last recorded event."""
+    model: _builtins.str
+    """Who narrated, as `provider/model`; empty when the server told the turn itself."""
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.ActionCall]:
         """What the player did."""
@@ -1356,10 +1369,11 @@ class Turn(_message.Message):
         first_sequence: _builtins.int = ...,
         last_sequence: _builtins.int = ...,
         commit_time: _timestamp_pb2.Timestamp | None = ...,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "status", b"status", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "dialogue", b"dialogue", "event_id", b"event_id", "first_sequence", b"first_sequence", "input", b"input", "last_sequence", b"last_sequence", "log", b"log", "narrative", b"narrative", "request_id", b"request_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "dialogue", b"dialogue", "event_id", b"event_id", "first_sequence", b"first_sequence", "input", b"input", "last_sequence", b"last_sequence", "log", b"log", "model", b"model", "narrative", b"narrative", "request_id", b"request_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1403,14 +1417,19 @@ class WatchSessionRequest(_message.Message):
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     DELAY_TURNS_FIELD_NUMBER: _builtins.int
+    ATTEMPT_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required. The session."""
     pov_entity_id: _builtins.str
     """The entity whose view is streamed; empty for the public part."""
     after_sequence: _builtins.int
-    """The last event received; 0 for all from the start."""
+    """The last event received; 0 for all from the start. In the middle of a turn the stream goes on
+    from there only if attempt_id is the attempt that was committed, else from the turn's `accepted`.
+    """
     delay_turns: _builtins.int
     """How many turns to stay behind, for spectators; 0 for none."""
+    attempt_id: _builtins.str
+    """The attempt that the last event received belongs to; may be empty."""
     def __init__(
         self,
         *,
@@ -1418,10 +1437,11 @@ class WatchSessionRequest(_message.Message):
         pov_entity_id: _builtins.str = ...,
         after_sequence: _builtins.int = ...,
         delay_turns: _builtins.int = ...,
+        attempt_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "delay_turns", b"delay_turns", "pov_entity_id", b"pov_entity_id", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "attempt_id", b"attempt_id", "delay_turns", b"delay_turns", "pov_entity_id", b"pov_entity_id", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1485,25 +1505,25 @@ class WatchSessionResponse(_message.Message):
 
     @_typing.final
     class Rewound(_message.Message):
-        """The last turns were taken back. Drop every event after last_sequence."""
+        """The last turns were taken back."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         TURN_FIELD_NUMBER: _builtins.int
-        LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
+        SEQUENCE_FIELD_NUMBER: _builtins.int
         turn: _builtins.int
-        """Committed turns now."""
-        last_sequence: _builtins.int
-        """Sequence of the last event that still stands."""
+        """Committed turns now. Drop every event of a later turn."""
+        sequence: _builtins.int
+        """Sequence of this event, in the same count as those of turns."""
         def __init__(
             self,
             *,
             turn: _builtins.int = ...,
-            last_sequence: _builtins.int = ...,
+            sequence: _builtins.int = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["last_sequence", b"last_sequence", "turn", b"turn"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["sequence", b"sequence", "turn", b"turn"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

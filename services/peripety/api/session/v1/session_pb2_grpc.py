@@ -229,7 +229,7 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RewindSession(self, request, context):
-        """Takes the last turns of a session back.
+        """Takes the last turns of a session back. Fork first to keep them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

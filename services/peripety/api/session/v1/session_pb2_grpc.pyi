@@ -77,7 +77,7 @@ class SessionServiceStub:
     ForkSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.ForkSessionRequest, _session_pb2.ForkSessionResponse]
     """Starts a session that shares the first turns of another."""
     RewindSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.RewindSessionRequest, _session_pb2.RewindSessionResponse]
-    """Takes the last turns of a session back."""
+    """Takes the last turns of a session back. Fork first to keep them."""
     ReplaySession: _grpc.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]
     """Computes every turn of a session anew and compares the hashes with the recorded ones."""
     CompareBranches: _grpc.UnaryUnaryMultiCallable[_session_pb2.CompareBranchesRequest, _session_pb2.CompareBranchesResponse]
@@ -140,7 +140,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     ForkSession: _aio.UnaryUnaryMultiCallable[_session_pb2.ForkSessionRequest, _session_pb2.ForkSessionResponse]  # type: ignore[assignment]
     """Starts a session that shares the first turns of another."""
     RewindSession: _aio.UnaryUnaryMultiCallable[_session_pb2.RewindSessionRequest, _session_pb2.RewindSessionResponse]  # type: ignore[assignment]
-    """Takes the last turns of a session back."""
+    """Takes the last turns of a session back. Fork first to keep them."""
     ReplaySession: _aio.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]  # type: ignore[assignment]
     """Computes every turn of a session anew and compares the hashes with the recorded ones."""
     CompareBranches: _aio.UnaryUnaryMultiCallable[_session_pb2.CompareBranchesRequest, _session_pb2.CompareBranchesResponse]  # type: ignore[assignment]
@@ -255,7 +255,7 @@ class SessionServiceServicer:
         request: _session_pb2.RewindSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.RewindSessionResponse, _abc.Awaitable[_session_pb2.RewindSessionResponse]]:
-        """Takes the last turns of a session back."""
+        """Takes the last turns of a session back. Fork first to keep them."""
 
     def ReplaySession(
         self,
