@@ -1,7 +1,8 @@
 """The engine: what scenarios mean.
 
-Documents go through one strict JSON border, are checked (`validate`) and compiled (`compile`); a `Program` plays turns and
-dry-runs. Two cores implement it with the same results, to the byte; `BACKEND` names the one that runs.
+Documents go through one strict JSON border, are checked (`validate`) and compiled (`compile`); a `Program`
+plays turns and dry-runs. Two cores implement it with the same results, to the byte; `BACKEND` names the one
+that runs.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def canonical(value: Any) -> bytes:
 
 
 def validate(document: bytes | str) -> list[Finding]:
-    """Everything wrong with a scenario document, in document order; a document without errors can be compiled.
+    """Everything wrong with a scenario document; one without errors can be compiled.
 
     The border, the JSON Schema and the static checks, each only when the one before found no error.
     """

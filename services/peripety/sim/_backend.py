@@ -1,7 +1,7 @@
 """Which core runs: `PERIPETY_SIMCORE=auto|native|python`, read once at import.
 
-`auto` takes the native core when it is installed. A native core that is installed but broken, or of another version,
-raises: results must never depend on which core happened to load.
+`auto` takes the native core when it is installed. A native core that is installed but broken, or of another
+version, raises: results must never depend on which core happened to load.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """What a core is: the narrow door between `peripety.sim` and the two implementations of the engine.
 
-Bytes in, bytes out: every document, state and result crosses as canonical JSON, so that both cores can be compared to
-the byte and neither shares Python objects with its caller.
+Bytes in, bytes out: every document, state and result crosses as canonical JSON, so that both cores can be
+compared to the byte and neither shares Python objects with its caller.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 __all__ = ["Core", "CoreError", "CoreProgram", "CoreState"]
 
@@ -41,7 +41,7 @@ class CoreState(Protocol):
 
 
 class CoreProgram(Protocol):
-    """A compiled scenario. Its methods never touch a state they were not given."""
+    """A compiled scenario. The states it is given are its own core's."""
 
     def new_state(self, seed: int) -> CoreState:
         """The initial state under a seed (an unsigned 64-bit integer)."""
@@ -49,13 +49,13 @@ class CoreProgram(Protocol):
     def load_state(self, snapshot: bytes) -> CoreState:
         """A state from what `CoreState.to_json` gave."""
 
-    def legal_actions(self, state: CoreState) -> bytes:
+    def legal_actions(self, state: Any) -> bytes:
         """JSON list of the ids of the actions that could be taken now."""
 
-    def act(self, state: CoreState, action_id: str, params: bytes) -> bytes:
+    def act(self, state: Any, action_id: str, params: bytes) -> bytes:
         """Take an action; the JSON of an `ActResult`."""
 
-    def step(self, state: CoreState) -> bytes:
+    def step(self, state: Any) -> bytes:
         """Finish the turn; the JSON of a `StepResult`."""
 
     def dry_run(self, options: bytes) -> bytes:

@@ -6,7 +6,12 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FailedPreconditionError, InvalidArgumentError, PeripetyError, ResourceExhaustedError
+from peripety.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    PeripetyError,
+    ResourceExhaustedError,
+)
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical
 from peripety.sim.types import ActResult, DryRunReport, Persona, Status, StepResult
@@ -49,7 +54,7 @@ class State:
         return State(self._core.fork())
 
     def to_json(self) -> bytes:
-        """The snapshot: everything needed to go on from here, as canonical JSON (`Program.load_state` reads it)."""
+        """The snapshot, as canonical JSON: all that `Program.load_state` needs to go on from here."""
         return self._core.to_json()
 
     def tree(self) -> Any:
@@ -92,7 +97,7 @@ class Program:
         self._core = core
 
     def new_state(self, seed: int | None = None) -> State:
-        """The initial state under a seed (0 … 2^64 − 1); the spec's own by default."""
+        """The initial state under a seed (0 … 2^64 - 1); the spec's own by default."""
         return State(self._core.new_state(self.spec["seed"] if seed is None else seed))
 
     def load_state(self, snapshot: bytes) -> State:
@@ -109,7 +114,8 @@ class Program:
     def legal_actions(self, state: State) -> tuple[str, ...]:
         """The ids of the actions that could be taken now, in the order of the document.
 
-        An action whose parameters matter to its preconditions is listed when one of a few keyed draws of them suits it.
+        An action whose parameters matter to its preconditions is listed when one of a few keyed draws of
+        them suits it.
         """
         return tuple(json.loads(self._core.legal_actions(state.core)))
 
@@ -122,7 +128,9 @@ class Program:
             ResourceExhaustedError: `STATE_LIMIT`; nothing was applied.
         """
         try:
-            return ActResult.of(json.loads(self._core.act(state.core, action_id, canonical(dict(params or {})))))
+            return ActResult.of(
+                json.loads(self._core.act(state.core, action_id, canonical(dict(params or {}))))
+            )
         except CoreError as error:
             raise engine_error(error) from None
 

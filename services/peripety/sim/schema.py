@@ -22,6 +22,12 @@ __all__ = ["MAX_FINDINGS", "check", "pointer"]
 MAX_FINDINGS = 50
 _MAX_LISTED = 24
 _MAX_SHOWN = 60
+_BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "more than",
+    "maximum": "at most",
+    "exclusiveMaximum": "less than",
+}
 
 
 def check(schema: Mapping[str, Any], instance: Any) -> list[Finding]:
@@ -65,7 +71,7 @@ def _findings(error: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -
 
 def _choice_findings(error: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> Iterator[Finding]:
     """A value that fits none of several shapes: report against the shape that its tag, or its type, names."""
-    branches = error.kind.context
+    branches: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context")  # noqa: B009 - not in the stubs
     fitting = [branch for branch in branches if not any(_names_other_shape(e, error) for e in branch)]
     if len(fitting) == 1:
         for inner in fitting[0]:
@@ -122,28 +128,27 @@ def _shown(value: Any) -> str:
 
 def _sentence(name: str, facts: dict[str, Any], instance: Any) -> tuple[str, str]:
     limit = facts.get("limit")
+    if name in _BOUNDS:
+        return "OUT_OF_RANGE", f"{_shown(instance)} must be {_BOUNDS[name]} {limit}"
     match name:
         case "type":
             return "WRONG_TYPE", f"{_shown(instance)} is not of type {' or '.join(facts['types'])}"
-        case "minimum" | "exclusiveMinimum":
-            bound = "at least" if name == "minimum" else "more than"
-            return "OUT_OF_RANGE", f"{_shown(instance)} must be {bound} {limit}"
-        case "maximum" | "exclusiveMaximum":
-            bound = "at most" if name == "maximum" else "less than"
-            return "OUT_OF_RANGE", f"{_shown(instance)} must be {bound} {limit}"
         case "minLength" | "minItems" | "minProperties":
             return "TOO_SHORT", f"needs at least {limit} {_unit(name)}"
         case "maxLength" | "maxItems" | "maxProperties":
             return "TOO_LONG", f"may have at most {limit} {_unit(name)}"
-        case "enum":
-            options = ", ".join(_shown(option) for option in facts["options"][:_MAX_LISTED])
-            return "WRONG_VALUE", f"{_shown(instance)} is not one of {options}"
-        case "const":
-            return "WRONG_VALUE", f"{_shown(instance)} must be {_shown(facts['expected_value'])}"
         case "pattern":
             return "WRONG_FORMAT", f"{_shown(instance)} does not match {facts['pattern']}"
         case _:
-            return "WRONG_VALUE", f"{_shown(instance)} breaks the schema's rule '{name}'"
+            return "WRONG_VALUE", f"{_shown(instance)} {_expectation(name, facts)}"
+
+
+def _expectation(name: str, facts: dict[str, Any]) -> str:
+    if name == "enum":
+        return f"is not one of {', '.join(_shown(option) for option in facts['options'][:_MAX_LISTED])}"
+    if name == "const":
+        return f"must be {_shown(facts['expected_value'])}"
+    return f"breaks the schema's rule '{name}'"
 
 
 def _unit(name: str) -> str:

@@ -1,7 +1,8 @@
 """The documents of the engine as types: ScenarioSpec 1.0 and the narrator's Outcome.
 
-These models are the source of the committed JSON Schemas (`python -m peripety.sim.spec` writes them, `--check` compares).
-Documents are checked against the schemas, not by instantiating the models, so that every finding names its place.
+These models are the source of the committed JSON Schemas (`python -m peripety.sim.spec` writes them,
+`--check` compares). Documents are checked against the schemas, not by instantiating the models, so that
+every finding names its place.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ class ScheduleOp(_Closed):
 
 
 EffectOp = Annotated[
-    SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | AddLogOp | ScheduleOp, Field(discriminator="op")
+    SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | AddLogOp | ScheduleOp,
+    Field(discriminator="op"),
 ]
 _Effects = Annotated[list[EffectOp], Field(max_length=256)]
 
@@ -156,7 +158,9 @@ class RandomEvent(_Closed):
     when: _Logic
     derives: _Derives | None = None
     effects: _Effects
-    duration: _Duration | None = Field(default=None, description="How long its effects go on: P7D, PT12H, 7d, 12h.")
+    duration: _Duration | None = Field(
+        default=None, description="How long its effects go on: P7D, PT12H, 7d, 12h."
+    )
 
 
 class EndCondition(_Closed):
@@ -277,7 +281,7 @@ def _generated(name: str) -> str:
 
 
 def _without_noise(schema: Any) -> Any:
-    """Drop what constrains nothing: generated titles, null defaults, and null as an optional field's other type."""
+    """Drop what constrains nothing: titles, null defaults, and null as an optional field's other type."""
     if isinstance(schema, list):
         return [_without_noise(item) for item in schema]
     if not isinstance(schema, dict):

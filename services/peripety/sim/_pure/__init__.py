@@ -1,6 +1,7 @@
 """The reference core: what the engine means, in plain Python.
 
-Nothing here is fast on purpose and nothing is clever: it is what the native core is compared with, byte for byte.
+Nothing here is fast on purpose and nothing is clever: it is what the native core is compared with, byte for
+byte.
 """
 
 from __future__ import annotations

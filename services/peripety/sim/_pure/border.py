@@ -1,7 +1,8 @@
 """The strict JSON border: the only parser that ever touches a scenario.
 
-Stricter than RFC 8259 where parsers disagree: duplicate keys, lone surrogates, numbers outside binary64, integers beyond
-2^53 − 1, and anything over the limits are errors. The first error in document order is reported.
+Stricter than RFC 8259 where parsers disagree: duplicate keys, lone surrogates, numbers outside binary64,
+integers beyond 2^53 - 1, and anything over the limits are errors. The first error in document order is
+reported.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from typing import Any, NoReturn
 
 from peripety.sim._core import CoreError
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_KEY_BYTES", "MAX_NODES", "MAX_SAFE_INTEGER", "MAX_STRING_BYTES", "parse"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_KEY_BYTES",
+    "MAX_NODES",
+    "MAX_SAFE_INTEGER",
+    "MAX_STRING_BYTES",
+    "parse",
+]
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
@@ -25,6 +34,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _HEX4 = re.compile(r"[0-9a-fA-F]{4}")
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_HIGH_SURROGATES = range(0xD800, 0xDC00)
+_LOW_SURROGATES = range(0xDC00, 0xE000)
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -159,15 +170,12 @@ class _Parser:
             self.at = start + 2
             return _ESCAPES[kind]
         unit = self.code_unit(start)
-        if 0xDC00 <= unit <= 0xDFFF:
-            self.fail("LONE_SURROGATE", "a lone surrogate is not a character", start)
-        if 0xD800 <= unit <= 0xDBFF:
-            if not self.text.startswith("\\u", self.at):
-                self.fail("LONE_SURROGATE", "a lone surrogate is not a character", start)
+        if unit in _HIGH_SURROGATES and self.text.startswith("\\u", self.at):
             low = self.code_unit(self.at)
-            if not 0xDC00 <= low <= 0xDFFF:
-                self.fail("LONE_SURROGATE", "a lone surrogate is not a character", start)
-            unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)
+            if low in _LOW_SURROGATES:
+                return chr(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00))
+        if unit in _HIGH_SURROGATES or unit in _LOW_SURROGATES:
+            self.fail("LONE_SURROGATE", "a lone surrogate is not a character", start)
         return chr(unit)
 
     def code_unit(self, start: int) -> int:

@@ -17,7 +17,7 @@ PERSONAS = ("random", "idle")
 
 
 def dry_run(program: Program, options: dict[str, Any]) -> dict[str, Any]:
-    """Play runs `first_run` … `first_run + runs − 1`.
+    """Play runs `first_run` … `first_run + runs - 1`.
 
     Args:
         program: the scenario.

@@ -23,7 +23,9 @@ def minutes(text: str) -> int:
     """
     match = _ISO.fullmatch(text) or _SHORT.fullmatch(text)
     if match is None or not any(match.groups()):
-        raise CoreError("BAD_DURATION", f"'{text[:32]}' is not a duration; write P7D, PT12H, 7d, 12h, 7d12h or 30m")
+        raise CoreError(
+            "BAD_DURATION", f"'{text[:32]}' is not a duration; write P7D, PT12H, 7d, 12h, 7d12h or 30m"
+        )
     return sum(int(count) * unit for count, unit in zip(match.groups(), _UNIT_MINUTES, strict=True) if count)
 
 

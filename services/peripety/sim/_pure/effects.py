@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
     from peripety.sim._pure.program import State
 
-__all__ = ["MAX_LOG_LINES", "MAX_PENDING", "MAX_STATE_NODES", "MAX_STATE_TEXT", "Record", "apply_effects", "measure"]
+__all__ = [
+    "MAX_LOG_LINES",
+    "MAX_PENDING",
+    "MAX_STATE_NODES",
+    "MAX_STATE_TEXT",
+    "Record",
+    "apply_effects",
+    "measure",
+]
 
 MAX_LOG_LINES = 256
 MAX_PENDING = 256
@@ -114,7 +122,13 @@ class _Transaction:
 
     def add(self, path: Path, value: Any, sign: float = 1.0) -> None:
         number = self.number(path)
-        self.write(path, "inc" if sign > 0 else "dec", self.holder(path), path[-1], finite(number + sign * _amount(value)))
+        self.write(
+            path,
+            "inc" if sign > 0 else "dec",
+            self.holder(path),
+            path[-1],
+            finite(number + sign * _amount(value)),
+        )
 
     def subtract(self, path: Path, value: Any) -> None:
         self.add(path, value, -1.0)
@@ -234,7 +248,13 @@ def kind_of(value: Any) -> str:
     """What a value is, for a message."""
     if value is None:
         return "null"
-    names: dict[type, str] = {bool: "a boolean", float: "a number", str: "a string", list: "an array", dict: "an object"}
+    names: dict[type, str] = {
+        bool: "a boolean",
+        float: "a number",
+        str: "a string",
+        list: "an array",
+        dict: "an object",
+    }
     return names[type(value)]
 
 
@@ -297,5 +317,7 @@ def measure(root: Any) -> Size:
             size.deepest = max(size.deepest, depth)
             if isinstance(value, dict):
                 size.text += sum(len(key.encode("utf-8")) for key in value)
-            pending.extend((item, depth + 1) for item in (value.values() if isinstance(value, dict) else value))
+            pending.extend(
+                (item, depth + 1) for item in (value.values() if isinstance(value, dict) else value)
+            )
     return size

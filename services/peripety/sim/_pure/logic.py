@@ -1,7 +1,8 @@
 """JSONLogic: the slow, obvious interpreter.
 
-Values are JSON values whose numbers are floats. The dialect is the community's test suites; where those are silent it is
-the table in docs/semantics.md. Every evaluation is bounded by fuel, so that no rule can cost more than its budget.
+Values are JSON values whose numbers are floats. The dialect is the community's test suites; where those are
+silent it is the table in docs/semantics.md. Every evaluation is bounded by fuel, so that no rule can cost
+more than its budget.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def evaluate(logic: Any, data: Any) -> Any:
     """The value of a JSONLogic expression over data.
 
     Raises:
-        CoreError: `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`, `NUMERIC_RANGE` or
-            `FUEL_EXHAUSTED`.
+        CoreError: `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`,
+            `NUMERIC_RANGE` or `FUEL_EXHAUSTED`.
     """
     return _Evaluation().value(logic, data)
 
@@ -72,7 +73,9 @@ class _Evaluation:
     def produce(self, amount: int) -> None:
         self.output -= amount
         if self.output < 0:
-            raise CoreError("FUEL_EXHAUSTED", f"the expression makes more than {OUTPUT_LIMIT} characters or items")
+            raise CoreError(
+                "FUEL_EXHAUSTED", f"the expression makes more than {OUTPUT_LIMIT} characters or items"
+            )
 
     def made(self, items: list[Any]) -> list[Any]:
         """Charge a new array for everything in it: each item, each character, all the way down."""
@@ -163,7 +166,7 @@ def _text(value: Any, depth: int = 0) -> str:
     raise CoreError("INVALID_ARGUMENTS", "an object has no text")
 
 
-# --- data ---------------------------------------------------------------------------------------------------------------
+# --- data ---
 
 
 def _find(path: Any, data: Any) -> Any:
@@ -200,7 +203,7 @@ def _missing_some(run: _Evaluation, operand: Any, data: Any) -> list[Any]:
     return [] if len(paths) - len(absent) >= needed else absent
 
 
-# --- control ------------------------------------------------------------------------------------------------------------
+# --- control ---
 
 
 def _if(run: _Evaluation, operand: Any, data: Any) -> Any:
@@ -238,7 +241,7 @@ def _not(run: _Evaluation, operand: Any, data: Any) -> bool:
     return not _truth(run, operand, data)
 
 
-# --- comparison ---------------------------------------------------------------------------------------------------------
+# --- comparison ---
 
 
 def _loosely_equal(_run: _Evaluation, a: Any, b: Any) -> bool:
@@ -257,8 +260,10 @@ def _less(_run: _Evaluation, a: Any, b: Any) -> bool:
     return _number(a) < _number(b)
 
 
-def _chain(name: str, holds: Callable[[_Evaluation, Any, Any], bool]) -> Callable[[_Evaluation, Any, Any], bool]:
-    """An operator that must hold between each two neighbours; it stops at the first pair where it does not."""
+def _chain(
+    name: str, holds: Callable[[_Evaluation, Any, Any], bool]
+) -> Callable[[_Evaluation, Any, Any], bool]:
+    """An operator that must hold between each two neighbours; it stops at the first pair that fails."""
 
     def operator(run: _Evaluation, operand: Any, data: Any) -> bool:
         items = _operands(name, operand, 2)
@@ -273,7 +278,7 @@ def _chain(name: str, holds: Callable[[_Evaluation, Any, Any], bool]) -> Callabl
     return operator
 
 
-# --- arithmetic ---------------------------------------------------------------------------------------------------------
+# --- arithmetic ---
 
 
 def _sum(run: _Evaluation, operand: Any, data: Any) -> float:
@@ -340,7 +345,7 @@ def _extreme(name: str, better: Callable[[float, float], bool]) -> Callable[[_Ev
     return operator
 
 
-# --- arrays -------------------------------------------------------------------------------------------------------------
+# --- arrays ---
 
 
 def _elements(name: str, run: _Evaluation, operand: Any, data: Any, *, missing_is_empty: bool) -> list[Any]:
@@ -400,7 +405,7 @@ def _merge(run: _Evaluation, operand: Any, data: Any) -> list[Any]:
     return run.made(result)
 
 
-# --- text ---------------------------------------------------------------------------------------------------------------
+# --- text ---
 
 
 def _in(run: _Evaluation, operand: Any, data: Any) -> bool:

@@ -34,7 +34,9 @@ def _problem(schema: dict[str, Any], value: Any) -> str | None:
     kind = schema["type"]
     if not _is(kind, value):
         return f"must be of type {kind}"
-    if "enum" in schema and not any(type(option) is type(value) and option == value for option in schema["enum"]):
+    if "enum" in schema and not any(
+        type(option) is type(value) and option == value for option in schema["enum"]
+    ):
         return "is not one of the allowed values"
     if kind == "string":
         limit = schema.get("maxLength")

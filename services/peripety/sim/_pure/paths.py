@@ -1,7 +1,7 @@
 """Paths into a state tree: `state.a.b[2]["odd key"]`.
 
-In a condition the JSONLogic spelling `state.a.b.2` is accepted as well; there a run of digits is an index into an array and
-a key of an object.
+In a condition the JSONLogic spelling `state.a.b.2` is accepted as well; there a run of digits is an index
+into an array and a key of an object.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def parse_path(text: str) -> Path:
 
 
 def split_variable(text: str) -> Path:
-    """The segments of a JSONLogic variable: dots and brackets; anything malformed is taken literally, dot by dot."""
+    """The segments of a JSONLogic variable: dots and brackets; the malformed is taken literally, dot by dot."""
     if text == "":
         return ()
     if "[" not in text:

@@ -35,7 +35,8 @@ class Program:
         clock = spec.get("clock")
         self.turn_minutes = durations.minutes(clock["turn"]) if clock else durations.DEFAULT_TURN_MINUTES
         self.event_turns = [
-            durations.turns(event["duration"], self.turn_minutes) if "duration" in event else 1 for event in self.events
+            durations.turns(event["duration"], self.turn_minutes) if "duration" in event else 1
+            for event in self.events
         ]
 
     def new_state(self, seed: int) -> State:
@@ -108,7 +109,9 @@ class State:
         value = border.parse(snapshot, max_bytes=_MAX_SNAPSHOT_BYTES)
         try:
             if value["rng_version"] != RNG_VERSION:
-                raise CoreError("SNAPSHOT_INVALID", "the snapshot is of another version of the random numbers")
+                raise CoreError(
+                    "SNAPSHOT_INVALID", "the snapshot is of another version of the random numbers"
+                )
             return cls(
                 program,
                 int(value["seed"]),

@@ -1,7 +1,8 @@
 """Keyed, counter-based randomness: every draw is a pure function of what it is for.
 
-Version 1: `draw = mix(mix(seed ^ stream) + G·(turn·2^32 + index + 1))` in 64-bit arithmetic, where `mix` is SplitMix64's
-finaliser, `G` its increment, and `stream` the first eight bytes of SHA-256 of the stream's tag, big-endian.
+Version 1: `draw = mix(mix(seed ^ stream) + G·(turn·2^32 + index + 1))` in 64-bit arithmetic, where `mix` is
+SplitMix64's finaliser, `G` its increment, and `stream` the first eight bytes of SHA-256 of the stream's
+tag, big-endian.
 """
 
 from __future__ import annotations
@@ -44,5 +45,5 @@ def unit(value: int) -> float:
 
 
 def choose(value: int, count: int) -> int:
-    """A draw as a choice among `count` possibilities, 0 … count − 1."""
+    """A draw as a choice among `count` possibilities, 0 … count - 1."""
     return ((value >> 32) * count) >> 32

@@ -58,7 +58,9 @@ def _attempt(state: State, index: int, params: Any, record: Record) -> list[dict
     rule = f"/actions/{index}"
     problems = legal.problems(action["params"], params)
     if problems:
-        return [{"code": "ILLEGAL_PARAM", "rule": f"{rule}/params", "message": problem} for problem in problems]
+        return [
+            {"code": "ILLEGAL_PARAM", "rule": f"{rule}/params", "message": problem} for problem in problems
+        ]
     try:
         if not _holds(state, action["preconditions"], params):
             message = f"the preconditions of '{action['id']}' do not hold"
@@ -138,14 +140,20 @@ def _happen(state: State, record: Record) -> str | None:
 
 
 def _draw_event(state: State, lasting: set[str], record: Record) -> int | None:
-    eligible = [i for i, event in enumerate(state.program.events) if event["id"] not in lasting and _may(state, i, record)]
+    eligible = [
+        i
+        for i, event in enumerate(state.program.events)
+        if event["id"] not in lasting and _may(state, i, record)
+    ]
     if not eligible:
         return None
     total = 0.0
     for index in eligible:
         total += state.program.events[index]["weight"]
     value = draw(state.seed, _EVENT_KEY, state.turn + 1, 0)
-    record.draws.append({"stream": EVENT_STREAM, "turn": float(state.turn + 1), "index": 0.0, "value": f"{value:016x}"})
+    record.draws.append(
+        {"stream": EVENT_STREAM, "turn": float(state.turn + 1), "index": 0.0, "value": f"{value:016x}"}
+    )
     threshold = unit(value) if total <= 1 else unit(value) * total
     cumulative = 0.0
     for index in eligible:
@@ -216,8 +224,8 @@ class PolicyDraws:
 def legal_choices(state: State, draws: PolicyDraws) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The actions that could be taken now, each with parameters drawn for it, in the order of the document.
 
-    The turn of `state` is opened by this: give a fork to look without touching. An action whose parameters matter to
-    its preconditions gets a few draws; one that none of them suits counts as not legal.
+    The turn of `state` is opened by this: give a fork to look without touching. An action whose parameters
+    matter to its preconditions gets a few draws; one that none of them suits counts as not legal.
     """
     _open(state, Record())
     choices = []
@@ -237,7 +245,7 @@ def _is_legal(state: State, action: dict[str, Any], params: dict[str, Any]) -> b
         return False
 
 
-# --- rules --------------------------------------------------------------------------------------------------------------
+# --- rules ---
 
 
 def _apply_rule(

@@ -1,6 +1,7 @@
 """Static checks: what a schema cannot say about a scenario, found before anything runs.
 
-Every function here takes parts of a document that already fits the schema, and yields findings in document order.
+Every function here takes parts of a document that already fits the schema, and yields findings in document
+order.
 """
 
 from __future__ import annotations

@@ -34,7 +34,9 @@ def _forbidden_keys(spec: dict[str, Any]) -> Iterator[Finding]:
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(spec, ())]
     while pending:
         value, path = pending.pop()
-        children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        children = (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        )
         for key, item in children:
             if key in FORBIDDEN_KEYS:
                 message = f"the key '{key}' is dangerous to clients in other languages; choose another"
@@ -56,9 +58,13 @@ def _duplicate_ids(spec: dict[str, Any]) -> Iterator[Finding]:
 def _sizes(spec: dict[str, Any]) -> Iterator[Finding]:
     size = measure(spec["state"])
     if size.nodes > MAX_STATE_NODES:
-        yield Finding("LIMIT_EXCEEDED", "/state", f"{size.nodes} values; at most {MAX_STATE_NODES} are accepted")
+        yield Finding(
+            "LIMIT_EXCEEDED", "/state", f"{size.nodes} values; at most {MAX_STATE_NODES} are accepted"
+        )
     if size.text > MAX_STATE_TEXT:
-        yield Finding("LIMIT_EXCEEDED", "/state", f"{size.text} bytes of text; at most {MAX_STATE_TEXT} are accepted")
+        yield Finding(
+            "LIMIT_EXCEEDED", "/state", f"{size.text} bytes of text; at most {MAX_STATE_TEXT} are accepted"
+        )
     effects = sum(1 for _ in all_effects(spec))
     if effects > MAX_EFFECTS:
         yield Finding("LIMIT_EXCEEDED", "", f"{effects} effects; at most {MAX_EFFECTS} are accepted")

@@ -31,7 +31,12 @@ _NEEDS: dict[str, tuple[type, str]] = {
 
 
 def check_effects(
-    effects: list[Any], place: str, world: World, derives: frozenset[str], at: str | None = None, depth: int = 1
+    effects: list[Any],
+    place: str,
+    world: World,
+    derives: frozenset[str],
+    at: str | None = None,
+    depth: int = 1,
 ) -> Iterator[Finding]:
     """Findings about a list of effects.
 
@@ -80,7 +85,11 @@ def _check_target(effect: dict[str, Any], place: str, world: World) -> Iterator[
         return
     wanted, name = _NEEDS[effect["op"]]
     value = world.initial(path)
-    fits = isinstance(value, int | float) and not isinstance(value, bool) if wanted is float else isinstance(value, wanted)
+    fits = (
+        isinstance(value, int | float) and not isinstance(value, bool)
+        if wanted is float
+        else isinstance(value, wanted)
+    )
     if value is not MISSING and not fits and not world.is_written(path):
         message = f"'{effect['path']}' does not hold {name}, which '{effect['op']}' needs"
         yield Finding("TYPE_MISMATCH", place, message)
@@ -90,7 +99,9 @@ def _check_set(path: Path, place: str, world: World) -> Iterator[Finding]:
     if len(path) == 1:
         yield Finding("BAD_PATH", place, "the whole state cannot be set; name a key of it, such as state.a")
     elif not (world.exists(path[:-1]) or world.holds_array(path[:-1])):
-        yield Finding("UNKNOWN_PATH", place, f"'set' creates the last key only; '{_text(path[:-1])}' does not exist")
+        yield Finding(
+            "UNKNOWN_PATH", place, f"'set' creates the last key only; '{_text(path[:-1])}' does not exist"
+        )
 
 
 def _check_value(effect: dict[str, Any], place: str, derives: frozenset[str]) -> Iterator[Finding]:
@@ -98,7 +109,9 @@ def _check_value(effect: dict[str, Any], place: str, derives: frozenset[str]) ->
     if isinstance(value, str) and value in derives:
         return
     if effect["op"] in {"inc", "dec", "mul", "patch"} and isinstance(value, str):
-        known = f"derived values here: {', '.join(sorted(derives))}" if derives else "this rule derives no values"
+        known = (
+            f"derived values here: {', '.join(sorted(derives))}" if derives else "this rule derives no values"
+        )
         yield Finding("UNKNOWN_DERIVE", f"{place}/value", f"'{value[:60]}' is not a derived value; {known}")
         return
     if _looks_like_code(value):
@@ -112,7 +125,9 @@ def _looks_like_code(value: Any) -> bool:
     if isinstance(value, list):
         return any(_looks_like_code(item) for item in value)
     if isinstance(value, dict):
-        return (len(value) == 1 and next(iter(value)) in OPERATORS) or any(_looks_like_code(v) for v in value.values())
+        return (len(value) == 1 and next(iter(value)) in OPERATORS) or any(
+            _looks_like_code(v) for v in value.values()
+        )
     return False
 
 

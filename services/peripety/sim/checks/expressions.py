@@ -1,4 +1,4 @@
-"""Checks of JSONLogic expressions: what can be known to be wrong, or to be read differently elsewhere, before it runs."""
+"""Checks of JSONLogic expressions: what is known to be wrong, or to be read differently elsewhere."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def _check_operation(logic: dict[str, Any], place: str, scope: Scope, depth: int
     ((name, operand),) = logic.items()
     if name not in OPERATORS:
         known = ", ".join(OPERATORS)
-        yield Finding("UNKNOWN_OPERATOR", place, f"'{name[:40]}' is not an operator; the operators are {known}")
+        yield Finding(
+            "UNKNOWN_OPERATOR", place, f"'{name[:40]}' is not an operator; the operators are {known}"
+        )
         return
     here = f"{place}{pointer([name])}"
     arguments = operand if isinstance(operand, list) else [operand]
@@ -115,7 +117,9 @@ def _check_operation(logic: dict[str, Any], place: str, scope: Scope, depth: int
 def _check_arity(name: str, arguments: list[Any], place: str) -> Iterator[Finding]:
     least, most = _ARITY[name]
     if not least <= len(arguments) <= most:
-        wanted = f"{least}" if least == most else f"at least {least}" if most == _ANY else f"{least} to {most}"
+        wanted = (
+            f"{least}" if least == most else f"at least {least}" if most == _ANY else f"{least} to {most}"
+        )
         yield Finding("WRONG_ARITY", place, f"'{name}' takes {wanted} arguments, not {len(arguments)}")
 
 
@@ -124,7 +128,9 @@ def _check_variable(arguments: list[Any], place: str, scope: Scope) -> Iterator[
         return
     path = arguments[0]
     if not isinstance(path, str) or path == "":
-        yield Finding("DYNAMIC_PATH", place, "a variable outside an iterator names a fixed path, such as state.a")
+        yield Finding(
+            "DYNAMIC_PATH", place, "a variable outside an iterator names a fixed path, such as state.a"
+        )
     else:
         yield from _check_name(path, place, scope)
 

@@ -93,7 +93,9 @@ def _param_problems(kind: str, schema: dict[str, Any]) -> Iterator[str]:
         yield "a string needs enum or maxLength"
     if numeric and schema.get("minimum", 0) > schema.get("maximum", schema.get("minimum", 0)):
         yield "minimum is above maximum"
-    if kind == "integer" and not all(float(schema.get(bound, 0)).is_integer() for bound in ("minimum", "maximum")):
+    if kind == "integer" and not all(
+        float(schema.get(bound, 0)).is_integer() for bound in ("minimum", "maximum")
+    ):
         yield "the bounds of an integer are integers"
 
 
@@ -128,4 +130,3 @@ def _check_private(private: Any, world: World) -> Iterator[Finding]:
     for name in sorted(private.keys() - world.entities):
         message = f"state.private.{name} belongs to no entity; add an entity with the id '{name}'"
         yield Finding("UNKNOWN_ENTITY", f"/state/private{pointer([name])}", message)
-

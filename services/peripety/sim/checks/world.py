@@ -24,7 +24,8 @@ class World:
     def exists(self, path: Path) -> bool:
         """Whether a path under `state` exists, or can come to exist.
 
-        Below an array any index will do, since arrays grow; below a path that effects write anything may stand.
+        Below an array any index will do, since arrays grow; below a path that effects write anything may
+        stand.
         """
         return self.initial(path) is not MISSING or any(path[: len(made)] == made for made in self._created)
 
@@ -39,7 +40,7 @@ class World:
         return value
 
     def holds_array(self, path: Path) -> bool:
-        """Whether some part of the path is an array at the start, so that what stands below may come later."""
+        """Whether some part of the path is an array at the start: what stands below may come later."""
         return any(isinstance(lookup(self.state, path[1:end]), list) for end in range(1, len(path)))
 
     def is_written(self, path: Path) -> bool:
