@@ -62,7 +62,7 @@ check-generated: $(VENV)/installed-dev
 
 .PHONY: check-imports
 check-imports: $(VENV)/installed-dev
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 .PHONY: check-rust
 check-rust:
