@@ -58,7 +58,7 @@ check-contract: $(VENV)/installed-dev
 .PHONY: check-generated
 check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/generate.py --check
-	$(BIN)/python -m peripety.sim.spec --check
+	$(BIN)/python -m peripety.sim.schemas --check
 
 .PHONY: check-imports
 check-imports: $(VENV)/installed-dev
@@ -78,7 +78,7 @@ bench: $(VENV)/installed-dev native  ## Run the benchmarks and print their figur
 .PHONY: generate
 generate: $(VENV)/installed-dev  ## Write the generated code and schemas anew
 	$(BIN)/python protos/generate.py
-	$(BIN)/python -m peripety.sim.spec
+	$(BIN)/python -m peripety.sim.schemas
 
 .PHONY: native
 native: $(VENV)/installed  ## Build the native core, if cargo is on PATH

@@ -18,7 +18,7 @@ from peripety.sim._pure.rng import RNG_VERSION
 from peripety.sim.checks import check_spec
 from peripety.sim.program import Program, State, engine_error
 from peripety.sim.schema import check
-from peripety.sim.spec import SCENARIO_SPEC, schema_document
+from peripety.sim.schemas import SCENARIO_SPEC, schema_document
 from peripety.sim.types import (
     ABSENT,
     ActResult,

@@ -1,24 +1,16 @@
 """The documents of the engine as types: ScenarioSpec 1.0 and the narrator's Outcome.
 
-These models are the source of the committed JSON Schemas (`python -m peripety.sim.spec` writes them,
-`--check` compares). Documents are checked against the schemas, not by instantiating the models, so that
-every finding names its place.
+These models are the source of the JSON Schemas in `peripety.sim.schemas`. Documents are checked against the
+schemas, not by instantiating the models, so that every finding names its place.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from importlib import resources
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-__all__ = ["OUTCOME", "SCENARIO_SPEC", "Outcome", "ScenarioSpec", "schema_document"]
-
-SCENARIO_SPEC = "scenario_spec"
-OUTCOME = "outcome"
+__all__ = ["Outcome", "ScenarioSpec"]
 
 _MAX_SEED = 2**53 - 1
 _Id = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")]
@@ -264,55 +256,3 @@ class Outcome(_Closed):
 
 
 ScheduleOp.model_rebuild()
-
-_MODELS: dict[str, type[BaseModel]] = {SCENARIO_SPEC: ScenarioSpec, OUTCOME: Outcome}
-
-
-def schema_document(name: str) -> dict[str, Any]:
-    """The committed JSON Schema (2020-12) of `SCENARIO_SPEC` or `OUTCOME`."""
-    text = resources.files("peripety.sim").joinpath(f"schemas/{name}.schema.json").read_text("utf-8")
-    document: dict[str, Any] = json.loads(text)
-    return document
-
-
-def _generated(name: str) -> str:
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_MODELS[name].model_json_schema()}
-    return json.dumps(_without_noise(schema), indent=2, ensure_ascii=False) + "\n"
-
-
-def _without_noise(schema: Any) -> Any:
-    """Drop what constrains nothing: titles, null defaults, and null as an optional field's other type."""
-    if isinstance(schema, list):
-        return [_without_noise(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {k: _without_noise(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
-    if kept.get("default", ...) is None:
-        del kept["default"]
-    choices = [choice for choice in kept.get("anyOf", []) if choice != {"type": "null"}]
-    if "anyOf" in kept and len(choices) < len(kept["anyOf"]):
-        if len(choices) == 1:
-            del kept["anyOf"]
-            kept = {**choices[0], **kept}
-        else:
-            kept["anyOf"] = choices
-    return kept
-
-
-def _main(arguments: list[str]) -> int:
-    stale = []
-    for name in _MODELS:
-        target = Path(__file__).parent / "schemas" / f"{name}.schema.json"
-        if "--check" in arguments:
-            if not target.exists() or target.read_text("utf-8") != _generated(name):
-                stale.append(target.name)
-        else:
-            target.parent.mkdir(exist_ok=True)
-            target.write_text(_generated(name), "utf-8")
-    if stale:
-        sys.stderr.write(f"schemas out of date: {', '.join(stale)}; run `make generate`\n")
-    return 1 if stale else 0
-
-
-if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1:]))

@@ -50,7 +50,7 @@ def parse_path(text: str) -> Path:
 
 
 def split_variable(text: str) -> Path:
-    """The segments of a JSONLogic variable: dots and brackets; the malformed is taken literally, dot by dot."""
+    """The segments of a JSONLogic variable: dots and brackets; the malformed is taken dot by dot."""
     if text == "":
         return ()
     if "[" not in text:
