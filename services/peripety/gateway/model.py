@@ -172,7 +172,8 @@ class ModelGateway(Protocol):
     def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Ask, and follow the answer as it is written.
 
-        Leaving the iteration early (or being cancelled) closes the call to the provider.
+        Being cancelled closes the call to the provider; whoever may leave the iteration early does so
+        inside of `peripety.gateway.streams.following`.
 
         Yields:
             Deltas, at most one `Repairing`, and `Completed` as the last event.

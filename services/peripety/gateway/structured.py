@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -24,6 +23,7 @@ from peripety.gateway.model import (
     ResponseSchema,
     StopReason,
 )
+from peripety.gateway.streams import following
 from peripety.sim.schema import check
 
 __all__ = ["Ask", "Judge", "Verdict", "ask_until_valid", "judge_answer", "parse_json_with_schema"]
@@ -47,7 +47,7 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
 
 
-Ask: TypeAlias = Callable[[GenerateRequest], AsyncGenerator[GatewayEvent, None]]
+Ask: TypeAlias = Callable[[GenerateRequest], AsyncIterator[GatewayEvent]]
 """Makes one call; the last event is `Completed`."""
 
 Judge: TypeAlias = Callable[[Completion, ResponseSchema], Verdict]
@@ -98,7 +98,7 @@ def judge_answer(completion: Completion, schema: ResponseSchema) -> Verdict:
 
 async def ask_until_valid(
     ask: Ask, request: GenerateRequest, schema: ResponseSchema, judge: Judge = judge_answer
-) -> AsyncGenerator[GatewayEvent, None]:
+) -> AsyncIterator[GatewayEvent]:
     """Ask, judge the answer, and when it is refused ask once more with the findings.
 
     The question is only ever extended, by the refused answer and the findings, so whatever the provider
@@ -120,7 +120,7 @@ async def ask_until_valid(
     question = request
     refused: Completion | None = None
     while True:
-        async with aclosing(ask(question)) as events:
+        async with following(ask(question)) as events:
             async for event in events:
                 if isinstance(event, Completed):
                     completion = _following(refused, event.completion)

@@ -1,0 +1,128 @@
+"""A conversation as an append-only ledger: a turn is kept only when its answer was valid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.errors import ConflictError
+from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    Completed,
+    Completion,
+    GatewayEvent,
+    GenerateRequest,
+    ModelGateway,
+    ResponseSchema,
+)
+from peripety.gateway.streams import completion_of, following
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+__all__ = ["Conversation", "Turn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One kept exchange: what the user said, and the valid answer."""
+
+    user: ChatMessage
+    completion: Completion
+
+    @property
+    def messages(self) -> tuple[ChatMessage, ChatMessage]:
+        """The exchange as the model sees it."""
+        return self.user, ChatMessage(ChatRole.ASSISTANT, self.completion.text)
+
+
+class Conversation:
+    """Several turns with one model.
+
+    The system text and the turns before are sent unchanged every time, so a provider's prompt cache keeps
+    matching. A repair that was needed inside a turn is not part of the history: only the good answer is.
+
+    Args:
+        gateway: answers.
+        system: the instructions, for good.
+        model: as in `GenerateRequest.model`.
+        turns: earlier turns to go on from.
+    """
+
+    def __init__(
+        self,
+        gateway: ModelGateway,
+        system: str | None,
+        *,
+        model: str | None = None,
+        turns: Sequence[Turn] = (),
+    ) -> None:
+        self._gateway = gateway
+        self._model = model
+        self._turns = list(turns)
+        self._busy = False
+        self.system = system
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns that were kept, oldest first."""
+        return tuple(self._turns)
+
+    @property
+    def messages(self) -> tuple[ChatMessage, ...]:
+        """The messages of all turns, oldest first."""
+        return tuple(message for turn in self._turns for message in turn.messages)
+
+    async def stream(
+        self,
+        text: str,
+        *,
+        schema: ResponseSchema | None = None,
+        max_output_tokens: int | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+    ) -> AsyncIterator[GatewayEvent]:
+        """Say `text` and follow the answer; the turn is kept when the answer is complete and valid.
+
+        Raises:
+            ConflictError: another turn of this conversation is under way.
+            PeripetyError: what `ModelGateway.stream` raises; the conversation is then as it was.
+        """
+        if self._busy:
+            raise ConflictError("This conversation is waiting for an answer; wait too", code="TURN_UNDER_WAY")
+        user = ChatMessage(ChatRole.USER, text)
+        request = GenerateRequest(
+            system=self.system,
+            messages=(*self.messages, user),
+            schema=schema,
+            model=self._model,
+            max_output_tokens=max_output_tokens,
+            temperature=temperature,
+            seed=seed,
+        )
+        self._busy = True
+        try:
+            async with following(self._gateway.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, Completed):
+                        self._turns.append(Turn(user, event.completion))
+                    yield event
+        finally:
+            self._busy = False
+
+    async def send(
+        self,
+        text: str,
+        *,
+        schema: ResponseSchema | None = None,
+        max_output_tokens: int | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+    ) -> Completion:
+        """Say `text` and wait for the whole answer; raises what `stream` raises."""
+        return await completion_of(
+            self.stream(
+                text, schema=schema, max_output_tokens=max_output_tokens, temperature=temperature, seed=seed
+            )
+        )
