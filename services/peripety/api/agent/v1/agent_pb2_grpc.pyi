@@ -34,7 +34,8 @@ class AgentServiceStub:
     - INVALID_ARGUMENT: the manifest or a field is wrong; NOT_FOUND: no such run or phase;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     A phase that fails is the event `failed` and the run keeps what was done; the call itself succeeds.
 
     A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeRun.
@@ -72,7 +73,8 @@ class AgentServiceAsyncStub(AgentServiceStub):
     - INVALID_ARGUMENT: the manifest or a field is wrong; NOT_FOUND: no such run or phase;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     A phase that fails is the event `failed` and the run keeps what was done; the call itself succeeds.
 
     A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeRun.
@@ -106,7 +108,8 @@ class AgentServiceServicer:
     - INVALID_ARGUMENT: the manifest or a field is wrong; NOT_FOUND: no such run or phase;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     A phase that fails is the event `failed` and the run keeps what was done; the call itself succeeds.
 
     A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeRun.

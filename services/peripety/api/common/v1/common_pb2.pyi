@@ -58,7 +58,7 @@ class Finding(_message.Message):
     SEVERITY_FIELD_NUMBER: _builtins.int
     REMEDY_FIELD_NUMBER: _builtins.int
     code: _builtins.str
-    """Stable UPPER_SNAKE name of the rule that was broken, such as `UNKNOWN_KEY`."""
+    """Stable UPPER_SNAKE name of the rule that was broken, such as `DUPLICATE_KEY`."""
     path: _builtins.str
     """JSON Pointer (RFC 6901) into the document; empty for the document as a whole."""
     message: _builtins.str

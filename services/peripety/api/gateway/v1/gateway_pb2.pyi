@@ -1050,7 +1050,9 @@ class GenerateRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     SCHEMA_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the stored answer (kept 24 hours)."""
+    """Required. UUID that names this request. In a conversation, sent again, it returns the turn that was
+    committed and adds no other (kept 24 hours); outside of one nothing is changed by asking again.
+    """
     conversation_id: _builtins.str
     """The conversation to continue; empty for a single exchange that is not kept."""
     expected_turn_count: _builtins.int
@@ -1156,7 +1158,9 @@ class GenerateObjectRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     SCHEMA_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the stored answer (kept 24 hours)."""
+    """Required. UUID that names this request. In a conversation, sent again, it returns the turn that was
+    committed and adds no other (kept 24 hours); outside of one nothing is changed by asking again.
+    """
     conversation_id: _builtins.str
     """The conversation to continue; empty for a single exchange that is not kept."""
     expected_turn_count: _builtins.int

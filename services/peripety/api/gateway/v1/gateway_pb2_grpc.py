@@ -36,7 +36,8 @@ class GatewayServiceStub:
     - ABORTED: the conversation has moved on since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
     """
 
@@ -124,7 +125,8 @@ class GatewayServiceServicer:
     - ABORTED: the conversation has moved on since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
     """
 
@@ -308,7 +310,8 @@ class GatewayService:
     - ABORTED: the conversation has moved on since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
     """
 

@@ -37,7 +37,8 @@ class GatewayServiceStub:
     - ABORTED: the conversation has moved on since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
     """
 
@@ -88,7 +89,8 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     - ABORTED: the conversation has moved on since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
     """
 
@@ -135,7 +137,8 @@ class GatewayServiceServicer:
     - ABORTED: the conversation has moved on since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
     """
 

@@ -42,7 +42,8 @@ class PolicyServiceStub:
     - INVALID_ARGUMENT: a field or, where the body cannot say so, the document is wrong;
     - NOT_FOUND: no such policy or version;
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
 
     Work that streams can be taken up again after a lost connection: send the same request with the same
     request_id and, in after_sequence, the last event received. A server that has no record of that work
@@ -97,7 +98,8 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     - INVALID_ARGUMENT: a field or, where the body cannot say so, the document is wrong;
     - NOT_FOUND: no such policy or version;
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
 
     Work that streams can be taken up again after a lost connection: send the same request with the same
     request_id and, in after_sequence, the last event received. A server that has no record of that work
@@ -148,7 +150,8 @@ class PolicyServiceServicer:
     - INVALID_ARGUMENT: a field or, where the body cannot say so, the document is wrong;
     - NOT_FOUND: no such policy or version;
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
 
     Work that streams can be taken up again after a lost connection: send the same request with the same
     request_id and, in after_sequence, the last event received. A server that has no record of that work

@@ -38,7 +38,8 @@ class ScenarioServiceStub:
     - NOT_FOUND: no such scenario, version or certificate;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the scenario is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
 
     Work that streams can be taken up again after a lost connection: send the same request with the same
     request_id and, in after_sequence, the last event received. A server that has no record of that work
@@ -136,7 +137,8 @@ class ScenarioServiceServicer:
     - NOT_FOUND: no such scenario, version or certificate;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the scenario is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
 
     Work that streams can be taken up again after a lost connection: send the same request with the same
     request_id and, in after_sequence, the last event received. A server that has no record of that work
@@ -336,7 +338,8 @@ class ScenarioService:
     - NOT_FOUND: no such scenario, version or certificate;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the scenario is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
 
     Work that streams can be taken up again after a lost connection: send the same request with the same
     request_id and, in after_sequence, the last event received. A server that has no record of that work

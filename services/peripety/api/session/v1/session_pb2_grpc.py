@@ -43,7 +43,8 @@ class SessionServiceStub:
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     def __init__(self, channel):
@@ -152,7 +153,8 @@ class SessionServiceServicer:
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     def CreateSession(self, request, context):
@@ -380,7 +382,8 @@ class SessionService:
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     @staticmethod

@@ -44,7 +44,8 @@ class SessionServiceStub:
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     @_typing.overload
@@ -110,7 +111,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -172,7 +174,8 @@ class SessionServiceServicer:
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer.
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     def CreateSession(

@@ -34,7 +34,8 @@ class TestGenServiceStub:
     - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such run or test;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer.
+    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     A limit of the run itself is no error: the run completes with what it has and names the limit in
     `stopped_by`. A test that was generated is never thrown away.
 
@@ -73,7 +74,8 @@ class TestGenServiceAsyncStub(TestGenServiceStub):
     - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such run or test;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer.
+    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     A limit of the run itself is no error: the run completes with what it has and names the limit in
     `stopped_by`. A test that was generated is never thrown away.
 
@@ -108,7 +110,8 @@ class TestGenServiceServicer:
     - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such run or test;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer.
+    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer;
+    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     A limit of the run itself is no error: the run completes with what it has and names the limit in
     `stopped_by`. A test that was generated is never thrown away.
 
