@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,21 @@ def test_other_versions_of_the_tools_are_refused(copy: Path) -> None:
 
     assert result.returncode == 1
     assert "protos/generate.py needs grpcio-tools==1.0.0 (found " in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "stamp"),
+    [
+        ("protobuf", "session_pb2.py", r"^# Protobuf Python Version: (\S+)$"),
+        ("grpcio", "session_pb2_grpc.py", r"^GRPC_GENERATED_VERSION = '(\S+)'$"),
+    ],
+)
+def test_lower_bounds_admit_no_runtime_that_the_code_refuses(package: str, module: str, stamp: str) -> None:
+    text = (ROOT / GENERATED / "session/v1" / module).read_text(encoding="utf-8")
+    needed = re.findall(stamp, text, flags=re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bounds = [bound for bound in project["dependencies"] if bound.startswith(f"{package}>=")]
+    assert bounds == [f"{package}>={needed[0]},<{int(needed[0].partition('.')[0]) + 1}"]
 
 
 def test_generated_code_imports_without_a_warning() -> None:
