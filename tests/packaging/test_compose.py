@@ -1,0 +1,130 @@
+"""The containers, checked without an engine to run them: what they name has to exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+import yaml
+
+from peripety.config import Config
+from peripety.rpc.app import SERVICES
+from support.commands import command_exists
+from support.repository import ROOT
+
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+DOCKERFILE = (ROOT / "services" / "Dockerfile").read_text(encoding="utf-8")
+OWN_VARIABLES = {"PERIPETY_SIMCORE"} | {
+    str(field.validation_alias or f"peripety_{name}".upper()) for name, field in Config.model_fields.items()
+}
+
+services = pytest.mark.parametrize("service", COMPOSE["services"])
+
+
+def instructions(kind: str) -> list[str]:
+    """The arguments of every instruction of one kind, continuation lines joined."""
+    lines = DOCKERFILE.replace("\\\n", " ").splitlines()
+    return [line.partition(" ")[2].strip() for line in lines if line.split(" ")[0] == kind]
+
+
+def image_variables() -> dict[str, str]:
+    words = [word for line in instructions("ENV") for word in shlex.split(line)]
+    return dict(word.split("=", 1) for word in words)
+
+
+def listening_port(settings: dict[str, Any]) -> str:
+    return str(settings["environment"]["PERIPETY_LISTEN"]).rpartition(":")[2]
+
+
+def test_each_service_has_one_container() -> None:
+    assert set(COMPOSE["services"]) == set(SERVICES)
+    assert [settings["command"] for settings in COMPOSE["services"].values()] == [
+        ["serve", name] for name in SERVICES
+    ]
+
+
+@services
+def test_every_container_comes_from_the_one_dockerfile(service: str) -> None:
+    build = COMPOSE["services"][service]["build"]
+    assert (ROOT / build["context"] / build["dockerfile"]).samefile(ROOT / "services" / "Dockerfile")
+
+
+@services
+def test_the_command_exists(service: str) -> None:
+    assert instructions("ENTRYPOINT") == ['["peripety"]']
+    assert command_exists(["peripety", *COMPOSE["services"][service]["command"]])
+
+
+@services
+def test_every_variable_is_one_that_the_program_reads(service: str) -> None:
+    assert set(COMPOSE["services"][service]["environment"]) <= OWN_VARIABLES
+    assert {name for name in image_variables() if name.startswith("PERIPETY_")} <= OWN_VARIABLES
+
+
+@services
+def test_peers_are_sought_where_they_listen(service: str) -> None:
+    environment = COMPOSE["services"][service]["environment"]
+    for peer in SERVICES:
+        port = listening_port(COMPOSE["services"][peer])
+        assert environment[f"PERIPETY_{peer.upper()}_ADDRESS"] == f"{peer}:{port}"
+
+
+def test_ports_are_published_on_loopback_and_do_not_collide() -> None:
+    published = [port for settings in COMPOSE["services"].values() for port in settings["ports"]]
+    assert all(re.fullmatch(r"127\.0\.0\.1:\d+:50051", port) for port in published)
+    assert len(set(published)) == len(published) == len(SERVICES)
+
+
+@services
+def test_the_container_listens_on_the_port_that_is_published_exposed_and_checked(service: str) -> None:
+    port = listening_port(COMPOSE["services"][service])
+    assert instructions("EXPOSE") == [port]
+    assert f"127.0.0.1:{port}" in instructions("HEALTHCHECK")[0]
+
+
+@services
+def test_a_service_waits_for_those_it_calls(service: str) -> None:
+    waited_for = COMPOSE["services"][service].get("depends_on", {})
+    assert list(waited_for) == list(SERVICES[: SERVICES.index(service)])
+    assert all(how == {"condition": "service_healthy"} for how in waited_for.values())
+
+
+def test_only_the_gateway_gets_the_key() -> None:
+    holders = [name for name in SERVICES if "OPENAI_API_KEY" in COMPOSE["services"][name]["environment"]]
+    assert holders == ["gateway"]
+
+
+def test_data_is_kept_in_a_volume_that_the_settings_point_to() -> None:
+    volumes = [volume for name in SERVICES for volume in COMPOSE["services"][name].get("volumes", [])]
+    assert {volume.partition(":")[0] for volume in volumes} == set(COMPOSE["volumes"])
+    assert {volume.partition(":")[2] for volume in volumes} == set(instructions("VOLUME"))
+    assert image_variables()["PERIPETY_DATABASE_URL"].startswith(f"sqlite:///{instructions('VOLUME')[0]}/")
+
+
+def test_what_the_dockerfile_copies_is_there_and_not_ignored() -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    for line in instructions("COPY"):
+        if not line.startswith("--from"):
+            for source in line.split()[:-1]:
+                assert (ROOT / source).exists()
+                assert f"!{source}" in ignored
+
+
+def test_the_image_does_not_run_as_root() -> None:
+    after_last_stage = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
+    assert "\nUSER peripety\n" in after_last_stage
+
+
+def test_stages_are_named_before_they_are_used() -> None:
+    stages = re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE)
+    assert set(re.findall(r"--from=(\S+)|,from=([^, ]+)", DOCKERFILE)) <= {(s, "") for s in stages} | {
+        ("", s) for s in stages
+    }
+
+
+def test_the_health_check_is_a_program() -> None:
+    (check,) = instructions("HEALTHCHECK")
+    code = yaml.safe_load(check[check.index("[") :])[2]
+    compile(code, "HEALTHCHECK", "exec")

@@ -1,0 +1,59 @@
+"""What the README tells a newcomer to type exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from support.commands import command_exists
+from support.repository import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def commands() -> list[list[str]]:
+    """Each line of a shell block, without its comment and its assignments."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
+    return [without_assignments(shlex.split(line, comments=True)) for line in lines]
+
+
+def without_assignments(words: list[str]) -> list[str]:
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]
+    return words
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_the_readme_shows_the_two_commands() -> None:
+    assert ["make", "play"] in commands()
+    assert ["make", "test"] in commands()
+
+
+@pytest.mark.parametrize("words", commands(), ids=shlex.join)
+def test_the_command_exists(words: list[str]) -> None:
+    program, *rest = words
+    if program == "make":
+        assert {word for word in rest if "=" not in word} <= make_targets()
+    elif program.endswith("peripety"):
+        assert command_exists(["peripety", *rest[: rest.index("|") if "|" in rest else None]])
+    else:
+        assert program in {"git", "cd", "docker", "bash"}
+
+
+def test_every_link_into_the_repository_leads_somewhere() -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", README)
+    assert targets
+    assert not [target for target in targets if not (ROOT / target).exists()]
+
+
+def test_scripts_named_in_the_readme_parse() -> None:
+    for words in commands():
+        if words[0] == "bash":
+            subprocess.run(["bash", "-n", words[1]], cwd=ROOT, check=True)

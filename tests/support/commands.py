@@ -1,0 +1,22 @@
+"""Command lines as the documentation writes them, held against the command line that exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.main import get_command
+
+from peripety.cli import app
+
+
+def command_exists(words: list[str]) -> bool:
+    """Whether `peripety COMMAND ...` names a command and only options that it has."""
+    commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]  # it is a group
+    program, *rest = words
+    if program != "peripety":
+        return False
+    if rest[:1] == ["--version"]:
+        return True
+    command = commands.get(rest[0]) if rest else None
+    known = {option for param in command.params for option in param.opts} if command else set()
+    return command is not None and all(word.split("=")[0] in known for word in rest if word.startswith("--"))
