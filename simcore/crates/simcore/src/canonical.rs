@@ -1,0 +1,199 @@
+//! Canonical JSON (RFC 8785): one spelling for each value, the same in every language.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::border::MAX_DEPTH;
+use crate::error::{Code, Error, Result};
+use crate::value::{Object, Value};
+
+// ECMAScript writes a number without an exponent when its decimal point falls within these places.
+const LARGEST_PLAIN_EXPONENT: i32 = 21;
+const SMALLEST_PLAIN_EXPONENT: i32 = -6;
+// Binary64 tells numbers apart by fewer digits, so that two candidates as short as that never both give one back.
+const LEAST_TIED_FRACTION: usize = 13;
+
+/// The canonical text of a value.
+///
+/// # Errors
+///
+/// `TOO_DEEP` for a value that is nested deeper than a document may be.
+pub fn text(value: &Value) -> Result<String> {
+    let mut out = String::new();
+    write(&mut out, value, 0)?;
+    Ok(out)
+}
+
+/// SHA-256 of some bytes, in lower-case hexadecimal digits.
+#[must_use]
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// A number as ECMAScript prints it (`Number::toString`).
+#[must_use]
+pub fn number_text(value: f64) -> String {
+    let mut out = String::new();
+    write_number(&mut out, value);
+    out
+}
+
+fn write(out: &mut String, value: &Value, depth: usize) -> Result<()> {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Number(number) => write_number(out, *number),
+        Value::Text(text) => write_string(out, text),
+        Value::Array(_) | Value::Object(_) if depth == MAX_DEPTH => {
+            return Err(Error::new(Code::TooDeep, format!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        Value::Array(items) => write_array(out, items, depth)?,
+        Value::Object(members) => write_object(out, members, depth)?,
+    }
+    Ok(())
+}
+
+fn write_array(out: &mut String, items: &[Value], depth: usize) -> Result<()> {
+    out.push('[');
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        write(out, item, depth + 1)?;
+    }
+    out.push(']');
+    Ok(())
+}
+
+fn write_object(out: &mut String, members: &Object, depth: usize) -> Result<()> {
+    let mut sorted: Vec<(&Arc<str>, &Value)> = members.iter().collect();
+    // RFC 8785 sorts by UTF-16 code units, which is the order of code points only below the surrogates.
+    if sorted.iter().any(|(key, _)| key.chars().any(|c| c >= '\u{E000}')) {
+        sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+    }
+    out.push('{');
+    for (at, (key, value)) in sorted.into_iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        write_string(out, key);
+        out.push(':');
+        write(out, value, depth + 1)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+/// A string in double quotes, with as few escapes as JSON allows.
+pub(crate) fn write_string(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c if c < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+fn write_number(out: &mut String, value: f64) {
+    if value == 0.0 {
+        out.push('0');
+        return;
+    }
+    if value < 0.0 {
+        out.push('-');
+    }
+    let shortest = shortest(value.abs());
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
+    let digits = mantissa.replace('.', "");
+    write_layout(out, &digits, exponent.parse::<i32>().unwrap_or(0) + 1);
+}
+
+/// The shortest digits that give a number back, in scientific notation.
+fn shortest(value: f64) -> String {
+    let digits = format!("{value:e}");
+    let fraction = digits.find('e').unwrap_or(0).saturating_sub(2);
+    if fraction < LEAST_TIED_FRACTION {
+        return digits;
+    }
+    // Between two equally short and equally close candidates ECMAScript takes the even one, the formatter above the
+    // larger; rounding to a given length takes the even one.
+    let even = format!("{value:.fraction$e}");
+    if even.parse() == Ok(value) { even } else { digits }
+}
+
+/// Write digits whose decimal point stands before digit number `point`.
+fn write_layout(out: &mut String, digits: &str, point: i32) {
+    let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
+    let (whole, fraction) = digits.split_at(usize::try_from(point.clamp(0, count)).unwrap_or(0));
+    if count <= point && point <= LARGEST_PLAIN_EXPONENT {
+        *out += digits;
+        *out += &zeros(point - count);
+    } else if 0 < point && point <= LARGEST_PLAIN_EXPONENT {
+        let _ = write!(out, "{whole}.{fraction}");
+    } else if SMALLEST_PLAIN_EXPONENT < point && point <= 0 {
+        let _ = write!(out, "0.{}{digits}", zeros(-point));
+    } else {
+        let (first, others) = digits.split_at(1);
+        let dot = if others.is_empty() { "" } else { "." };
+        let _ = write!(out, "{first}{dot}{others}e{:+}", point - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_printed_as_ecmascript_prints_them() {
+        let cases = [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.0, "1"),
+            (-1.5, "-1.5"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (123_456_789_012_345_680_000.0, "123456789012345680000"),
+            (1e-6, "0.000001"),
+            (1e-7, "1e-7"),
+            (1.234e-7, "1.234e-7"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (f64::from_bits(1), "5e-324"),
+            (9_007_199_254_740_991.0, "9007199254740991"),
+            (6_410_674_249_248_093.0 / 4.0, "1602668562312023.2"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(number_text(number), text);
+        }
+    }
+
+    #[test]
+    fn keys_are_sorted_by_utf16_code_units() {
+        let value = Value::from_iter(["\u{FB33}", "😀", "a"].map(|key| (Arc::from(key), Value::Null)));
+        assert_eq!(text(&value).unwrap(), "{\"a\":null,\"😀\":null,\"\u{FB33}\":null}");
+    }
+
+    #[test]
+    fn a_hash_is_lower_case_hexadecimal() {
+        let expected = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(sha256_hex(b""), expected);
+    }
+}

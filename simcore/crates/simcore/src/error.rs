@@ -1,0 +1,117 @@
+//! Why the engine refused something.
+
+use std::fmt;
+
+/// A refusal: a stable code, one sentence, and the place it concerns.
+///
+/// Both cores give the same code, message and path for the same input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(Box<Reason>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Reason {
+    code: Code,
+    message: String,
+    path: String,
+}
+
+/// The result of anything that the engine may refuse.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A refusal that concerns no particular place.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self(Box::new(Reason { code, message: message.into(), path: String::new() }))
+    }
+
+    /// The same refusal, with the place it concerns: a JSON Pointer.
+    #[must_use]
+    pub fn at(mut self, path: impl Into<String>) -> Self {
+        self.0.path = path.into();
+        self
+    }
+
+    /// The stable reason.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// One sentence for people.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Where: a JSON Pointer, or empty.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.0.path
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code().as_str(), self.message())
+    }
+}
+
+impl std::error::Error for Error {}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// Every reason for which the engine refuses something.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Code {
+            /// The code as it is written in answers, such as `BAD_PATH`.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The text of a path is malformed.
+    BadPath = "BAD_PATH",
+    /// A divisor is zero.
+    DivisionByZero = "DIVISION_BY_ZERO",
+    /// The document has too many bytes.
+    DocumentTooLarge = "DOCUMENT_TOO_LARGE",
+    /// An object has the same key twice.
+    DuplicateKey = "DUPLICATE_KEY",
+    /// An expression costs more than its budget.
+    FuelExhausted = "FUEL_EXHAUSTED",
+    /// An operator was given arguments that it cannot take.
+    InvalidArguments = "INVALID_ARGUMENTS",
+    /// The text is not JSON.
+    InvalidJson = "INVALID_JSON",
+    /// The bytes are not UTF-8.
+    InvalidUtf8 = "INVALID_UTF8",
+    /// A key has too many bytes.
+    KeyTooLong = "KEY_TOO_LONG",
+    /// Half of a surrogate pair stands alone.
+    LoneSurrogate = "LONE_SURROGATE",
+    /// Something that is no number stands where one is needed.
+    NotANumber = "NOT_A_NUMBER",
+    /// A number, or the result of an operation, does not fit.
+    NumberRange = "NUMBER_RANGE",
+    /// The result of an operation is no finite number.
+    NumericRange = "NUMERIC_RANGE",
+    /// A string has too many bytes.
+    StringTooLong = "STRING_TOO_LONG",
+    /// Values are nested too deeply.
+    TooDeep = "TOO_DEEP",
+    /// The document has too many values.
+    TooManyNodes = "TOO_MANY_NODES",
+    /// No such operator.
+    UnknownOperator = "UNKNOWN_OPERATOR",
+}

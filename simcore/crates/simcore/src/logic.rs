@@ -1,0 +1,109 @@
+//! JSONLogic: compiled once, evaluated often.
+//!
+//! The dialect is the community's test suites; where those are silent it is the table in docs/semantics.md. Every
+//! evaluation is bounded by fuel, so that no rule can cost more than its budget.
+
+mod convert;
+mod evaluation;
+mod expression;
+
+use crate::error::{Code, Error, Result};
+use crate::value::{Object, Value};
+use evaluation::Evaluation;
+use expression::Expression;
+
+/// How many steps an evaluation may take.
+pub const FUEL: u32 = 10_000;
+/// How many characters and items an evaluation may make.
+pub const OUTPUT_LIMIT: usize = 1 << 16;
+
+/// A compiled expression. What is wrong with it is an error only when, and if, that part is evaluated.
+#[derive(Clone, Debug)]
+pub struct Rule(Expression);
+
+/// What an expression reads from.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// A value.
+    Value(&'a Value),
+    /// An object that exists only as its members.
+    Members(&'a [(&'static str, &'a Value)]),
+}
+
+impl Rule {
+    /// Compile an expression, as [`crate::border::parse`] read it.
+    #[must_use]
+    pub fn new(logic: &Value) -> Self {
+        Self(Expression::new(logic))
+    }
+
+    /// The value of the expression.
+    ///
+    /// # Errors
+    ///
+    /// `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`, `NUMERIC_RANGE` or
+    /// `FUEL_EXHAUSTED`.
+    pub fn evaluate(&self, data: Data<'_>) -> Result<Value> {
+        Evaluation::new().value(&self.0, data)
+    }
+
+    /// Whether the expression, as a condition, holds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rule::evaluate`].
+    pub fn holds(&self, data: Data<'_>) -> Result<bool> {
+        Ok(truthy(&self.evaluate(data)?))
+    }
+}
+
+/// The value of an expression over data.
+///
+/// # Errors
+///
+/// As [`Rule::evaluate`].
+pub fn evaluate(logic: &Value, data: &Value) -> Result<Value> {
+    Rule::new(logic).evaluate(Data::Value(data))
+}
+
+/// JSONLogic's truth: false, null, 0, "" and [] are false; everything else, {} included, is true.
+#[must_use]
+pub fn truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => *number != 0.0,
+        Value::Text(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(_) => true,
+    }
+}
+
+/// A result that may enter a state: finite, and 0 for −0.
+///
+/// # Errors
+///
+/// `NUMERIC_RANGE` for infinities and for what is not a number.
+pub fn finite(value: f64) -> Result<f64> {
+    if value.is_finite() {
+        Ok(value + 0.0)
+    } else {
+        Err(Error::new(Code::NumericRange, "the result does not fit binary64"))
+    }
+}
+
+impl Data<'_> {
+    /// The data as a value of its own.
+    fn whole(self) -> Value {
+        match self {
+            Self::Value(value) => value.clone(),
+            Self::Members(members) => {
+                let mut object = Object::default();
+                for (name, value) in members {
+                    object.insert((*name).into(), (*value).clone());
+                }
+                object.into()
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Expressions as the interpreter wants them: operators known, arguments counted, paths split.
+
+use crate::error::{Code, Error};
+use crate::paths::{Segment, split_variable};
+use crate::value::Value;
+
+/// An expression. One that can only fail is `Refused`: it fails when it is evaluated, as the reference does.
+#[derive(Clone, Debug)]
+pub(super) enum Expression {
+    Literal(Value),
+    List(Vec<Expression>),
+    Refused(Error),
+    Variable {
+        path: VariablePath,
+        others: Vec<Expression>,
+    },
+    Missing(Arguments),
+    MissingSome(Box<Pair>),
+    If(Vec<Expression>),
+    /// `and` stops at the first false value, `or` at the first true one.
+    Connective {
+        stops_at: bool,
+        items: Vec<Expression>,
+    },
+    Truth {
+        negated: bool,
+        arguments: Arguments,
+    },
+    Chain {
+        relation: Relation,
+        first: Box<Expression>,
+        rest: Vec<Expression>,
+    },
+    Arithmetic {
+        operation: Arithmetic,
+        arguments: Arguments,
+    },
+    Extreme {
+        extreme: Extreme,
+        arguments: Arguments,
+    },
+    Iteration(Box<Iteration>),
+    Merge(Arguments),
+    In(Box<Pair>),
+    Cat(Arguments),
+    Substr(Box<Pair>),
+}
+
+/// Where a variable is read.
+#[derive(Clone, Debug)]
+pub(super) enum VariablePath {
+    Nowhere,
+    Fixed(Vec<Segment>),
+    Computed(Box<Expression>),
+}
+
+/// The operand of an operator that takes any number of arguments.
+#[derive(Clone, Debug)]
+pub(super) enum Arguments {
+    List(Vec<Expression>),
+    Single(Box<Expression>),
+}
+
+/// The arguments of an operator that needs two.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub(super) first: Expression,
+    pub(super) second: Expression,
+    pub(super) others: Vec<Expression>,
+}
+
+/// What has to hold between two neighbours of a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Relation {
+    Equal,
+    NotEqual,
+    StrictlyEqual,
+    NotStrictlyEqual,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arithmetic {
+    Sum,
+    Difference,
+    Product,
+    Quotient,
+    Remainder,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Extreme {
+    Least,
+    Greatest,
+}
+
+/// An operator that goes through an array.
+#[derive(Clone, Debug)]
+pub(super) struct Iteration {
+    pub(super) kind: IterationKind,
+    pub(super) source: Expression,
+    pub(super) body: Expression,
+    /// The start of a `reduce`.
+    pub(super) start: Option<Expression>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum IterationKind {
+    Map,
+    Filter,
+    Reduce,
+    All,
+    Some,
+    None,
+}
+
+impl Expression {
+    pub(super) fn new(logic: &Value) -> Self {
+        match logic {
+            Value::Array(items) => Self::List(items.iter().map(Self::new).collect()),
+            Value::Object(members) => match members.iter().next() {
+                None => Self::Literal(logic.clone()),
+                Some(_) if members.len() > 1 => {
+                    let message = "an operation has exactly one key, its operator";
+                    Self::Refused(Error::new(Code::UnknownOperator, message))
+                }
+                Some((name, operand)) => operation(name, operand).unwrap_or_else(Self::Refused),
+            },
+            _ => Self::Literal(logic.clone()),
+        }
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        matches!(self, Self::Literal(Value::Null))
+    }
+}
+
+impl Arguments {
+    fn new(operand: &Value) -> Self {
+        match Expression::new(operand) {
+            Expression::List(items) => Self::List(items),
+            single => Self::Single(Box::new(single)),
+        }
+    }
+}
+
+impl IterationKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Map => "map",
+            Self::Filter => "filter",
+            Self::Reduce => "reduce",
+            Self::All => "all",
+            Self::Some => "some",
+            Self::None => "none",
+        }
+    }
+}
+
+fn operation(name: &str, operand: &Value) -> Result<Expression, Error> {
+    Ok(match name {
+        "var" => variable(operand),
+        "missing" => Expression::Missing(Arguments::new(operand)),
+        "missing_some" => Expression::MissingSome(pair(name, operand)?),
+        "if" | "?:" => Expression::If(operands("if", operand, 0)?),
+        "and" | "or" => Expression::Connective { stops_at: name == "or", items: operands(name, operand, 0)? },
+        "!" | "!!" => Expression::Truth { negated: name == "!", arguments: Arguments::new(operand) },
+        "==" => chain(name, Relation::Equal, operand)?,
+        "!=" => chain(name, Relation::NotEqual, operand)?,
+        "===" => chain(name, Relation::StrictlyEqual, operand)?,
+        "!==" => chain(name, Relation::NotStrictlyEqual, operand)?,
+        "<" => chain(name, Relation::Less, operand)?,
+        "<=" => chain(name, Relation::AtMost, operand)?,
+        ">" => chain(name, Relation::Greater, operand)?,
+        ">=" => chain(name, Relation::AtLeast, operand)?,
+        "+" => arithmetic(Arithmetic::Sum, operand),
+        "-" => arithmetic(Arithmetic::Difference, operand),
+        "*" => arithmetic(Arithmetic::Product, operand),
+        "/" => arithmetic(Arithmetic::Quotient, operand),
+        "%" => arithmetic(Arithmetic::Remainder, operand),
+        "min" => Expression::Extreme { extreme: Extreme::Least, arguments: Arguments::new(operand) },
+        "max" => Expression::Extreme { extreme: Extreme::Greatest, arguments: Arguments::new(operand) },
+        "map" => iteration(IterationKind::Map, operand)?,
+        "filter" => iteration(IterationKind::Filter, operand)?,
+        "reduce" => iteration(IterationKind::Reduce, operand)?,
+        "all" => iteration(IterationKind::All, operand)?,
+        "some" => iteration(IterationKind::Some, operand)?,
+        "none" => iteration(IterationKind::None, operand)?,
+        "merge" => Expression::Merge(Arguments::new(operand)),
+        "in" => Expression::In(pair(name, operand)?),
+        "cat" => Expression::Cat(Arguments::new(operand)),
+        "substr" => Expression::Substr(pair(name, operand)?),
+        _ => {
+            let shown: String = name.chars().take(40).collect();
+            let message = format!("'{shown}' is not a JSONLogic operator");
+            return Err(Error::new(Code::UnknownOperator, message));
+        }
+    })
+}
+
+fn operands(name: &str, operand: &Value, least: usize) -> Result<Vec<Expression>, Error> {
+    match operand {
+        Value::Array(items) if items.len() >= least => Ok(items.iter().map(Expression::new).collect()),
+        _ => Err(needs_list(name, least)),
+    }
+}
+
+fn needs_list(name: &str, least: usize) -> Error {
+    Error::new(Code::InvalidArguments, format!("'{name}' needs a list of at least {least} arguments"))
+}
+
+fn pair(name: &str, operand: &Value) -> Result<Box<Pair>, Error> {
+    let mut items = operands(name, operand, 2)?.into_iter();
+    let (Some(first), Some(second)) = (items.next(), items.next()) else {
+        return Err(needs_list(name, 2));
+    };
+    Ok(Box::new(Pair { first, second, others: items.collect() }))
+}
+
+fn variable(operand: &Value) -> Expression {
+    let mut items = match Arguments::new(operand) {
+        Arguments::List(items) => items,
+        Arguments::Single(item) => vec![*item],
+    }
+    .into_iter();
+    let path = match items.next() {
+        None => VariablePath::Nowhere,
+        Some(Expression::Literal(Value::Text(text))) => VariablePath::Fixed(split_variable(&text)),
+        Some(computed) => VariablePath::Computed(Box::new(computed)),
+    };
+    Expression::Variable { path, others: items.collect() }
+}
+
+fn chain(name: &str, relation: Relation, operand: &Value) -> Result<Expression, Error> {
+    let Pair { first, second, mut others } = *pair(name, operand)?;
+    others.insert(0, second);
+    Ok(Expression::Chain { relation, first: Box::new(first), rest: others })
+}
+
+fn arithmetic(operation: Arithmetic, operand: &Value) -> Expression {
+    Expression::Arithmetic { operation, arguments: Arguments::new(operand) }
+}
+
+fn iteration(kind: IterationKind, operand: &Value) -> Result<Expression, Error> {
+    let Pair { first: source, second: body, others } = *pair(kind.name(), operand)?;
+    let start = others.into_iter().next();
+    Ok(Expression::Iteration(Box::new(Iteration { kind, source, body, start })))
+}

@@ -1,0 +1,237 @@
+//! Paths into a state tree: `state.a.b[2]["odd key"]`.
+//!
+//! In a condition the JSONLogic spelling `state.a.b.2` is accepted as well; there a run of digits is an index into
+//! an array and a key of an object.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::border;
+use crate::canonical::write_string;
+use crate::error::{Code, Error, Result};
+use crate::value::Value;
+
+/// One step into a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// A member of an object.
+    Key(Arc<str>),
+    /// An item of an array.
+    Index(u64),
+    /// A key made of digits: a member of an object, or an item of an array.
+    Digits(Arc<str>, u64),
+}
+
+/// The segments of an effect's path, its root included.
+///
+/// # Errors
+///
+/// `BAD_PATH` when the text is not a path.
+pub fn parse_path(text: &str) -> Result<Vec<Segment>> {
+    let (root, rest) = identifier(text).ok_or_else(|| bad_path(text))?;
+    let mut segments = vec![Segment::Key(root.into())];
+    steps(rest, &STRICT, &mut segments).ok_or_else(|| bad_path(text))?;
+    Ok(segments)
+}
+
+/// The segments of a JSONLogic variable: dots and brackets; anything malformed is taken literally, dot by dot.
+#[must_use]
+pub fn split_variable(text: &str) -> Vec<Segment> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    if text.contains('[') {
+        let mut segments = Vec::new();
+        let read = loose_name(text).and_then(|(name, rest)| {
+            segments.push(variable_key(name));
+            steps(rest, &LOOSE, &mut segments)
+        });
+        if read.is_some() {
+            return segments;
+        }
+    }
+    text.split('.').map(variable_key).collect()
+}
+
+/// The text of a path; `parse_path` gives the segments back.
+#[must_use]
+pub fn format_path(path: &[Segment]) -> String {
+    let mut out = String::new();
+    for (at, segment) in path.iter().enumerate() {
+        match segment {
+            Segment::Key(name) | Segment::Digits(name, _) if at == 0 => out += name,
+            Segment::Key(name) | Segment::Digits(name, _) => write_key(&mut out, name),
+            Segment::Index(index) => {
+                let _ = write!(out, "[{index}]");
+            }
+        }
+    }
+    out
+}
+
+/// The value at a path.
+///
+/// Digits mean an index only in the path of a variable: `parse_path` makes none.
+#[must_use]
+pub fn lookup<'a>(root: &'a Value, path: &[Segment]) -> Option<&'a Value> {
+    path.iter().try_fold(root, child)
+}
+
+fn child<'a>(value: &'a Value, segment: &Segment) -> Option<&'a Value> {
+    match (value, segment) {
+        (Value::Object(members), Segment::Key(name) | Segment::Digits(name, _)) => members.get(name),
+        (Value::Array(items), Segment::Index(index) | Segment::Digits(_, index)) => {
+            items.get(usize::try_from(*index).ok()?)
+        }
+        _ => None,
+    }
+}
+
+/// How a path is spelled, and what a name in it means.
+struct Spelling {
+    /// A name at the start of a text, and the text behind it.
+    name: fn(&str) -> Option<(&str, &str)>,
+    segment: fn(&str) -> Segment,
+}
+
+const STRICT: Spelling = Spelling { name: identifier, segment: |name| Segment::Key(name.into()) };
+const LOOSE: Spelling = Spelling { name: loose_name, segment: variable_key };
+
+fn variable_key(name: &str) -> Segment {
+    match index(name) {
+        Some(index) => Segment::Digits(name.into(), index),
+        None => Segment::Key(name.into()),
+    }
+}
+
+/// The index that a text spells, in at most ten digits and without leading zeros.
+fn index(text: &str) -> Option<u64> {
+    let spelled = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    if spelled && text.len() <= 10 { text.parse().ok() } else { None }
+}
+
+/// Read `.name`, `[0]` and `["key"]` until the text ends; `None` when it does not go on like that.
+fn steps(mut text: &str, spelling: &Spelling, segments: &mut Vec<Segment>) -> Option<()> {
+    while !text.is_empty() {
+        let (segment, rest) = if let Some(named) = text.strip_prefix('.') {
+            let (name, rest) = (spelling.name)(named)?;
+            ((spelling.segment)(name), rest)
+        } else {
+            bracket(text.strip_prefix('[')?, spelling)?
+        };
+        segments.push(segment);
+        text = rest;
+    }
+    Some(())
+}
+
+/// What stands between brackets, and the text behind them.
+fn bracket<'a>(text: &'a str, spelling: &Spelling) -> Option<(Segment, &'a str)> {
+    if text.starts_with('"') {
+        let (quoted, rest) = text.split_at_checked(quoted_length(text)?)?;
+        let Ok(Value::Text(name)) = border::parse(quoted.as_bytes()) else { return None };
+        Some(((spelling.segment)(&name), rest.strip_prefix(']')?))
+    } else {
+        let (digits, rest) = text.split_once(']')?;
+        Some((Segment::Index(index(digits)?), rest))
+    }
+}
+
+/// The length of the quoted string that a text begins with, quotes included.
+fn quoted_length(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    let end = text.bytes().skip(1).position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    })?;
+    Some(end + 2)
+}
+
+fn identifier(text: &str) -> Option<(&str, &str)> {
+    let length = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+    if text.starts_with(|c: char| c.is_ascii_digit()) { None } else { split_name(text, length, 1) }
+}
+
+fn loose_name(text: &str) -> Option<(&str, &str)> {
+    let length = text.find(['.', '[', ']', '"']).unwrap_or(text.len());
+    split_name(text, length, 0)
+}
+
+fn split_name(text: &str, length: usize, least: usize) -> Option<(&str, &str)> {
+    if length < least { None } else { text.split_at_checked(length) }
+}
+
+fn write_key(out: &mut String, name: &str) {
+    if identifier(name).is_some_and(|(_, rest)| rest.is_empty()) {
+        *out += ".";
+        *out += name;
+    } else {
+        *out += "[";
+        write_string(out, name);
+        *out += "]";
+    }
+}
+
+fn bad_path(text: &str) -> Error {
+    let mut shown: String = text.chars().take(80).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    Error::new(Code::BadPath, format!("'{shown}' is not a path; write state.a.b[2] or state[\"odd key\"]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Segment {
+        Segment::Key(text.into())
+    }
+
+    #[test]
+    fn a_path_is_read_and_written_back() {
+        for text in ["state", "state.a_1.b[2][0]", r#"state["odd key"].c["1"]["\"\\\n"]"#] {
+            assert_eq!(format_path(&parse_path(text).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for text in [
+            "",
+            "1",
+            "a.",
+            "a..b",
+            "a.1",
+            "a[01]",
+            "a[-1]",
+            "a[",
+            "a[\"x]",
+            "a[\"x\"",
+            "a b",
+            "a[12345678901]",
+        ] {
+            assert_eq!(parse_path(text).unwrap_err().code(), Code::BadPath, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_variable_is_split_at_dots_and_brackets() {
+        assert_eq!(split_variable("a.2.é"), [name("a"), Segment::Digits("2".into(), 2), name("é")]);
+        assert_eq!(split_variable("a[2][\"b.c\"]"), [name("a"), Segment::Index(2), name("b.c")]);
+        assert_eq!(split_variable("[0]"), [name(""), Segment::Index(0)]);
+        assert_eq!(split_variable("a[.b]"), [name("a["), name("b]")]);
+    }
+
+    #[test]
+    fn digits_are_an_index_only_in_an_array() {
+        let value = border::parse(br#"{"a":{"0":1},"b":[2]}"#).unwrap();
+        let found = |path| lookup(&value, &split_variable(path)).and_then(Value::as_number);
+        assert_eq!(found("a.0"), Some(1.0));
+        assert_eq!(found("a[0]"), None);
+        assert_eq!(found("b.0"), Some(2.0));
+        assert_eq!(found("b[0]"), Some(2.0));
+        assert_eq!(found("b.00"), None);
+    }
+}
