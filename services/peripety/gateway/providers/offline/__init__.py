@@ -1,0 +1,5 @@
+"""The embedded default: authors scenarios and narrates turns without a model, a key or a network."""
+
+from peripety.gateway.providers.offline.provider import OfflineProvider
+
+__all__ = ["OfflineProvider"]

@@ -1,0 +1,105 @@
+"""The languages the offline provider has connecting text for, and how it tells them apart."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["MARK", "Language", "detect", "particles"]
+
+MARK = "(offline, no model)"
+"""Stands in what is written here, so that nobody takes it for a model's work."""
+
+_DEFAULT, _UNKNOWN = "en", "symbols"
+_WORD = re.compile(r"[^\W\d_]+")
+_SLOT = re.compile(r"\{\w+\}")
+_FEW_WORDS = 8
+_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What is known of one language: words without a subject, and connecting text around the user's words.
+
+    Attributes:
+        code: the language's name in `languages.toml`.
+        capitals: what a capital inside a sentence tells: "names" or "nouns".
+        head: which end of a row of words names the thing: "first", "last", or "none" when rows tell nothing.
+        stop: words that carry no subject, case-folded.
+        telling: words that tell the language: those, and the words of its own connecting text.
+        determiners: stop words that announce a thing.
+        who: words that tell that a person was just named.
+        auxiliaries: verbs that stand between a thing and what it does.
+        weak: endings of words that rarely name a thing.
+        rules: connecting text of a scenario's rules, by use.
+        prose: sentence patterns of the narration, by use.
+    """
+
+    code: str
+    capitals: str
+    head: str
+    stop: frozenset[str]
+    telling: frozenset[str]
+    determiners: frozenset[str]
+    who: frozenset[str]
+    auxiliaries: frozenset[str]
+    weak: tuple[str, ...]
+    rules: Mapping[str, str]
+    prose: Mapping[str, Sequence[str]]
+
+
+@cache
+def _document() -> dict[str, Any]:
+    return tomllib.loads(resources.files(__package__).joinpath("languages.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _languages() -> dict[str, Language]:
+    tables = {code: table for code, table in _document().items() if isinstance(table, dict)}
+    return {code: _language(code, table) for code, table in tables.items()}
+
+
+def _language(code: str, table: dict[str, Any]) -> Language:
+    stop = frozenset(table["stop"].split())
+    connecting = " ".join([*table["rules"].values(), *chain.from_iterable(table["prose"].values())])
+    return Language(
+        code=code,
+        capitals=table["capitals"],
+        head=table["head"],
+        stop=stop,
+        telling=stop | frozenset(_WORD.findall(_SLOT.sub("", connecting.casefold()))),
+        determiners=frozenset(table["determiners"].split()),
+        who=frozenset(table["who"].split()),
+        auxiliaries=frozenset(table["auxiliaries"].split()),
+        weak=tuple(table["weak"].split()),
+        rules=table["rules"],
+        prose=table["prose"],
+    )
+
+
+def particles() -> frozenset[str]:
+    """Characters that separate words where a script writes no spaces."""
+    return frozenset(_document()["particles"])
+
+
+def detect(words: Sequence[str]) -> Language:
+    """The language most of these case-folded words speak for, or the one of symbols.
+
+    A short text with no telling word counts as English when it is plain ASCII, because that is what plain
+    ASCII mostly is; a long one without telling words is in a language not known here.
+    """
+    languages = _languages()
+    hits = {code: sum(word in language.telling for word in words) for code, language in languages.items()}
+    best = max(hits, key=lambda code: hits[code])
+    if hits[best] > (0 if len(words) <= _FEW_WORDS else _SHARE * len(words)):
+        return languages[best]
+    plain = len(words) <= _FEW_WORDS and all(word.isascii() for word in words)
+    return languages[_DEFAULT if plain else _UNKNOWN]

@@ -1,0 +1,235 @@
+"""Finds what a text is about: its salient words and the people it names, in any language and script."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.gateway.providers.offline import scripts
+from peripety.gateway.providers.offline.languages import Language, detect, particles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["Reading", "read", "slug"]
+
+_READ_LIMIT = 12_000
+_TERM_LIMIT = 32
+_UNSPACED_LIMIT = 12
+_TITLE_LIMIT = 64
+_MOST_PEOPLE = 3
+_PHRASE_WORDS = 2
+_LONGEST_PHRASE = 3  # more words in a row are a list of words
+_SHORT_WORD = 2
+_STEM = 4
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SENTENCE_END = re.compile(r"(?<=[.!?\u2026\u061f\u06d4\u0964])\s|(?<=[\u3002\uff01\uff1f])|\n")
+
+_SALIENT, _WEAK, _STOP = 0.0, -1.0, -2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was understood of a text.
+
+    Attributes:
+        title: its first sentence, shortened; empty when it has no words.
+        language: whose connecting text suits it.
+        terms: what it is about, most salient first.
+        people: whom it seems to name.
+    """
+
+    title: str
+    language: Language
+    terms: tuple[str, ...]
+    people: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    folded: str
+    kind: str
+    gap: str  # the classes of what stands before it
+
+    @property
+    def opens_clause(self) -> bool:
+        return bool(self.gap.strip(scripts.SPACE + scripts.HYPHEN))
+
+    @property
+    def opens_sentence(self) -> bool:
+        return scripts.SENTENCE in self.gap
+
+    @property
+    def capitalised(self) -> bool:
+        return self.text[0].isupper() and self.text[1:2].islower()
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    tokens: tuple[_Token, ...]
+    salience: float
+    person: bool = False
+
+    @property
+    def text(self) -> str:
+        text = " ".join(token.text for token in self.tokens)
+        limit = _UNSPACED_LIMIT if self.tokens[0].kind == scripts.UNSPACED else _TERM_LIMIT
+        return scripts.clipped(text[0].upper() + text[1:], limit)
+
+
+def read(text: str, *, at_least: int, at_most: int) -> Reading:
+    """Read a text for its terms; one with too few words lends them again, each time with a letter."""
+    visible = scripts.cleaned(text[:_READ_LIMIT])
+    tokens = _tokens(visible)
+    language = detect([token.folded for token in tokens])
+    phrases = list(_Reader(tokens, language).phrases())
+    people = [phrase.text for phrase in _chosen((p for p in phrases if p.person), 0, _MOST_PEOPLE)]
+    terms = [phrase.text for phrase in _chosen((p for p in phrases if not p.person), at_least, at_most)]
+    return Reading(
+        title=_title(visible),
+        language=language,
+        terms=(*terms, *_lettered(terms or people, at_least - len(terms))),
+        people=tuple(people),
+    )
+
+
+def slug(text: str, fallback: str, limit: int = 20) -> str:
+    """An identifier for a term: its own letters where they are plain ASCII, else `fallback`."""
+    if not text.isascii():
+        return fallback
+    return "_".join(text.lower().split())[:limit].strip("_") or fallback
+
+
+def _tokens(text: str) -> list[_Token]:
+    small = particles()
+    kinds = scripts.classes("".join(scripts.SPACE if char in small else char for char in text))
+    tokens: list[_Token] = []
+    end = 0
+    for match in scripts.WORD.finditer(kinds):
+        word = text[match.start() : match.end()]
+        gap = kinds[end : match.start()] if tokens else scripts.SENTENCE
+        tokens.append(_Token(word, word.casefold(), match.group()[0], gap))
+        end = match.end()
+    return tokens
+
+
+class _Reader:
+    """Groups the tokens of one text into rows that may be phrases, and weighs them."""
+
+    def __init__(self, tokens: Sequence[_Token], language: Language) -> None:
+        self._tokens = tokens
+        self._language = language
+        self._counts = Counter(token.folded for token in tokens)
+        inner = [token for token in tokens if not token.opens_sentence and self._carries(token)]
+        capitals = sum(token.capitalised for token in inner)
+        # Where every noun has a capital, or most words do, a capital does not tell a name.
+        self._capitals_tell = language.capitals == "names" and 2 * capitals < len(inner)
+
+    def phrases(self) -> Iterator[_Phrase]:
+        """All phrases of the text, in its order; words that rarely name a thing come with little weight."""
+        rows: list[list[_Token]] = [[], *self._rows(), []]
+        subject_seen = False
+        for before, row, after in zip(rows, rows[1:], rows[2:], strict=False):
+            if not row:
+                continue
+            subject_seen = subject_seen and not row[0].opens_clause
+            if len(row) > _LONGEST_PHRASE:
+                yield from (_Phrase((token,), self._salience([token], announced=False)) for token in row)
+            elif self._carries(row[0]):
+                yield self._phrase(row, before[-1:], after[:1], subject=not subject_seen)
+                subject_seen = True
+            elif row[0].kind != scripts.DIGIT:
+                stop = row[0].folded in self._language.stop or self._is_short(row[0])
+                yield _Phrase(tuple(row), _STOP if stop else _WEAK)
+
+    def _rows(self) -> Iterator[list[_Token]]:
+        row: list[_Token] = []
+        for token in self._tokens:
+            if row and not self._joins(row[-1], token):
+                yield row
+                row = []
+            row.append(token)
+        if row:
+            yield row
+
+    def _joins(self, left: _Token, right: _Token) -> bool:
+        spelled = left.kind == right.kind == scripts.LETTER and self._language.head != "none"
+        together = spelled and not right.opens_clause and self._carries(left) and self._carries(right)
+        return together and self._names(left) == self._names(right)
+
+    def _carries(self, token: _Token) -> bool:
+        """Whether the word may name a thing."""
+        if token.kind == scripts.DIGIT or token.folded in self._language.stop:
+            return False
+        return not (self._is_short(token) or self._is_weak(token))
+
+    @staticmethod
+    def _is_short(token: _Token) -> bool:
+        cased = token.folded != token.text.upper()
+        return token.kind == scripts.LETTER and len(token.text) <= (_SHORT_WORD if cased else 1)
+
+    def _is_weak(self, token: _Token) -> bool:
+        return any(
+            token.folded.endswith(ending) and len(token.folded) >= len(ending) + _STEM
+            for ending in self._language.weak
+        )
+
+    def _names(self, token: _Token) -> bool:
+        return self._capitals_tell and token.capitalised and not token.opens_sentence
+
+    def _phrase(
+        self, row: list[_Token], before: list[_Token], after: list[_Token], *, subject: bool
+    ) -> _Phrase:
+        follows = "" if not after or after[0].opens_clause else after[0].folded
+        announced = bool(before) and before[0].folded in self._language.determiners
+        named = self._names(row[0])
+        if subject and not named and follows not in self._language.auxiliaries:
+            # "the a b." and "a b the c": the row that opens a clause mostly ends in what its subject does.
+            whole_clause = row[0].opens_clause and not follows
+            row = row if whole_clause else row[:-1] or row
+        if self._language.capitals == "nouns":
+            row = [token for token in row if token.capitalised] or row
+        kept = row[-_PHRASE_WORDS:] if self._language.head == "last" else row[:_PHRASE_WORDS]
+        person = named or follows in self._language.who
+        return _Phrase(tuple(kept), self._salience(kept, announced=announced), person)
+
+    def _salience(self, row: list[_Token], *, announced: bool) -> float:
+        repeated = sum(min(self._counts[token.folded], 4) - 1 for token in row) * 0.5
+        if self._language.head == "none":
+            # Without stop words length is what tells a word that carries a subject from one that does not.
+            return repeated + min(len(row[0].text), 10) / 5
+        noun = self._language.capitals == "nouns" and row[-1].capitalised
+        return repeated + announced * 0.5 + (len(row) > 1) * 0.4 + noun * 1.0
+
+
+def _chosen(phrases: Iterable[_Phrase], at_least: int, at_most: int) -> list[_Phrase]:
+    """The weightiest phrases that share no word; those of little weight only where others are too few."""
+    used: set[str] = set()
+    kept: list[_Phrase] = []
+    for phrase in sorted(phrases, key=lambda phrase: -phrase.salience):
+        wanted = at_most if phrase.salience >= _SALIENT else at_least if phrase.salience > _STOP else 1
+        words = {token.folded for token in phrase.tokens} | {phrase.text}
+        if len(kept) < wanted and used.isdisjoint(words):
+            kept.append(phrase)
+            used |= words
+    return kept
+
+
+def _lettered(terms: Sequence[str], missing: int) -> list[str]:
+    """More terms for a text that has too few: its own again with a letter each, or bare letters."""
+    again = terms or [""]
+    return [f"{again[i % len(again)]} {_LETTERS[i // len(again)]}".strip() for i in range(missing)]
+
+
+def _title(text: str) -> str:
+    """The first sentence with a word in it, shortened between words."""
+    sentences = _SENTENCE_END.split(text)
+    worded = (line for line in sentences if scripts.WORD.search(scripts.classes(line)))
+    plain = " ".join(next(worded, "").split())
+    if len(plain) <= _TITLE_LIMIT:
+        return plain
+    short = plain[: _TITLE_LIMIT + 1].rpartition(" ")[0] or plain
+    return scripts.clipped(short, _TITLE_LIMIT) + "\u2026"
