@@ -7,7 +7,6 @@ that runs.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from peripety.errors import Finding, InternalError, Severity, SpecError
@@ -15,6 +14,7 @@ from peripety.sim._backend import CORE
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical as _canonical
 from peripety.sim._pure.rng import RNG_VERSION
+from peripety.sim._values import loads
 from peripety.sim.checks import check_spec
 from peripety.sim.program import Program, State, engine_error
 from peripety.sim.schema import check
@@ -66,7 +66,7 @@ def parse(document: bytes | str) -> Any:
     Raises:
         SpecError: with one finding that says what is wrong and where.
     """
-    return json.loads(_parse(document))
+    return loads(_parse(document))
 
 
 def _parse(document: bytes | str) -> bytes:
@@ -106,6 +106,10 @@ def validate(document: bytes | str) -> list[Finding]:
         spec = parse(document)
     except SpecError as error:
         return list(error.findings)
+    return _findings(spec)
+
+
+def _findings(spec: Any) -> list[Finding]:
     return check(schema_document(SCENARIO_SPEC), spec) or check_spec(spec)
 
 
@@ -116,7 +120,9 @@ def compile(document: bytes | str) -> Program:  # noqa: A001 - the engine's own 
         SpecError: with the findings of `validate`.
     """
     canonical_document = _parse(document)
-    errors = [finding for finding in validate(canonical_document) if finding.severity is Severity.ERROR]
+    errors = [
+        finding for finding in _findings(loads(canonical_document)) if finding.severity is Severity.ERROR
+    ]
     if errors:
         raise SpecError(f"the scenario has {len(errors)} error(s); the first: {errors[0].message}", errors)
     try:
@@ -132,7 +138,7 @@ def evaluate(logic: Any, data: Any = None) -> Any:
         PeripetyError: with the engine's code, such as `UNKNOWN_OPERATOR` or `DIVISION_BY_ZERO`.
     """
     try:
-        return json.loads(CORE.evaluate(_canonical(logic), _canonical(data)))
+        return loads(CORE.evaluate(_canonical(logic), _canonical(data)))
     except CoreError as error:
         raise engine_error(error) from None
 

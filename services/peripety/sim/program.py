@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import (
@@ -14,6 +13,7 @@ from peripety.errors import (
 )
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical
+from peripety.sim._values import loads
 from peripety.sim.types import ActResult, DryRunReport, Persona, Status, StepResult
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class State:
 
     def tree(self) -> Any:
         """The scenario's own state tree."""
-        return json.loads(self._core.tree())
+        return loads(self._core.tree())
 
     def hash(self) -> str:
         """SHA-256 of the canonical state tree, in hex."""
@@ -77,7 +77,7 @@ class State:
         return Status(**self._snapshot()["status"])
 
     def _snapshot(self) -> dict[str, Any]:
-        snapshot: dict[str, Any] = json.loads(self._core.to_json())
+        snapshot: dict[str, Any] = loads(self._core.to_json())
         return snapshot
 
 
@@ -92,7 +92,7 @@ class Program:
 
     def __init__(self, document: bytes, core: CoreProgram) -> None:
         self.document = document
-        self.spec: dict[str, Any] = json.loads(document)
+        self.spec: dict[str, Any] = loads(document)
         self.spec_hash = hashlib.sha256(document).hexdigest()
         self._core = core
 
@@ -117,7 +117,7 @@ class Program:
         An action whose parameters matter to its preconditions is listed when one of a few keyed draws of
         them suits it.
         """
-        return tuple(json.loads(self._core.legal_actions(state.core)))
+        return tuple(loads(self._core.legal_actions(state.core)))
 
     def act(self, state: State, action_id: str, params: Mapping[str, Any] | None = None) -> ActResult:
         """Take an action of the current turn; several may be taken.
@@ -128,9 +128,7 @@ class Program:
             ResourceExhaustedError: `STATE_LIMIT`; nothing was applied.
         """
         try:
-            return ActResult.of(
-                json.loads(self._core.act(state.core, action_id, canonical(dict(params or {}))))
-            )
+            return ActResult.of(loads(self._core.act(state.core, action_id, canonical(dict(params or {})))))
         except CoreError as error:
             raise engine_error(error) from None
 
@@ -142,7 +140,7 @@ class Program:
             ResourceExhaustedError: `STATE_LIMIT`; nothing was applied.
         """
         try:
-            return StepResult.of(json.loads(self._core.step(state.core)))
+            return StepResult.of(loads(self._core.step(state.core)))
         except CoreError as error:
             raise engine_error(error) from None
 
@@ -180,7 +178,7 @@ class Program:
         if horizon is not None:
             _require("horizon", horizon, 1, 1000)
             options["horizon"] = horizon
-        return DryRunReport.of(json.loads(self._core.dry_run(canonical(options))))
+        return DryRunReport.of(loads(self._core.dry_run(canonical(options))))
 
 
 def _require(name: str, value: int, least: int, most: int) -> None:

@@ -27,7 +27,7 @@ class PurePythonCore:
 
     def evaluate(self, logic: bytes, data: bytes) -> bytes:
         """JSONLogic over JSON data."""
-        return canonical(evaluate(border.parse(logic), border.parse(data)))
+        return canonical(evaluate(border.parse_canonical(logic), border.parse_canonical(data)))
 
     def compile(self, document: bytes) -> Program:
         """A program from a validated document."""

@@ -20,6 +20,7 @@ __all__ = [
     "MAX_SAFE_INTEGER",
     "MAX_STRING_BYTES",
     "parse",
+    "parse_canonical",
 ]
 
 MAX_BYTES = 1 << 20
@@ -28,6 +29,9 @@ MAX_NODES = 100_000
 MAX_STRING_BYTES = 1 << 16
 MAX_KEY_BYTES = 256
 MAX_SAFE_INTEGER = (1 << 53) - 1
+
+# Canonical form may be longer than the document it came from, and a state longer than its scenario.
+_MAX_CANONICAL_BYTES = 1 << 26
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -39,12 +43,11 @@ _LOW_SURROGATES = range(0xDC00, 0xE000)
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def parse(document: bytes, max_bytes: int = MAX_BYTES) -> Any:
+def parse(document: bytes) -> Any:
     """Parse a JSON document strictly.
 
     Args:
-        document: UTF-8 bytes.
-        max_bytes: the longest document that is accepted.
+        document: UTF-8 bytes, at most `MAX_BYTES`.
 
     Returns:
         The value; every number is a float.
@@ -52,22 +55,34 @@ def parse(document: bytes, max_bytes: int = MAX_BYTES) -> Any:
     Raises:
         CoreError: what is wrong, with line and column (both from 1, columns in code points).
     """
+    return _Parser(_text(document, MAX_BYTES)).document()
+
+
+def parse_canonical(document: bytes) -> Any:
+    """Parse what `canonical` wrote: as `parse`, but a long integer is the float that it spells.
+
+    Canonical form writes 1e17 as an integer literal, which in somebody's document would be an error.
+    """
+    return _Parser(_text(document, _MAX_CANONICAL_BYTES), any_integer=True).document()
+
+
+def _text(document: bytes, max_bytes: int) -> str:
     if len(document) > max_bytes:
         raise CoreError(
             "DOCUMENT_TOO_LARGE", f"the document has {len(document)} bytes; at most {max_bytes} are accepted"
         )
     try:
-        text = document.decode("utf-8")
+        return document.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CoreError("INVALID_UTF8", f"not valid UTF-8 at byte {error.start}") from None
-    return _Parser(text).document()
 
 
 class _Parser:
     """A recursive-descent parser; its depth is bounded by MAX_DEPTH, so recursion is safe."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, any_integer: bool = False) -> None:
         self.text = text
+        self.any_integer = any_integer
         self.at = 0
         self.nodes = 0
 
@@ -192,7 +207,7 @@ class _Parser:
         literal = match.group()
         value = float(literal)
         is_integer = match.group(1) is None and match.group(2) is None
-        if is_integer and abs(value) > MAX_SAFE_INTEGER:
+        if is_integer and abs(value) > MAX_SAFE_INTEGER and not self.any_integer:
             self.fail("NUMBER_RANGE", "an integer must lie within ±9007199254740991")
         if value in {float("inf"), float("-inf")}:
             self.fail("NUMBER_RANGE", "the number does not fit binary64")

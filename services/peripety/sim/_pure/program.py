@@ -15,7 +15,6 @@ from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
 
 __all__ = ["Program", "State"]
 
-_MAX_SNAPSHOT_BYTES = 1 << 26
 DEFAULT_HORIZON = 50
 
 
@@ -23,7 +22,7 @@ class Program:
     """A scenario document that has passed validation, ready to run."""
 
     def __init__(self, document: bytes) -> None:
-        spec = border.parse(document)
+        spec = border.parse_canonical(document)
         self.initial = spec["state"]
         self.entities = spec.get("entities", [])
         self.actions: list[Any] = spec["actions"]
@@ -54,7 +53,7 @@ class Program:
 
     def act(self, state: State, action_id: str, params: bytes) -> bytes:
         """Take an action; JSON of an `ActResult`."""
-        return canonical(act(state, action_id, border.parse(params)))
+        return canonical(act(state, action_id, border.parse_canonical(params)))
 
     def step(self, state: State) -> bytes:
         """Finish the turn; JSON of a `StepResult`."""
@@ -62,7 +61,7 @@ class Program:
 
     def dry_run(self, options: bytes) -> bytes:
         """Play many runs; JSON of a `DryRunReport`."""
-        return canonical(dry_run(self, border.parse(options)))
+        return canonical(dry_run(self, border.parse_canonical(options)))
 
 
 @dataclass
@@ -106,7 +105,7 @@ class State:
     @classmethod
     def from_json(cls, program: Program, snapshot: bytes) -> State:
         """A state from what `to_json` gave."""
-        value = border.parse(snapshot, max_bytes=_MAX_SNAPSHOT_BYTES)
+        value = border.parse_canonical(snapshot)
         try:
             if value["rng_version"] != RNG_VERSION:
                 raise CoreError(

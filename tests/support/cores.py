@@ -1,0 +1,33 @@
+"""Both cores for tests: one suite runs over each; a missing native core is loud, or fatal where required."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.sim import Program
+from peripety.sim._backend import load_core
+
+if TYPE_CHECKING:
+    from peripety.sim._core import Core
+
+CORE_NAMES = ("python", "native")
+REQUIRE_NATIVE = os.environ.get("PERIPETY_REQUIRE_NATIVE") == "1"
+
+
+def core_named(name: str) -> Core:
+    """The core of a name; skips the test when the native one is not installed and not required."""
+    try:
+        return load_core(name)
+    except ModuleNotFoundError:
+        if REQUIRE_NATIVE:
+            raise
+        pytest.skip("native core: not built; build it with `make native`")
+
+
+def program_on(core: Core, document: bytes) -> Program:
+    """A valid document compiled on one core."""
+    canonical = core.parse(document)
+    return Program(canonical, core.compile(canonical))
