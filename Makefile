@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt 
 # ABOUT and TURNS travel to the command through the environment, exactly as they were given: `value` keeps make from
 # expanding them, and they are kept out of MAKEFLAGS, which would need the room of a long text twice.
 override ABOUT := $(value ABOUT)
-override TURNS := $(or $(value TURNS),5)
+override TURNS := $(value TURNS)
 export ABOUT TURNS
 MAKEOVERRIDES :=
 
@@ -22,11 +22,11 @@ help:  ## Show the targets
 
 .PHONY: play
 play: $(VENV)/installed native  ## Turn a description into a scenario and play it: ABOUT="any text" TURNS=5
-	@printf '%s' "$$ABOUT" | $(BIN)/peripety play --auto --turns "$$TURNS" --about -
+	@printf '%s' "$$ABOUT" | $(BIN)/peripety play --auto --turns "$${TURNS:-5}" --about -
 
 .PHONY: play-llm
 play-llm: $(VENV)/installed-llm native  ## The same with a real language model on this machine (about 350 MB)
-	@$(BIN)/python examples/local_model.py
+	@BIN=$(BIN) examples/local-model
 
 .PHONY: serve
 serve: $(VENV)/installed native  ## Serve all services in one process

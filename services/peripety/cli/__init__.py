@@ -5,6 +5,6 @@ errors appear at once. Results go to standard output, everything else to standar
 0 success; 1 the work failed or found something wrong; 2 the command was used wrongly; 130 stopped by Ctrl-C.
 """
 
-from peripety.cli.app import app, main
+from peripety.cli.commands import app, main
 
 __all__ = ["app", "main"]

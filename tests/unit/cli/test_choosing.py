@@ -1,0 +1,128 @@
+"""Who chooses: by rule, always legally; by a person, as typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.api.common.v1 import engine_pb2
+from peripety.cli.choosing import Person, RoundRobin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+P = engine_pb2.ParamValue
+
+
+def param(kind: engine_pb2.ParamType.ValueType, **domain: object) -> engine_pb2.Param:
+    return engine_pb2.Param(name="p", type=kind, **domain)  # type: ignore[arg-type]  # the test names what fits
+
+
+NUMBERS = [
+    param(engine_pb2.PARAM_TYPE_INTEGER, minimum=1, maximum=4),
+    param(engine_pb2.PARAM_TYPE_INTEGER, minimum=-3, maximum=-3),
+    param(engine_pb2.PARAM_TYPE_NUMBER, minimum=0.5, maximum=0.75),
+]
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What the person types, line by line; the end of input after that."""
+    lines: list[str] = []
+
+    def read(_: str) -> str:
+        if not lines:
+            raise EOFError
+        return lines.pop(0)
+
+    monkeypatch.setattr("builtins.input", read)
+    yield lines
+    assert not lines, "not every line was asked for"
+
+
+def test_the_rule_takes_each_legal_action_in_turn() -> None:
+    legal = [engine_pb2.LegalAction(action_id=name) for name in "abc"]
+    chosen = [RoundRobin().choose(turn, legal).actions[0].action_id for turn in range(1, 8)]
+    assert "".join(chosen) == "abcabca"
+
+
+def test_the_rule_lets_the_turn_pass_when_nothing_is_legal() -> None:
+    assert RoundRobin().choose(1, []).actions == []
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_rule_stays_within_bounds_and_reaches_both(number: engine_pb2.Param) -> None:
+    legal = [engine_pb2.LegalAction(action_id="a", params=[number])]
+    values = {RoundRobin().choose(turn, legal).actions[0].params["p"].number for turn in range(1, 7)}
+    assert all(number.minimum <= value <= number.maximum for value in values)
+    assert {number.minimum, number.maximum} <= values
+    if number.type == engine_pb2.PARAM_TYPE_INTEGER:
+        assert all(value == int(value) for value in values)
+
+
+def test_the_rule_takes_listed_values_only() -> None:
+    listed = [P(text="x"), P(text="y")]
+    legal = [
+        engine_pb2.LegalAction(action_id="a", params=[param(engine_pb2.PARAM_TYPE_STRING, choices=listed)])
+    ]
+    values = {RoundRobin().choose(turn, legal).actions[0].params["p"].text for turn in (1, 2)}
+    assert values == {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(engine_pb2.PARAM_TYPE_BOOLEAN, P(flag=True)), (engine_pb2.PARAM_TYPE_STRING, P(text=""))],
+)
+def test_the_rule_knows_a_value_of_every_type(
+    kind: engine_pb2.ParamType.ValueType, value: engine_pb2.ParamValue
+) -> None:
+    legal = [engine_pb2.LegalAction(action_id="a", params=[param(kind)])]
+    assert RoundRobin().choose(1, legal).actions[0].params["p"] == value
+
+
+def test_a_number_chooses_an_action_and_its_parameters_are_asked_for(typed: list[str]) -> None:
+    typed += ["2", "three", "3"]
+    legal = [
+        engine_pb2.LegalAction(action_id="a"),
+        engine_pb2.LegalAction(action_id="b", params=[NUMBERS[0]]),
+    ]
+    choice = Person().choose(1, legal)
+    assert choice is not None
+    assert choice.actions[0].action_id == "b"
+    assert choice.actions[0].params["p"].number == 3
+
+
+@pytest.mark.parametrize(("answer", "flag"), [("yes", True), ("NO", False)])
+def test_yes_and_no_are_understood(typed: list[str], answer: str, flag: bool) -> None:
+    typed += ["1", "perhaps", answer]
+    legal = [engine_pb2.LegalAction(action_id="a", params=[param(engine_pb2.PARAM_TYPE_BOOLEAN)])]
+    choice = Person().choose(1, legal)
+    assert choice is not None
+    assert choice.actions[0].params["p"].flag is flag
+
+
+@pytest.mark.parametrize("answer", ["say this", "0", "7", "²"])
+def test_anything_but_a_listed_number_is_said(typed: list[str], answer: str) -> None:
+    typed.append(answer)
+    choice = Person().choose(1, [engine_pb2.LegalAction(action_id="a")])
+    assert choice is not None
+    assert (choice.words, choice.actions) == (answer, [])
+
+
+def test_enter_lets_the_turn_pass(typed: list[str]) -> None:
+    typed.append("")
+    choice = Person().choose(1, [])
+    assert choice is not None
+    assert (choice.words, choice.actions) == ("", [])
+
+
+@pytest.mark.parametrize("lines", [["q"], []])
+def test_q_and_the_end_of_input_stop_the_game(typed: list[str], lines: list[str]) -> None:
+    typed += lines
+    assert Person().choose(1, []) is None
+
+
+def test_the_end_of_input_while_a_parameter_is_asked_for_stops_the_game(typed: list[str]) -> None:
+    typed.append("1")
+    assert Person().choose(1, [engine_pb2.LegalAction(action_id="a", params=[NUMBERS[0]])]) is None

@@ -1,0 +1,206 @@
+"""The commands, up to the services: what they take, print and return."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from peripety import __version__, cli, sim
+from peripety.cli import app
+from peripety.errors import FieldViolation, Finding, InternalError, InvalidArgumentError, SpecError
+from support.specs import document, spec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def run(*arguments: str, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), input=stdin)
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> str:
+    path = tmp_path / "good.json"
+    path.write_bytes(document())
+    return str(path)
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> str:
+    path = tmp_path / "bad.json"
+    path.write_bytes(document(seed="seven"))
+    return str(path)
+
+
+def test_help_names_every_command() -> None:
+    listing = run("--help")
+    assert listing.exit_code == 0
+    assert all(name in listing.stdout for name in ("play", "serve", "generate", "validate", "dry-run"))
+
+
+def test_version_names_the_core() -> None:
+    assert run("--version").stdout == f"peripety {__version__} (core: {sim.BACKEND} {sim.BACKEND_VERSION})\n"
+
+
+def test_help_and_usage_errors_load_neither_grpc_nor_the_engine() -> None:
+    heavy = ["grpc", "pydantic", "sqlalchemy", "peripety.sim"]
+    code = f"import sys, peripety.cli; print([name for name in {heavy} if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert said.stdout == "[]\n"
+
+
+def test_valid_documents_give_zero(good: str) -> None:
+    result = run("validate", good, good)
+    assert result.exit_code == 0
+    assert result.stdout == f"{good}: valid\n" * 2
+    assert "2 valid, 0 invalid" in result.stderr
+
+
+def test_findings_give_one_and_name_the_place(good: str, bad: str) -> None:
+    result = run("validate", good, bad)
+    assert result.exit_code == 1
+    assert f"{bad}: invalid" in result.stdout
+    assert " /seed: " in result.stdout
+
+
+def test_a_file_that_cannot_be_read_gives_two_and_the_others_are_checked(good: str, tmp_path: Path) -> None:
+    result = run("validate", str(tmp_path / "absent"), str(tmp_path), good)
+    assert result.exit_code == 2
+    assert result.stderr.count("error: cannot read") == 2
+    assert f"{good}: valid" in result.stdout
+
+
+def test_no_file_is_misuse() -> None:
+    assert run("validate").exit_code == 2
+
+
+def test_lines_from_standard_input_are_told_apart() -> None:
+    result = run("validate", "-", stdin=document() + b"\n{}\n")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("-:1: valid\n-:2: invalid\n")
+
+
+def test_verdicts_as_json_are_one_line_each_and_nothing_else(good: str, bad: str) -> None:
+    result = run("validate", "--json", good, bad)
+    first, second = (json.loads(line) for line in result.stdout.splitlines())
+    assert first == {"file": good, "line": None, "valid": True, "findings": []}
+    assert (second["file"], second["valid"], second["findings"][0]["path"]) == (bad, False, "/seed")
+    assert set(second["findings"][0]) == {"code", "path", "message", "severity"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff", b'{"a":1,"a":2}', b"NaN", b"[" * 10_000, b"[" + b" " * 50_000_000, b'{"a":"\\ud800"}'],
+    ids=["empty", "not-utf8", "duplicate-key", "nan", "deep", "large", "lone-surrogate"],
+)
+def test_hostile_documents_are_findings(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "hostile.json"
+    path.write_bytes(content)
+    result = run("validate", "--json", str(path))
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["findings"]
+
+
+def test_dry_run_tells_how_often_the_scenario_is_lost(good: str) -> None:
+    result = run("dry-run", good, "--runs", "8", "--persona", "idle")
+    assert result.exit_code == 0
+    assert "8 runs of at most" in result.stdout
+    assert f"persona idle, core {sim.BACKEND}" in result.stdout
+
+
+def test_dry_run_as_json_repeats_for_a_seed(good: str) -> None:
+    first, again, other = (
+        json.loads(run("dry-run", good, "--runs", "4", "--seed", seed, "--json").stdout)
+        for seed in ("1", "1", "2")
+    )
+    assert first == again
+    assert (first["seed"], other["seed"], first["runs"]) == (1, 2, 4)
+    assert first["fail_rate"] == first["lost"] / 4
+    assert len(first["spec_hash"]) == 64
+
+
+def test_dry_run_of_a_wrong_document_raises_its_findings(bad: str) -> None:
+    assert isinstance(run("dry-run", bad).exception, SpecError)
+
+
+@pytest.mark.parametrize("command", ["play", "generate"])
+def test_a_description_that_is_too_long_is_refused_before_anything_starts(command: str) -> None:
+    arguments = [command, "--about", "-", *(["--auto"] if command == "play" else [])]
+    result = run(*arguments, stdin=b"x" * (1024 * 1024 + 1))
+    assert isinstance(result.exception, InvalidArgumentError)
+
+
+def test_play_without_a_terminal_asks_for_auto() -> None:
+    result = run("play", "--about", "text")
+    assert result.exit_code == 2
+    assert "--auto" in result.stderr
+
+
+@pytest.mark.parametrize("option", [("--turns", "0"), ("--seed", "-1"), ("--seed", str(2**53))])
+def test_numbers_out_of_range_are_misuse(option: tuple[str, str]) -> None:
+    result = run("play", "--auto", *option)
+    assert result.exit_code == 2
+    assert option[0] in result.stderr
+
+
+def test_serve_knows_its_services() -> None:
+    result = run("serve", "nothing")
+    assert result.exit_code == 2
+    assert all(name in result.stderr for name in ("gateway", "scenarios", "sessions"))
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (
+            InvalidArgumentError("It is wrong", code="X", violations=[FieldViolation("a.b", "say c")]),
+            2,
+            ["error: It is wrong (X)", "  a.b: say c"],
+        ),
+        (
+            SpecError("Refused", [Finding("CODE", "/a", "the way out")]),
+            1,
+            ["(SPEC_INVALID)", "error CODE /a: the way out"],
+        ),
+        (InternalError("A defect", retry_after=2), 1, ["A defect (INTERNAL)", "try again in 2 s"]),
+    ],
+)
+def test_errors_are_told_in_a_paragraph(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    code: int,
+    words: list[str],
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr("peripety.cli.commands.app", fail)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    said = capsys.readouterr()
+    assert stopped.value.code == code
+    assert all(word in said.err for word in words)
+    assert "Traceback" not in said.err
+    assert said.out == ""
+
+
+def test_an_unexpected_error_says_how_to_see_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise RuntimeError("odd")
+
+    monkeypatch.setattr("peripety.cli.commands.app", fail)
+    with pytest.raises(SystemExit, match=r"RuntimeError: odd \(PERIPETY_DEBUG=1"):
+        cli.main()
+    monkeypatch.setenv("PERIPETY_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="odd"):
+        cli.main()
+
+
+def test_spec_used_above_is_valid() -> None:
+    assert not sim.validate(json.dumps(spec()))

@@ -1,0 +1,204 @@
+"""A game told to a person."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from peripety.api.common.v1 import common_pb2, engine_pb2
+from peripety.api.scenario.v1 import scenario_pb2
+from peripety.api.session.v1 import session_pb2
+from peripety.cli.story import Story
+
+Event = session_pb2.TurnEvent
+ONGOING = engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_ONGOING)
+
+
+class Told:
+    """A story and the text it has told so far."""
+
+    def __init__(self, *, terminal: bool = False) -> None:
+        self.stream = io.StringIO()
+        options = {"force_terminal": True, "color_system": "standard"} if terminal else {}
+        self.story = Story(Console(file=self.stream, width=80, soft_wrap=True, **options))  # type: ignore[arg-type]  # both fit
+
+    @property
+    def text(self) -> str:
+        return self.stream.getvalue()
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def change(before: bytes | None, after: bytes | None) -> engine_pb2.Change:
+    cause = engine_pb2.Cause(kind=engine_pb2.CAUSE_KIND_ACTION, id="act")
+    return engine_pb2.Change(path="state.a", before=before, after=after, cause=cause)
+
+
+def test_an_action_shows_its_parameters_and_what_it_changed(told: Told) -> None:
+    resolved = Event.ActionResolved(action_id="act", accepted=True, changes=[change(b"1", b"2")])
+    resolved.params["n"].number = 2
+    resolved.params["b"].flag = True
+    resolved.params["t"].text = "x"
+    told.story.turn(Event(action_resolved=resolved))
+    assert told.lines == ['  > act(b=yes, n=2, t="x")', "    state.a  1 → 2  (action act)"]
+
+
+def test_a_rejected_action_shows_why(told: Told) -> None:
+    reason = engine_pb2.RuleError(code="PRECONDITION_FAILED", message="not now")
+    told.story.turn(Event(action_resolved=Event.ActionResolved(action_id="act", reasons=[reason])))
+    assert told.lines == ["  > act(): rejected", "    not now"]
+
+
+def test_values_that_appear_and_vanish_are_told_so(told: Told) -> None:
+    changes = [change(None, b"1"), change(b"1", None), change(b"1", b'"' + b"x" * 100 + b'"')]
+    told.story.turn(Event(world_resolved=Event.WorldResolved(event_id="storm", changes=changes)))
+    assert told.lines[0] == "  event: storm"
+    assert "(nothing) → 1" in told.lines[1]
+    assert "1 → (nothing)" in told.lines[2]
+    assert told.lines[3].endswith("…  (action act)")
+
+
+def test_prose_appears_at_once_and_ends_before_the_next_event(told: Told) -> None:
+    told.story.turn(Event(narrative_chunk=Event.NarrativeChunk(text="one ")))
+    assert told.text == "\none "
+    told.story.turn(Event(narrative_chunk=Event.NarrativeChunk(text="two")))
+    told.story.turn(Event(committed=Event.Committed(state_hash="ab" * 32, status=ONGOING)))
+    assert told.lines == ["", "one two", "", "  committed abababababab: ongoing"]
+
+
+def test_long_prose_is_not_broken_into_lines(told: Told) -> None:
+    told.story.turn(Event(narrative_chunk=Event.NarrativeChunk(text="word " * 100)))
+    assert told.text.count("\n") == 1
+
+
+def test_markup_and_escapes_in_prose_are_shown_as_text(told: Told) -> None:
+    told.story.turn(Event(narrative_chunk=Event.NarrativeChunk(text="[bold]x[/bold] \x1b[31m:smile:")))
+    assert told.text == "\n[bold]x[/bold] \ufffd[31m:smile:"
+
+
+@pytest.mark.parametrize(
+    ("resolution", "words"),
+    [
+        (session_pb2.RESOLUTION_NARRATED, "committed abababababab: "),
+        (session_pb2.RESOLUTION_REPAIRED, "after one repair"),
+        (session_pb2.RESOLUTION_SERVER_RESOLVED, "told by the server"),
+    ],
+)
+def test_how_the_turn_came_about_is_said(
+    told: Told, resolution: session_pb2.Resolution.ValueType, words: str
+) -> None:
+    told.story.turn(
+        Event(committed=Event.Committed(state_hash="ab" * 32, status=ONGOING, resolution=resolution))
+    )
+    assert words in told.text
+
+
+def test_the_end_of_a_run_is_told_with_its_condition(told: Told) -> None:
+    lost = engine_pb2.RunStatus(
+        kind=engine_pb2.RUN_STATUS_KIND_LOST, condition="first", message="It is over."
+    )
+    told.story.turn(Event(committed=Event.Committed(status=lost)))
+    assert told.text.endswith("lost first - It is over.\n")
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (Event(degraded=Event.Degraded(reason="R", message="no answer")), "told by the server: no answer"),
+        (Event(narrative_retracted=Event.NarrativeRetracted(reason="invalid")), "void: invalid"),
+        (Event(dialogue=Event.Dialogue(entity_id="b", utterance="well")), "  b: well"),
+        (
+            Event(rolled=Event.Rolled(roll=engine_pb2.Roll(kind="try", value=7, difficulty=9))),
+            "7 against 9, failure",
+        ),
+        (
+            Event(rule_failed=Event.RuleFailed(code="C", rule="/a", message="m", turn_abandoned=True)),
+            "turn abandoned",
+        ),
+        (Event(rule_failed=Event.RuleFailed(code="C", rule="/a", message="m")), "rule skipped: m (C at /a)"),
+    ],
+)
+def test_every_event_that_matters_is_told(told: Told, event: session_pb2.TurnEvent, words: str) -> None:
+    told.story.turn(event)
+    assert words in told.text
+
+
+def test_an_event_of_a_later_version_is_skipped(told: Told) -> None:
+    told.story.turn(Event())
+    assert told.text == ""
+
+
+def test_the_specification_is_summed_up(told: Told) -> None:
+    spec = b'{"name":"Alpha","actions":[{},{}],"random_events":[{}],"loss_conditions":[{},{}]}'
+    completed = scenario_pb2.GenerateScenarioResponse.Completed(spec=spec, authored_without_model=True)
+    told.story.generation(scenario_pb2.GenerateScenarioResponse(completed=completed))
+    assert told.lines == [
+        "Alpha: 2 actions, 1 events, 2 ways to lose",
+        "  written by rules, without a language model",
+    ]
+
+
+def test_what_was_repaired_is_told(told: Told) -> None:
+    finding = common_pb2.Finding(code="MISSING_KEY", path="/a", message="the key 'b' is missing")
+    edit = scenario_pb2.RuleEdit(summary="b was added")
+    repaired = scenario_pb2.GenerateScenarioResponse.Repaired(attempt=2, edits=[edit])
+    told.story.generation(
+        scenario_pb2.GenerateScenarioResponse(findings=scenario_pb2.Findings(findings=[finding]))
+    )
+    told.story.generation(scenario_pb2.GenerateScenarioResponse(repaired=repaired))
+    assert told.lines == [
+        "    MISSING_KEY /a: the key 'b' is missing",
+        "  repaired by answer 2",
+        "    b was added",
+    ]
+
+
+def test_the_compile_report_shows_rate_interval_losses_and_edits(told: Told) -> None:
+    report = scenario_pb2.DryRunReport(
+        runs=200,
+        lost=50,
+        fail_rate=0.25,
+        wilson_low=0.195,
+        wilson_high=0.314,
+        persona=engine_pb2.PERSONA_RANDOM,
+        losses=[engine_pb2.NamedCount(id="first", count=50)],
+    )
+    edit = scenario_pb2.NumberEdit(path="/random_events/0/weight", before=0.1, after=0.125)
+    repaired = scenario_pb2.CompileScenarioResponse.Repaired(edits=[edit], before=report)
+    told.story.compilation(scenario_pb2.CompileScenarioResponse(repaired=repaired))
+    told.story.compilation(
+        scenario_pb2.CompileScenarioResponse(compiled=scenario_pb2.CompiledScenario(dry_run=report))
+    )
+    rate = "50 of 200 runs lost (25.0%; 95 % interval 19.5% to 31.4%), persona random"
+    assert told.lines == [
+        f"  missed its budget: {rate}",
+        "    /random_events/0/weight  0.1 → 0.125",
+        f"  dry-run: {rate}",
+        "    first: 50",
+    ]
+
+
+def test_progress_is_told_once_for_each_stage(told: Told) -> None:
+    for fraction in (0.1, 0.2):
+        progress = scenario_pb2.Progress(
+            stage=scenario_pb2.STAGE_DRY_RUNNING, message="playing", fraction=fraction
+        )
+        told.story.compilation(scenario_pb2.CompileScenarioResponse(progress=progress))
+    assert told.lines == ["  dry running: playing"]
+
+
+def test_colour_is_for_terminals() -> None:
+    on_paper, on_screen = Told(), Told(terminal=True)
+    for told in (on_paper, on_screen):
+        told.story.turn(Event(committed=Event.Committed(status=ONGOING)))
+    assert "\x1b[" not in on_paper.text
+    assert "\x1b[" in on_screen.text

@@ -1,0 +1,56 @@
+"""Text on its way in and out of the command line."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import pytest
+
+from peripety.cli.text import MAX_INPUT_BYTES, printable, read_about
+from peripety.errors import InvalidArgumentError
+
+
+def stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "plain", "both \"quotes\" and 'quotes'", "שלום עולם", "🏴‍☠️🙂", "a\nb\tc", "x" * 100_000]
+)
+def test_any_text_comes_through_unchanged(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    assert read_about(text) == text
+    stdin(monkeypatch, text.encode())
+    assert read_about("-") == text
+
+
+def test_bytes_that_are_not_utf8_are_named_by_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(monkeypatch, b"abc\xff")
+    with pytest.raises(InvalidArgumentError, match=r"not UTF-8 \(byte 4\)") as raised:
+        read_about("-")
+    assert raised.value.violations[0].field == "--about"
+
+
+def test_an_argument_of_other_bytes_is_refused_too() -> None:
+    with pytest.raises(InvalidArgumentError, match="not UTF-8"):
+        read_about(b"abc\xff".decode(errors="surrogateescape"))
+
+
+def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        asked = 0
+
+        def read(self, count: int) -> bytes:
+            self.asked += count
+            return b"a" * count
+
+    endless = Endless()
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=endless))
+    with pytest.raises(InvalidArgumentError, match="longer than 1 MiB"):
+        read_about("-")
+    assert endless.asked <= MAX_INPUT_BYTES + 1
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert printable("a\x1b[2Jb\x07\x9bc") == "a\ufffd[2Jb\ufffd\ufffdc"
+    assert printable("line\n\tindent é 🙂 א") == "line\n\tindent é 🙂 א"
