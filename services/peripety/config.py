@@ -163,7 +163,7 @@ class Config(BaseSettings):
     @field_validator("openai_api_base")
     @classmethod
     def _check_api_base(cls, value: str | None) -> str | None:
-        if value is not None and not re.match(r"https?://[^/@\s]+", value):
+        if value is not None and not re.fullmatch(r"https?://[^/@\s]+(/\S*)?", value):
             raise ValueError("must be an http:// or https:// URL without credentials in it")
         return value
 

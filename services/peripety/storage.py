@@ -97,7 +97,11 @@ class Database:
             _engine(path, _WRITER_PRAGMAS, begin="BEGIN IMMEDIATE", connections=1),
             _engine(path, _READER_PRAGMAS, begin="BEGIN", connections=_READERS),
         )
-        await database.create_schema()
+        try:
+            await database.create_schema()
+        except BaseException:
+            await database.close()
+            raise
         return database
 
     @asynccontextmanager

@@ -37,30 +37,38 @@ def config_for(tmp_path: Path, **settings: Any) -> Config:
 
 def unary(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     """A method from one `StringValue` to one."""
-    return grpc.unary_unary_rpc_method_handler(behavior, **_CODEC)
+    return grpc.unary_unary_rpc_method_handler(
+        behavior, StringValue.FromString, StringValue.SerializeToString
+    )
 
 
 def stream(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     """A method from one `StringValue` to many."""
-    return grpc.unary_stream_rpc_method_handler(behavior, **_CODEC)
+    return grpc.unary_stream_rpc_method_handler(
+        behavior, StringValue.FromString, StringValue.SerializeToString
+    )
 
 
 def upload(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     """A method from many `StringValue`s to one."""
-    return grpc.stream_unary_rpc_method_handler(behavior, **_CODEC)
+    return grpc.stream_unary_rpc_method_handler(
+        behavior, StringValue.FromString, StringValue.SerializeToString
+    )
 
 
 def both(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     """A method from many `StringValue`s to many."""
-    return grpc.stream_stream_rpc_method_handler(behavior, **_CODEC)
+    return grpc.stream_stream_rpc_method_handler(
+        behavior, StringValue.FromString, StringValue.SerializeToString
+    )
 
 
-def service(name: str = SERVICE, **methods: grpc.RpcMethodHandler[Any, Any]) -> Bind:
+def service(**methods: grpc.RpcMethodHandler[Any, Any]) -> Bind:
     """The bind function of a service with these methods."""
 
     async def bind(wiring: Wiring) -> None:
-        wiring.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, methods),))
-        wiring.register(name)
+        wiring.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
+        wiring.register(SERVICE)
 
     return bind
 
@@ -68,35 +76,37 @@ def service(name: str = SERVICE, **methods: grpc.RpcMethodHandler[Any, Any]) -> 
 class Caller:
     """Calls methods of a test service by name, with text for messages."""
 
-    def __init__(self, channel: grpc.aio.Channel, name: str = SERVICE) -> None:
-        self.channel = channel
-        self._name = name
-
-    def _codec(self) -> dict[str, Any]:
-        return {
-            "request_serializer": StringValue.SerializeToString,
-            "response_deserializer": StringValue.FromString,
-        }
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self.channel: Any = channel
 
     def unary(self, method: str, text: str = "", **options: Any) -> Any:
-        return self.channel.unary_unary(f"/{self._name}/{method}", **self._codec())(
-            StringValue(value=text), **options
-        )
+        return self._start(self.channel.unary_unary, method)(StringValue(value=text), **options)
 
     def stream(self, method: str, text: str = "", **options: Any) -> Any:
-        return self.channel.unary_stream(f"/{self._name}/{method}", **self._codec())(
-            StringValue(value=text), **options
-        )
+        return self._start(self.channel.unary_stream, method)(StringValue(value=text), **options)
 
     def upload(self, method: str, texts: AsyncIterator[StringValue], **options: Any) -> Any:
-        return self.channel.stream_unary(f"/{self._name}/{method}", **self._codec())(texts, **options)
+        return self._start(self.channel.stream_unary, method)(texts, **options)
 
     def both(self, method: str, texts: AsyncIterator[StringValue] | None = None, **options: Any) -> Any:
-        return self.channel.stream_stream(f"/{self._name}/{method}", **self._codec())(texts, **options)
+        return self._start(self.channel.stream_stream, method)(texts, **options)
 
     def raw(self, method: str, data: bytes, **options: Any) -> Any:
         """Send bytes that are no message."""
-        return self.channel.unary_unary(f"/{self._name}/{method}")(data, **options)
+        return self.channel.unary_unary(f"/{SERVICE}/{method}")(data, **options)
+
+    def _start(self, kind: Callable[..., Any], method: str) -> Any:
+        return kind(
+            f"/{SERVICE}/{method}",
+            request_serializer=StringValue.SerializeToString,
+            response_deserializer=StringValue.FromString,
+        )
+
+
+async def texts(*values: str) -> AsyncIterator[StringValue]:
+    """A stream of requests."""
+    for value in values:
+        yield StringValue(value=value)
 
 
 @asynccontextmanager

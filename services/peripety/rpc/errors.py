@@ -48,7 +48,7 @@ _DETAIL_ENTRIES = 8
 _DETAIL_BYTES = 96
 _FIELD_BYTES = 256
 _DESCRIPTION_BYTES = 512
-_RESERVE_BYTES = 96
+_RESERVE_BYTES = 160  # the type names of the details, and the count of violations left out
 
 
 def public_error(error: Exception, request_id: str) -> PeripetyError:

@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError
 
 from peripety import context, logs
 from peripety.client.channel import REQUEST_ID_KEY
-from peripety.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
+from peripety.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError, UnsupportedError
 from peripety.rpc.errors import Ending, ending, public_error
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             # The library's own: the handler aborted, or the connection is gone. There is nothing left to say.
             raise
         except Exception as error:  # noqa: BLE001 - the border: only our own errors leave the process
-            end = _ending(error, request_id)
+            end = _ending(_explained(error, method, call), request_id)
             code = end.code
             await call.abort(code, end.message, ((REQUEST_ID_KEY, request_id), *end.trailers))
         finally:
@@ -216,6 +216,13 @@ def _ending(error: Exception, request_id: str) -> Ending:
     if public is not error:
         _log.error("unexpected error", **logs.outline(error))
     return ending(public)
+
+
+def _explained(error: Exception, method: _Method, call: _Call) -> Exception:
+    """Recognise what the generated servicers do for a method that a service has not written."""
+    if isinstance(error, NotImplementedError) and call.code() is grpc.StatusCode.UNIMPLEMENTED:
+        return UnsupportedError(f"{method.name} is in the contract but not in this version of the server")
+    return error
 
 
 def _interruption(call: _Call) -> grpc.StatusCode:

@@ -1,0 +1,194 @@
+"""Deadlines, cancellation and request ids, from server to server."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+import pytest
+from google.protobuf.wrappers_pb2 import StringValue
+
+from peripety import context
+from peripety.errors import DeadlineError
+from support.apps import Caller, both, config_for, plain_channel, service, serving, stream, unary
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+async def _context(_request: object, _call: object) -> StringValue:
+    return StringValue(value=f"{context.request_id()} {context.remaining()}")
+
+
+class _Chain:
+    """Servers A, B and C, each of which asks the next; C notes what it sees and then waits."""
+
+    def __init__(self) -> None:
+        self.caller: Any = None
+        self.remaining: list[float | None] = []
+        self.request_ids: list[str | None] = []
+        self.reached = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    def _note(self) -> None:
+        self.remaining.append(context.remaining())
+        self.request_ids.append(context.request_id())
+
+    def forward_to(self, next_server: Caller) -> grpc.RpcMethodHandler[Any, Any]:
+        async def forward(request: StringValue, _call: object) -> StringValue:
+            self._note()
+            reply: StringValue = await next_server.unary("Ask", request.value)
+            return reply
+
+        return unary(forward)
+
+    def wait(self) -> grpc.RpcMethodHandler[Any, Any]:
+        async def hang(_request: object, _call: object) -> StringValue:
+            self._note()
+            self.reached.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.cancelled.set()
+            raise AssertionError
+
+        return unary(hang)
+
+
+@pytest.fixture
+async def chain(tmp_path: Path) -> AsyncIterator[_Chain]:
+    links = _Chain()
+    async with AsyncExitStack() as stack:
+        method = links.wait()
+        for _ in "CBA":
+            _, links.caller = await stack.enter_async_context(
+                serving(config_for(tmp_path), service(Ask=method))
+            )
+            method = links.forward_to(links.caller)
+        yield links
+
+
+async def test_a_deadline_is_carried_from_server_to_server_and_shrinks(chain: _Chain) -> None:
+    with pytest.raises(DeadlineError):
+        await chain.caller.unary("Ask", timeout=1.0)
+    a, b, c = (left or 0.0 for left in chain.remaining)
+    assert 1.1 > a > b > c > 0
+    await asyncio.wait_for(chain.cancelled.wait(), 5)
+
+
+async def test_a_request_id_is_carried_from_server_to_server(chain: _Chain) -> None:
+    with pytest.raises(DeadlineError):
+        await chain.caller.unary("Ask", timeout=0.3, metadata=(("x-request-id", "from-the-caller"),))
+    assert chain.request_ids == ["from-the-caller"] * 3
+
+
+async def test_a_cancelled_call_is_cancelled_in_the_last_server_at_once(chain: _Chain) -> None:
+    call = asyncio.ensure_future(chain.caller.unary("Ask"))
+    await chain.reached.wait()
+    started = time.perf_counter()
+    call.cancel()
+    await asyncio.wait_for(chain.cancelled.wait(), 5)
+    assert time.perf_counter() - started < 1.0
+
+
+async def test_a_caller_without_a_deadline_gets_the_configured_one(tmp_path: Path) -> None:
+    config = config_for(tmp_path, default_deadline_seconds=0.2)
+    chain = _Chain()
+    async with serving(config, service(Ask=chain.wait())) as (app, _), plain_channel(app.address) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await Caller(channel).unary("Ask")
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert chain.cancelled.is_set()
+
+
+async def test_a_caller_with_a_longer_deadline_keeps_it(tmp_path: Path) -> None:
+    config = config_for(tmp_path, default_deadline_seconds=1)
+    async with serving(config, service(Ask=unary(_context))) as (_, caller):
+        reply = await caller.unary("Ask", timeout=50)
+    assert float(reply.value.split()[1]) == pytest.approx(50, abs=1)
+
+
+async def test_our_client_always_sends_a_deadline(tmp_path: Path) -> None:
+    async with serving(config_for(tmp_path, default_deadline_seconds=7), service(Ask=unary(_context))) as (
+        _,
+        caller,
+    ):
+        reply = await caller.unary("Ask")
+    assert float(reply.value.split()[1]) == pytest.approx(300, abs=5)
+
+
+async def test_no_call_is_started_when_no_time_is_left(tmp_path: Path) -> None:
+    async with serving(config_for(tmp_path), service(Ask=unary(_context))) as (_, caller):
+        context.enter_call(request_id=None, timeout=0.0)
+        with pytest.raises(DeadlineError, match="No time is left"):
+            await caller.unary("Ask")
+
+
+async def test_a_request_id_comes_back_with_the_reply(tmp_path: Path) -> None:
+    async with serving(config_for(tmp_path), service(Ask=unary(_context))) as (_, caller):
+        call = caller.unary("Ask", metadata=(("x-request-id", "abc-1.2_3"),))
+        assert (await call).value.startswith("abc-1.2_3 ")
+        assert dict(await call.trailing_metadata())["x-request-id"] == "abc-1.2_3"
+
+
+@pytest.mark.parametrize("given", [None, "", "a b", "a" * 65, "a;b", '"', "%0a"])
+async def test_a_missing_or_odd_request_id_is_replaced(tmp_path: Path, given: str | None) -> None:
+    async with serving(config_for(tmp_path), service(Ask=unary(_context))) as (_, caller):
+        call = caller.unary("Ask", metadata=() if given is None else (("x-request-id", given),))
+        used = (await call).value.split()[0]
+        assert re.fullmatch("[0-9a-f]{32}", used)
+        assert dict(await call.trailing_metadata())["x-request-id"] == used
+
+
+class _Endless:
+    """A stream that never ends by itself and notes when its generator was closed, and by which task."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[Any] | None = None
+        self.closed: asyncio.Future[asyncio.Task[Any] | None] = asyncio.get_running_loop().create_future()
+
+    async def replies(self, _request: object, _call: object) -> AsyncIterator[StringValue]:
+        self.task = asyncio.current_task()
+        try:
+            while True:
+                yield StringValue(value="x")
+                await asyncio.sleep(0.001)
+        finally:
+            self.closed.set_result(asyncio.current_task())
+
+
+async def test_a_reader_that_stops_early_cancels_the_stream_in_the_server(tmp_path: Path) -> None:
+    endless = _Endless()
+    async with serving(config_for(tmp_path), service(Watch=stream(endless.replies))) as (_, caller):
+        async for _ in caller.stream("Watch"):
+            break
+        assert await asyncio.wait_for(endless.closed, 5) is endless.task
+
+
+async def test_a_reader_that_stalls_does_not_keep_its_cancelled_stream_alive(tmp_path: Path) -> None:
+    endless = _Endless()
+    async with serving(config_for(tmp_path), service(Watch=stream(endless.replies))) as (_, caller):
+        call = caller.stream("Watch", timeout=0.2)
+        await call.read()
+        assert await asyncio.wait_for(endless.closed, 5) is endless.task
+
+
+async def test_a_client_that_only_pushes_is_held_back(tmp_path: Path) -> None:
+    async def never_read(_requests: object, _call: object) -> AsyncIterator[StringValue]:
+        await asyncio.Event().wait()
+        yield StringValue()
+
+    async with serving(config_for(tmp_path), service(Push=both(never_read))) as (_, caller):
+        call, taken = caller.both("Push"), 0
+        with suppress(TimeoutError):
+            while taken < 500:
+                await asyncio.wait_for(call.write(StringValue(value="x" * 4096)), 0.5)
+                taken += 1
+        call.cancel()
+    assert taken < 100

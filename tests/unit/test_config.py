@@ -1,0 +1,159 @@
+"""Settings: from variables, from values, and what is said about bad ones."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from peripety.config import Config, LogFormat, LogLevel, ProviderName, split_address
+from peripety.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in os.environ:
+        if name.startswith(("PERIPETY_", "OPENAI_", "MODEL_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+def test_without_any_variable_everything_works_offline_and_for_this_machine_only(tmp_path: Path) -> None:
+    config = Config.from_environment()
+    assert config.model_provider is ProviderName.OFFLINE
+    assert config.listen.startswith("127.0.0.1:")
+    assert config.database_url == f"sqlite:///{tmp_path}/peripety/peripety.db"
+    assert not config.insecure
+
+
+def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {
+        "MODEL_PROVIDER": "generic",
+        "OPENAI_API_BASE": "http://127.0.0.1:1/v1",
+        "OPENAI_API_KEY": "k",
+        "MODEL_NAME": "m",
+        "PERIPETY_DATABASE_URL": "sqlite:////a/b.db",
+        "PERIPETY_LISTEN": "[::1]:5",
+        "PERIPETY_GATEWAY_ADDRESS": "gateway:1",
+        "PERIPETY_SCENARIOS_ADDRESS": "scenarios:2",
+        "PERIPETY_SESSIONS_ADDRESS": "sessions:3",
+        "PERIPETY_INSECURE": "1",
+        "PERIPETY_LOG_LEVEL": "debug",
+        "PERIPETY_LOG_FORMAT": "json",
+        "PERIPETY_MAX_MESSAGE_BYTES": "100000",
+        "PERIPETY_MAX_CONCURRENT_CALLS": "9",
+        "PERIPETY_DEFAULT_DEADLINE_SECONDS": "2.5",
+        "PERIPETY_DRAIN_SECONDS": "0",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    config = Config.from_environment()
+    assert len(variables) == len(Config.model_fields)
+    assert config.openai_api_key is not None
+    assert config.openai_api_key.get_secret_value() == "k"
+    assert config.model_dump(exclude={"openai_api_key"}) == {
+        "model_provider": ProviderName.GENERIC,
+        "openai_api_base": "http://127.0.0.1:1/v1",
+        "model_name": "m",
+        "database_url": "sqlite:////a/b.db",
+        "listen": "[::1]:5",
+        "gateway_address": "gateway:1",
+        "scenarios_address": "scenarios:2",
+        "sessions_address": "sessions:3",
+        "insecure": True,
+        "log_level": LogLevel.DEBUG,
+        "log_format": LogFormat.JSON,
+        "max_message_bytes": 100_000,
+        "max_concurrent_calls": 9,
+        "default_deadline_seconds": 2.5,
+        "drain_seconds": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "hint"),
+    [
+        ("MODEL_PROVIDER", "anthropic", "offline, openai, generic"),
+        ("MODEL_PROVIDER", "Offline", "offline, openai, generic"),
+        ("OPENAI_API_BASE", "ftp://a", "http"),
+        ("OPENAI_API_BASE", "https://user:word@a", "without credentials"),
+        ("PERIPETY_DATABASE_URL", "postgresql://a/b", "sqlite:///PATH"),
+        ("PERIPETY_DATABASE_URL", "sqlite:///:memory:", "a file"),
+        ("PERIPETY_LISTEN", "50051", "host:port"),
+        ("PERIPETY_GATEWAY_ADDRESS", "http://a:1", "host:port"),
+        ("PERIPETY_INSECURE", "perhaps", "boolean"),
+        ("PERIPETY_LOG_LEVEL", "loud", "debug, info, warning, error"),
+        ("PERIPETY_MAX_MESSAGE_BYTES", "-1", "greater than or equal to 65536"),
+        ("PERIPETY_DRAIN_SECONDS", "soon", "number"),
+    ],
+)
+def test_a_bad_value_is_refused_with_the_name_of_its_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, hint: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InvalidArgumentError, match=variable) as caught:
+        Config.from_environment()
+    assert [violation.field for violation in caught.value.violations] == [variable]
+    assert hint in caught.value.message
+
+
+def test_a_bad_value_is_not_repeated_because_it_may_be_a_key_in_the_wrong_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_BASE", "sk-canary-123")
+    with pytest.raises(InvalidArgumentError) as caught:
+        Config.from_environment()
+    assert "canary" not in repr((caught.value.message, caught.value.violations, caught.value.__cause__))
+
+
+def test_the_generic_provider_needs_a_server_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_PROVIDER", "generic")
+    with pytest.raises(InvalidArgumentError, match="OPENAI_API_BASE"):
+        Config.from_environment()
+
+
+def test_an_empty_variable_counts_as_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_PROVIDER", "")
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    config = Config.from_environment()
+    assert config.model_provider is ProviderName.OFFLINE
+    assert config.openai_api_key is None
+
+
+def test_a_value_given_directly_wins_over_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERIPETY_LISTEN", "127.0.0.1:1")
+    assert Config.from_environment(listen="127.0.0.1:2").listen == "127.0.0.1:2"
+
+
+def test_explicit_values_never_look_at_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERIPETY_LISTEN", "nonsense")
+    assert Config().listen == Config(listen="127.0.0.1:50051").listen
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Config().listen = "127.0.0.1:1"
+
+
+def test_the_key_is_not_in_any_text_form_of_the_settings() -> None:
+    config = Config(openai_api_key=SecretStr("sk-canary-123"))
+    assert "canary" not in f"{config} {config!r} {config.model_dump()} {config.model_dump_json()}"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [("127.0.0.1:0", ("127.0.0.1", 0)), ("a-b.c:65535", ("a-b.c", 65535)), ("[::1]:1", ("::1", 1))],
+)
+def test_an_address_is_split_into_host_and_port(text: str, parts: tuple[str, int]) -> None:
+    assert split_address(text) == parts
+
+
+@pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:65536", "a:-1", "::1:1", "a b:1", "a/b:1", "[a:1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="host:port"):
+        split_address(text)
