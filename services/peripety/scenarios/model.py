@@ -1,0 +1,321 @@
+"""What scenarios are made of: the work that makes them as events, and what is kept of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from peripety.errors import Finding, Severity
+from peripety.gateway.model import Usage
+from peripety.sim import DryRunReport, Persona
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+__all__ = [
+    "MAX_DESCRIPTION_BYTES",
+    "CompileEvent",
+    "Compiled",
+    "CompiledScenario",
+    "Completed",
+    "Draft",
+    "DryRunOptions",
+    "FoundWrong",
+    "GenerationEvent",
+    "GenerationLimits",
+    "GenerationOrder",
+    "Level",
+    "NotCompiled",
+    "NotGenerated",
+    "NumberEdit",
+    "NumbersMoved",
+    "Progress",
+    "Rewritten",
+    "RuleEdit",
+    "RuleEditKind",
+    "ScenarioPage",
+    "ScenarioRecord",
+    "ScenarioSource",
+    "Stage",
+    "Work",
+    "errors_among",
+]
+
+MAX_DESCRIPTION_BYTES = 100 * 1024
+"""Most UTF-8 bytes of a description."""
+
+
+def errors_among(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings that reject a document."""
+    return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
+
+
+class Stage(Enum):
+    """What a piece of work is busy with."""
+
+    AUTHORING = "authoring"
+    VALIDATING = "validating"
+    COMPILING = "compiling"
+    DRY_RUNNING = "dry_running"
+    REPAIRING = "repairing"
+    STORING = "storing"
+
+
+class Level(IntEnum):
+    """How much of a specification is checked; each level includes those before it."""
+
+    SCHEMA = 1
+    STATIC = 2
+    DRY_RUN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was used of language models."""
+
+    calls: int = 0
+    usage: Usage = Usage()
+
+    def __add__(self, other: Work) -> Work:
+        """Two pieces of work together."""
+        return Work(self.calls + other.calls, self.usage + other.usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The work went on.
+
+    Attributes:
+        stage: what it is busy with.
+        message: one short sentence for a person.
+        fraction: the share of the whole that is done, 0 … 1; never decreases.
+        work: what was used of language models so far.
+    """
+
+    stage: Stage
+    message: str
+    fraction: float
+    work: Work = Work()
+
+
+class RuleEditKind(Enum):
+    """Whether a part was added, removed or changed."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEdit:
+    """One difference between two documents.
+
+    Attributes:
+        kind: what happened to the part.
+        path: JSON Pointer of the part, in the document that has it (the new one for a change).
+        before: the part before, as JSON; None when it was added.
+        after: the part after, as JSON; None when it was removed.
+        summary: the difference in one sentence.
+    """
+
+    kind: RuleEditKind
+    path: str
+    before: bytes | None
+    after: bytes | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberEdit:
+    """One number that was moved: its JSON Pointer, and what it was and is."""
+
+    path: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunOptions:
+    """How to simulate.
+
+    Attributes:
+        persona: who plays.
+        seed: what the seeds of the runs follow from; the specification's own by default.
+        max_runs: runs after which the point estimate decides.
+        horizon: most turns of a run; the specification's own by default.
+    """
+
+    persona: Persona = "random"
+    seed: int | None = None
+    max_runs: int = 4096
+    horizon: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationLimits:
+    """Caps on the model work of one request; None is no cap of the caller's.
+
+    Attributes:
+        answers: most answers of the model, refused ones included.
+        tokens: no further call is made once this many tokens, in and out, were used.
+        seconds: most time.
+    """
+
+    answers: int = 4
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationOrder:
+    """What to write a specification about.
+
+    Attributes:
+        description: any text, or none.
+        seed: seed of the scenario; the description decides when absent.
+        model: as in `GenerateRequest.model`.
+        level: what the result must pass.
+        limits: caps on the model work.
+    """
+
+    description: str
+    seed: int | None = None
+    model: str | None = None
+    level: Level = Level.STATIC
+    limits: GenerationLimits = field(default_factory=GenerationLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A whole specification as the model proposed it; it may be wrong."""
+
+    document: bytes
+    attempt: int
+    work: Work
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWrong:
+    """What is wrong with the present draft."""
+
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The model wrote its specification again after findings."""
+
+    document: bytes
+    attempt: int
+    edits: tuple[RuleEdit, ...]
+    work: Work
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The specification is finished; the last event.
+
+    Attributes:
+        document: the canonical specification.
+        findings: warnings that remain, such as how it came about.
+        attempts: answers of the model that it took.
+        work: what was used of language models.
+        model: who wrote it, as `provider/model`.
+        without_model: whether rules wrote it, without any language model.
+    """
+
+    document: bytes
+    findings: tuple[Finding, ...]
+    attempts: int
+    work: Work
+    model: str
+    without_model: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotGenerated:
+    """Nothing passed within the attempts or the budget; the last event."""
+
+    findings: tuple[Finding, ...]
+    attempts: int
+    work: Work
+
+
+GenerationEvent: TypeAlias = Progress | Draft | FoundWrong | Rewritten | Completed | NotGenerated
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledScenario:
+    """One version of a stored scenario: what is played.
+
+    Attributes:
+        scenario_id: the same for all its versions.
+        name: from the specification.
+        spec_hash: SHA-256 of `document` in hex; names the version.
+        document: the canonical specification.
+        create_time: when this version was stored.
+    """
+
+    scenario_id: str
+    name: str
+    spec_hash: str
+    document: bytes
+    create_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioRecord:
+    """A stored scenario with how it came to be accepted: its dry-run, the numbers that were moved, warnings."""
+
+    scenario: CompiledScenario
+    dry_run: DryRunReport
+    edits: tuple[NumberEdit, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioPage:
+    """Some stored scenarios, newest first, and the token that asks for the next ones (empty at the end)."""
+
+    records: tuple[ScenarioRecord, ...]
+    next_page_token: str
+
+
+class ScenarioSource(Protocol):
+    """Where sessions get the scenarios that they play."""
+
+    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
+        """A stored scenario, in its latest version unless a version is named.
+
+        Raises:
+            NotFoundError: there is no such scenario or version.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NumbersMoved:
+    """Numbers were moved because the specification missed its budget in the dry-run `before`."""
+
+    edits: tuple[NumberEdit, ...]
+    before: DryRunReport
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Stored and ready to be played; the last event."""
+
+    record: ScenarioRecord
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompiled:
+    """Refused, and nothing stored; the last event. The dry-run is the last one, when it came to one."""
+
+    findings: tuple[Finding, ...]
+    dry_run: DryRunReport | None = None
+
+
+CompileEvent: TypeAlias = Progress | NumbersMoved | Compiled | NotCompiled
