@@ -14,6 +14,7 @@ from peripety.sim._core import CoreError
 
 __all__ = [
     "MAX_BYTES",
+    "MAX_CANONICAL_DEPTH",
     "MAX_DEPTH",
     "MAX_KEY_BYTES",
     "MAX_NODES",
@@ -30,8 +31,9 @@ MAX_STRING_BYTES = 1 << 16
 MAX_KEY_BYTES = 256
 MAX_SAFE_INTEGER = (1 << 53) - 1
 
-# Canonical form may be longer than the document it came from, and a state longer than its scenario.
+# What the engine writes may be longer than the document it came from, and wraps the deepest values.
 _MAX_CANONICAL_BYTES = 1 << 26
+MAX_CANONICAL_DEPTH = MAX_DEPTH + 16
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -59,11 +61,11 @@ def parse(document: bytes) -> Any:
 
 
 def parse_canonical(document: bytes) -> Any:
-    """Parse what `canonical` wrote: as `parse`, but a long integer is the float that it spells.
+    """Parse what `canonical` wrote: as `parse`, with room for results, and a long integer is a float.
 
     Canonical form writes 1e17 as an integer literal, which in somebody's document would be an error.
     """
-    return _Parser(_text(document, _MAX_CANONICAL_BYTES), any_integer=True).document()
+    return _Parser(_text(document, _MAX_CANONICAL_BYTES), canonical=True).document()
 
 
 def _text(document: bytes, max_bytes: int) -> str:
@@ -80,9 +82,10 @@ def _text(document: bytes, max_bytes: int) -> str:
 class _Parser:
     """A recursive-descent parser; its depth is bounded by MAX_DEPTH, so recursion is safe."""
 
-    def __init__(self, text: str, *, any_integer: bool = False) -> None:
+    def __init__(self, text: str, *, canonical: bool = False) -> None:
         self.text = text
-        self.any_integer = any_integer
+        self.any_integer = canonical
+        self.max_depth = MAX_CANONICAL_DEPTH if canonical else MAX_DEPTH
         self.at = 0
         self.nodes = 0
 
@@ -150,8 +153,8 @@ class _Parser:
             self.skip_space()
 
     def enter(self, depth: int) -> None:
-        if depth > MAX_DEPTH:
-            self.fail("TOO_DEEP", f"nested deeper than {MAX_DEPTH} levels")
+        if depth > self.max_depth:
+            self.fail("TOO_DEEP", f"nested deeper than {self.max_depth} levels")
         self.at += 1
         self.skip_space()
 

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from peripety.sim._core import CoreError
-from peripety.sim._pure.border import MAX_DEPTH, MAX_SAFE_INTEGER
+from peripety.sim._pure.border import MAX_CANONICAL_DEPTH, MAX_SAFE_INTEGER
 
 __all__ = ["canonical", "number_text"]
 
@@ -35,8 +35,8 @@ def _text(value: Any, depth: int) -> str:
         return _string_text(value)
     if isinstance(value, int | float):
         return number_text(value)
-    if depth == MAX_DEPTH:
-        raise CoreError("TOO_DEEP", f"nested deeper than {MAX_DEPTH} levels")
+    if depth == MAX_CANONICAL_DEPTH:
+        raise CoreError("TOO_DEEP", f"nested deeper than {MAX_CANONICAL_DEPTH} levels")
     if isinstance(value, list | tuple):
         return "[" + ",".join(_text(item, depth + 1) for item in value) + "]"
     if isinstance(value, dict):

@@ -36,7 +36,14 @@ def evaluate(logic: Any, data: Any) -> Any:
         CoreError: `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`,
             `NUMERIC_RANGE` or `FUEL_EXHAUSTED`.
     """
-    return _Evaluation().value(logic, data)
+    value = _Evaluation().value(logic, data)
+    level = [value]
+    depth = 0
+    while level := [item for item in level if isinstance(item, list | dict)]:
+        depth += 1
+        _check_depth(depth)
+        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+    return value
 
 
 def truthy(value: Any) -> bool:

@@ -1,0 +1,79 @@
+"""Golden vectors: what a case of each kind means. Clients in other languages read the same files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._core import CoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.sim._core import Core
+
+VECTORS = Path(__file__).parents[1] / "conformance" / "vectors"
+
+
+def expectation(core: Core, kind: str, case: dict[str, Any]) -> Any:
+    """What a core makes of a case: its result, or `{"error": {code, message, path}}`."""
+    try:
+        return KINDS[kind](core, case)
+    except CoreError as error:
+        return {"error": {"code": error.code, "message": error.message, "path": error.path}}
+
+
+def _border(core: Core, case: dict[str, Any]) -> Any:
+    """`hex` or `text`: a document; the result is its canonical text."""
+    document = bytes.fromhex(case["hex"]) if "hex" in case else case["text"].encode("utf-8")
+    return {"canonical": core.parse(document).decode("utf-8")}
+
+
+def _logic(core: Core, case: dict[str, Any]) -> Any:
+    """`logic` over `data`, both JSON text; the result is the canonical text of the value."""
+    return {
+        "canonical": core.evaluate(case["logic"].encode("utf-8"), case["data"].encode("utf-8")).decode(
+            "utf-8"
+        )
+    }
+
+
+def _draws(core: Core, case: dict[str, Any]) -> Any:
+    """A keyed draw, or a run's seed; 64-bit numbers are decimal text."""
+    if "run" in case:
+        return {"value": str(core.run_seed(int(case["seed"]), case["run"]))}
+    return {"value": str(core.draw(int(case["seed"]), case["stream"], case["turn"], case["index"]))}
+
+
+def _play(core: Core, case: dict[str, Any]) -> Any:
+    """A `spec` played from `seed`: `calls` are `{act, params}` or `{step}`; their results, then the snapshot."""
+    program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
+    state = program.new_state(int(case["seed"]))
+    results: list[Any] = []
+    for call in case["calls"]:
+        try:
+            if "act" in call:
+                results.append(
+                    json.loads(program.act(state, call["act"], json.dumps(call["params"]).encode("utf-8")))
+                )
+            else:
+                results.append(json.loads(program.step(state)))
+        except CoreError as error:
+            results.append({"error": {"code": error.code, "message": error.message, "path": error.path}})
+    return {"results": results, "snapshot": state.to_json().decode("utf-8")}
+
+
+def _dry_run(core: Core, case: dict[str, Any]) -> Any:
+    """A dry-run of `spec` under `options`; the result is its report."""
+    program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
+    return json.loads(program.dry_run(json.dumps(case["options"]).encode("utf-8")))
+
+
+KINDS: dict[str, Callable[[Core, dict[str, Any]], Any]] = {
+    "border": _border,
+    "logic": _logic,
+    "draws": _draws,
+    "play": _play,
+    "dry_run": _dry_run,
+}

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import InvalidArgumentError
+from support.cores import program_on
+from support.specs import action, at_most, document, event, never
+
+if TYPE_CHECKING:
+    from peripety.sim import Program
+    from peripety.sim._core import Core
+
+DEC_A = {"op": "dec", "path": "state.a", "value": 1}
+INC_A = {"op": "inc", "path": "state.a", "value": 1}
+
+
+def risky(core: Core, **parts: Any) -> Program:
+    return program_on(
+        core,
+        document(
+            state={"a": 4},
+            horizon=12,
+            actions=[action("up", [INC_A]), action("wait", [])],
+            random_events=[event("hit", [DEC_A], weight=0.3), event("blow", [DEC_A, DEC_A], weight=0.3)],
+            loss_conditions=[at_most("out", "state.a", 0), never("b")],
+            win_conditions=[{"id": "up", "when": {">=": [{"var": "state.a"}, 8]}}],
+            **parts,
+        ),
+    )
+
+
+def test_runs_and_turns_are_counted_separately_and_add_up(core: Core) -> None:
+    report = risky(core).dry_run(runs=100)
+    assert report.runs == 100
+    assert report.lost + report.won + report.survived + report.errored == 100
+    assert sum(report.losses.values()) == report.lost
+    assert sum(report.wins.values()) == report.won
+    assert 100 <= report.turns <= 1200
+    assert report.fail_rate == report.lost / 100
+
+
+def test_the_same_seed_gives_the_same_report_and_another_seed_another(core: Core) -> None:
+    program = risky(core)
+    assert program.dry_run(runs=64) == program.dry_run(runs=64)
+    assert program.dry_run(runs=64).turns != program.dry_run(runs=64, seed=99).turns
+
+
+def test_blocks_of_runs_add_up_to_the_whole(core: Core) -> None:
+    program = risky(core)
+    whole = program.dry_run(runs=60)
+    parts = [program.dry_run(runs=20, first_run=first) for first in (0, 20, 40)]
+    assert (whole.lost, whole.won, whole.turns) == (
+        sum(p.lost for p in parts),
+        sum(p.won for p in parts),
+        sum(p.turns for p in parts),
+    )
+
+
+def test_a_run_does_not_disturb_the_next_or_the_document(core: Core) -> None:
+    program = risky(core)
+    first = program.dry_run(runs=1, first_run=5)
+    program.dry_run(runs=50)
+    assert program.dry_run(runs=1, first_run=5) == first
+    assert program.new_state().tree() == {"a": 4}
+
+
+def test_a_scenario_without_danger_is_survived_and_one_without_hope_is_lost(core: Core) -> None:
+    safe = program_on(core, document(horizon=5)).dry_run(runs=10)
+    doomed = program_on(core, document(loss_conditions=[{"id": "now", "when": {}}, never("b")])).dry_run(
+        runs=10
+    )
+    assert (safe.survived, safe.turns) == (10, 50)
+    assert (doomed.lost, doomed.turns) == (10, 10)
+
+
+def test_an_action_without_conditions_is_available(core: Core) -> None:
+    """The empty condition is true here as in play: a spec that is easy must not pass as hard."""
+    program = program_on(core, document(actions=[action("act", [INC_A])], horizon=3))
+    state = program.new_state()
+    assert program.legal_actions(state) == ("act",)
+    report = program.dry_run(runs=5)
+    assert report.lost == 0
+
+
+def test_idle_does_nothing_and_random_acts(core: Core) -> None:
+    win = [{"id": "up", "when": {">": [{"var": "state.a"}, 10]}}]
+    program = program_on(core, document(win_conditions=win, horizon=3))
+    assert program.dry_run(runs=4, persona="idle").won == 0
+    assert program.dry_run(runs=4, persona="random").won == 4
+
+
+def test_random_chooses_evenly_among_legal_actions_and_parameters(core: Core) -> None:
+    params = {"n": {"type": "integer", "minimum": 1, "maximum": 4}}
+    win = [{"id": f"w{n}", "when": {"==": [{"var": "state.a"}, n]}} for n in range(1, 5)]
+    chosen = action("act", [{"op": "set", "path": "state.a", "value": "n"}], params=params)
+    chosen["derives"] = {"n": {"var": "params.n"}}
+    program = program_on(core, document(state={"a": 0}, actions=[chosen], win_conditions=win))
+    report = program.dry_run(runs=800)
+    assert report.won == 800
+    assert all(150 < count < 250 for count in report.wins.values())
+
+
+def test_failing_rules_are_counted_with_their_place(core: Core) -> None:
+    program = program_on(
+        core,
+        document(
+            state={"a": 1, "empty": []},
+            horizon=4,
+            actions=[action("act", [{"op": "pop", "path": "state.empty"}])],
+        ),
+    )
+    (error,) = program.dry_run(runs=3).errors
+    assert (error.code, error.rule, error.count) == ("EMPTY_ARRAY", "/actions/0/effects/0", 12)
+
+
+def test_a_run_that_outgrows_its_limits_ends_as_errored(core: Core) -> None:
+    grow = action("act", [{"op": "push", "path": "state.list", "value": list(range(4000))}])
+    report = program_on(core, document(actions=[grow], horizon=10)).dry_run(runs=2)
+    assert (report.errored, report.errors[0].code, report.errors[0].count) == (2, "STATE_LIMIT", 2)
+
+
+@pytest.mark.parametrize(
+    "options", [{"runs": 0}, {"runs": 10_000_000}, {"first_run": -1}, {"horizon": 0}, {"persona": "nobody"}]
+)
+def test_options_out_of_range_are_refused(core: Core, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match=next(iter(options))):
+        program_on(core, document()).dry_run(**options)
+
+
+def test_the_horizon_can_be_shortened(core: Core) -> None:
+    assert program_on(core, document()).dry_run(runs=2, horizon=3).turns == 6
+
+
+def test_params_that_rarely_suit_are_drawn_anew(core: Core) -> None:
+    params = {"n": {"type": "integer", "minimum": 0, "maximum": 9}}
+    choosy = action("act", [INC_A], params=params, preconditions={"<": [{"var": "params.n"}, 2]})
+    win = [{"id": "acted", "when": {">": [{"var": "state.a"}, 10]}}]
+    program = program_on(core, document(actions=[choosy], win_conditions=win))
+    report = program.dry_run(runs=200, horizon=1)
+    assert 0.75 < report.won / 200 < 0.92
