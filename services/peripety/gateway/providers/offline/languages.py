@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["MARK", "Language", "detect", "particles"]
+__all__ = ["MARK", "Language", "detect", "languages", "particles"]
 
 MARK = "(offline, no model)"
 """Stands in what is written here, so that nobody takes it for a model's work."""
@@ -62,9 +62,9 @@ def _document() -> dict[str, Any]:
 
 
 @cache
-def _languages() -> dict[str, Language]:
-    tables = {code: table for code, table in _document().items() if isinstance(table, dict)}
-    return {code: _language(code, table) for code, table in tables.items()}
+def languages() -> tuple[Language, ...]:
+    """All languages, the one of symbols among them."""
+    return tuple(_language(code, table) for code, table in _document().items() if isinstance(table, dict))
 
 
 def _language(code: str, table: dict[str, Any]) -> Language:
@@ -96,10 +96,9 @@ def detect(words: Sequence[str]) -> Language:
     A short text with no telling word counts as English when it is plain ASCII, because that is what plain
     ASCII mostly is; a long one without telling words is in a language not known here.
     """
-    languages = _languages()
-    hits = {code: sum(word in language.telling for word in words) for code, language in languages.items()}
+    hits = {language.code: sum(word in language.telling for word in words) for language in languages()}
     best = max(hits, key=lambda code: hits[code])
-    if hits[best] > (0 if len(words) <= _FEW_WORDS else _SHARE * len(words)):
-        return languages[best]
-    plain = len(words) <= _FEW_WORDS and all(word.isascii() for word in words)
-    return languages[_DEFAULT if plain else _UNKNOWN]
+    if hits[best] <= (0 if len(words) <= _FEW_WORDS else _SHARE * len(words)):
+        plain = len(words) <= _FEW_WORDS and all(word.isascii() for word in words)
+        best = _DEFAULT if plain else _UNKNOWN
+    return next(language for language in languages() if language.code == best)

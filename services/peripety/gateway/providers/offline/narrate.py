@@ -31,7 +31,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _ENDED = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", "\u061f", "\u06d4", "\u0964")
 
 
-def narrate(facts: Mapping[str, Any], history: Sequence[str] = ()) -> dict[str, str]:
+def narrate(facts: Mapping[str, Any], history: Sequence[str] = ()) -> dict[str, Any]:
     """An Outcome that tells the turn.
 
     Args:

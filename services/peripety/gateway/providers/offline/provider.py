@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.model import ChatRole, StopReason, TextDelta, Usage
 from peripety.gateway.providers.base import Finished, ProviderEvent
+from peripety.gateway.providers.offline.asked import description_in, turn_in
 from peripety.gateway.providers.offline.author import author
 from peripety.gateway.providers.offline.languages import MARK
 from peripety.gateway.providers.offline.narrate import narrate
+from peripety.sim.schemas import OUTCOME, SCENARIO_SPEC
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
 
     from peripety.gateway.model import GenerateRequest, ResponseSchema
 
@@ -24,11 +26,11 @@ __all__ = ["OfflineProvider"]
 _PIECE = re.compile(r"\S{1,24}\s*|\s+")
 _HOW_TO_GET_A_MODEL = (
     "set MODEL_PROVIDER to openai or generic, OPENAI_API_BASE to the address of an OpenAI-compatible server, "
-    "OPENAI_API_KEY to its key and MODEL_NAME to the model, and start again."
+    "OPENAI_API_KEY to its key and MODEL_NAME to the model, and start again"
 )
 _NO_MODEL = (
     "There is no language model here. The offline provider writes scenarios from your own words and narrates "
-    f"turns from their facts; it cannot converse. To talk to a model, {_HOW_TO_GET_A_MODEL} {MARK}"
+    f"turns from their facts; it cannot converse. To talk to a model, {_HOW_TO_GET_A_MODEL}. {MARK}"
 )
 
 
@@ -45,6 +47,7 @@ class OfflineProvider:
         """Answer word by word.
 
         Raises:
+            InvalidArgumentError: a turn is to be told, and there are no facts of one.
             FailedPreconditionError: the answer has to match a schema that takes a model to fill.
         """
         for piece in _PIECE.findall(_answer(request)):
@@ -59,43 +62,18 @@ class OfflineProvider:
 def _answer(request: GenerateRequest) -> str:
     if request.schema is None:
         return _NO_MODEL
+    return json.dumps(_structured(request.schema, request), ensure_ascii=False)
+
+
+def _structured(schema: ResponseSchema, request: GenerateRequest) -> dict[str, Any]:
     said = [message.content for message in request.messages if message.role is ChatRole.USER]
-    return json.dumps(_structured(request.schema, said, request.seed), ensure_ascii=False)
-
-
-def _structured(schema: ResponseSchema, said: Sequence[str], seed: int | None) -> dict[str, Any]:
-    if schema.name == "scenario_spec":
-        return _authored(said, seed)
-    if schema.name == "outcome":
-        asked, _ = _last_with("facts", said)
-        return dict(narrate(asked.get("facts") or {}, asked.get("history") or ()))
+    if schema.name == SCENARIO_SPEC:
+        asked = description_in(said)
+        return author(asked.text, request.seed if asked.seed is None else asked.seed, asked.tries)
+    if schema.name == OUTCOME:
+        turn = turn_in(said)
+        return narrate(turn.facts, turn.history)
     raise FailedPreconditionError(
-        f"the offline provider cannot fill the schema '{schema.name}'; to use a model, {_HOW_TO_GET_A_MODEL}",
+        f"the offline provider cannot fill the schema '{schema.name}'; for that, {_HOW_TO_GET_A_MODEL}",
         code="MODEL_REQUIRED",
     )
-
-
-def _authored(said: Sequence[str], seed: int | None) -> dict[str, Any]:
-    """A scenario for the last description; what was said after it asks for another try."""
-    asked, position = _last_with("description", said)
-    if not asked:
-        asked = {"description": said[0] if said else ""}
-        position = 0
-    wanted = asked.get("seed", seed)
-    return author(
-        str(asked["description"]),
-        wanted if isinstance(wanted, int) else None,
-        variation=max(len(said) - 1 - position, 0),
-    )
-
-
-def _last_with(key: str, said: Sequence[str]) -> tuple[dict[str, Any], int]:
-    """The last message that is a JSON object with this key, and its position; an empty object without one."""
-    for position in range(len(said) - 1, -1, -1):
-        try:
-            value = json.loads(said[position])
-        except ValueError:
-            continue
-        if isinstance(value, dict) and key in value:
-            return value, position
-    return {}, -1

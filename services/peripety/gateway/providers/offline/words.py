@@ -79,6 +79,11 @@ class _Phrase:
         limit = _UNSPACED_LIMIT if self.tokens[0].kind == scripts.UNSPACED else _TERM_LIMIT
         return scripts.clipped(text[0].upper() + text[1:], limit)
 
+    @property
+    def words(self) -> set[str]:
+        """What no other phrase may share: its words, and its text, which may have been shortened."""
+        return {token.folded for token in self.tokens} | {self.text}
+
 
 def read(text: str, *, at_least: int, at_most: int) -> Reading:
     """Read a text for its terms; one with too few words lends them again, each time with a letter."""
@@ -86,13 +91,16 @@ def read(text: str, *, at_least: int, at_most: int) -> Reading:
     tokens = _tokens(visible)
     language = detect([token.folded for token in tokens])
     phrases = list(_Reader(tokens, language).phrases())
-    people = [phrase.text for phrase in _chosen((p for p in phrases if p.person), 0, _MOST_PEOPLE)]
-    terms = [phrase.text for phrase in _chosen((p for p in phrases if not p.person), at_least, at_most)]
+    people = _chosen((phrase for phrase in phrases if phrase.person), 0, _MOST_PEOPLE)
+    named = {word for person in people for word in person.words}
+    things = (phrase for phrase in phrases if not phrase.person and named.isdisjoint(phrase.words))
+    terms = [phrase.text for phrase in _chosen(things, at_least, at_most)]
+    names = tuple(person.text for person in people)
     return Reading(
         title=_title(visible),
         language=language,
-        terms=(*terms, *_lettered(terms or people, at_least - len(terms))),
-        people=tuple(people),
+        terms=(*terms, *_lettered(terms or names, at_least - len(terms))),
+        people=names,
     )
 
 
@@ -211,10 +219,9 @@ def _chosen(phrases: Iterable[_Phrase], at_least: int, at_most: int) -> list[_Ph
     kept: list[_Phrase] = []
     for phrase in sorted(phrases, key=lambda phrase: -phrase.salience):
         wanted = at_most if phrase.salience >= _SALIENT else at_least if phrase.salience > _STOP else 1
-        words = {token.folded for token in phrase.tokens} | {phrase.text}
-        if len(kept) < wanted and used.isdisjoint(words):
+        if len(kept) < wanted and used.isdisjoint(phrase.words):
             kept.append(phrase)
-            used |= words
+            used |= phrase.words
     return kept
 
 

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import FailedPreconditionError, InvalidArgumentError
+from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    GenerateRequest,
+    ResponseSchema,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+from peripety.gateway.providers.base import Finished
+from peripety.gateway.providers.offline import OfflineProvider
+from peripety.gateway.providers.offline.author import author
+from peripety.gateway.providers.offline.languages import MARK
+
+if TYPE_CHECKING:
+    from peripety.gateway.providers.base import Provider, ProviderEvent
+
+TEXT = "We are in the gauge and the alpha is near the beta."
+FACTS = {
+    "turn": 1,
+    "actions": [{"id": "act", "name": "Try the alpha", "params": {}}],
+    "changes": [{"path": "state.alpha", "before": 1, "after": 2, "cause": "action:act"}],
+    "log": [],
+    "event": None,
+    "status": {"kind": "ongoing", "condition": None, "message": None},
+}
+
+
+def request(*said: str, schema: str | None = None, seed: int | None = None) -> GenerateRequest:
+    """A conversation in which each thing said but the last was answered."""
+    messages = []
+    for text in said:
+        messages += [ChatMessage(ChatRole.USER, text), ChatMessage(ChatRole.ASSISTANT, "{}")]
+    asked = ResponseSchema(schema, {}) if schema else None
+    return GenerateRequest("system", tuple(messages[:-1]), schema=asked, seed=seed)
+
+
+async def events_of(asked: GenerateRequest) -> list[ProviderEvent]:
+    provider: Provider = OfflineProvider()
+    return [event async for event in provider.stream(asked)]
+
+
+async def text_of(asked: GenerateRequest) -> str:
+    return "".join(event.text for event in await events_of(asked) if isinstance(event, TextDelta))
+
+
+async def value_of(asked: GenerateRequest) -> dict[str, Any]:
+    value = json.loads(await text_of(asked))
+    assert isinstance(value, dict)
+    return value
+
+
+async def test_a_scenario_is_authored_from_description_and_seed() -> None:
+    asked = request(json.dumps({"description": TEXT, "seed": 7}), schema="scenario_spec")
+    assert await value_of(asked) == author(TEXT, 7)
+
+
+async def test_the_seed_of_the_request_counts_where_the_description_has_none() -> None:
+    asked = request(json.dumps({"description": TEXT}), schema="scenario_spec", seed=8)
+    assert await value_of(asked) == author(TEXT, 8)
+
+
+@pytest.mark.parametrize("plain", [TEXT, "", "[" * 100_000, '"text"', "[1]", '{"other": 1}'])
+async def test_any_other_message_is_the_description_itself(plain: str) -> None:
+    assert await value_of(request(plain, schema="scenario_spec", seed=1)) == author(plain, 1)
+
+
+async def test_findings_get_another_try_at_the_same_description() -> None:
+    first = json.dumps({"description": TEXT, "seed": 7})
+    findings = json.dumps({"findings": [{"code": "TOO_EASY", "path": "", "message": "it is too easy"}]})
+    assert await value_of(request(first, findings, schema="scenario_spec")) == author(TEXT, 7, 1)
+    assert await value_of(request(first, findings, "again", schema="scenario_spec")) == author(TEXT, 7, 2)
+
+
+async def test_a_new_description_starts_anew() -> None:
+    said = [json.dumps({"description": text, "seed": 7}) for text in ("the gamma", TEXT)]
+    assert await value_of(request(*said, schema="scenario_spec")) == author(TEXT, 7)
+
+
+async def test_a_turn_is_told_from_its_facts() -> None:
+    asked = request(json.dumps({"facts": FACTS, "view": {}, "history": []}), schema="outcome")
+    narrative = (await value_of(asked))["narrative"]
+    assert narrative.startswith(MARK)
+    assert "Try the alpha" in narrative
+
+
+async def test_the_facts_are_found_behind_a_request_for_repair() -> None:
+    facts = json.dumps({"facts": FACTS})
+    assert await value_of(request(facts, "again", schema="outcome")) == await value_of(
+        request(facts, schema="outcome")
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "what happened?",
+        "{}",
+        json.dumps({"facts": 1}),
+        json.dumps({"facts": {"actions": []}}),
+        json.dumps({"facts": {**FACTS, "changes": [1]}}),
+        json.dumps({"facts": {**FACTS, "status": "lost"}}),
+        json.dumps({"facts": FACTS, "history": "before"}),
+    ],
+)
+async def test_a_turn_without_proper_facts_is_refused_with_what_is_wrong(said: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        await events_of(request(said, schema="outcome"))
+    assert caught.value.code == "FACTS_INVALID"
+    assert caught.value.violations
+
+
+async def test_any_other_schema_takes_a_model() -> None:
+    with pytest.raises(FailedPreconditionError, match="MODEL_PROVIDER") as caught:
+        await events_of(request("hello", schema="verdict"))
+    assert caught.value.code == "MODEL_REQUIRED"
+
+
+async def test_a_chat_is_answered_with_how_to_get_a_model() -> None:
+    answer = await text_of(request("Hello!"))
+    for told in ("no language model", "MODEL_PROVIDER", "OPENAI_API_BASE", "MODEL_NAME", MARK):
+        assert told in answer
+
+
+async def test_the_answer_comes_in_pieces_and_then_ends_once() -> None:
+    *pieces, last = await events_of(request(json.dumps({"facts": FACTS}), schema="outcome"))
+    assert len(pieces) > 5
+    assert all(isinstance(piece, TextDelta) and piece.text for piece in pieces)
+    assert last == Finished(StopReason.END, Usage(), "offline")
+
+
+async def test_others_get_their_turn_between_two_pieces() -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    busy = asyncio.create_task(other())
+    pieces = len(await events_of(request("Hello!")))
+    busy.cancel()
+    assert turns >= pieces - 1
+
+
+async def test_the_same_request_gets_the_same_pieces() -> None:
+    asked = request(json.dumps({"description": TEXT}), schema="scenario_spec")
+    assert await events_of(asked) == await events_of(asked)
+
+
+async def test_closing_it_lets_nothing_go() -> None:
+    provider = OfflineProvider()
+    await provider.aclose()
+    assert provider.name == "offline"
