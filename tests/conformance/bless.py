@@ -1,7 +1,7 @@
 """Write the expected results of the golden vectors from the reference core.
 
-Run `python tests/conformance/bless.py`. The inputs stand in the vectors themselves; a changed expectation is a
-changed meaning, to be read in the diff.
+Run `python tests/conformance/bless.py`. The inputs stand in the vectors themselves; a changed expectation is
+a changed meaning, to be read in the diff.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _draws(core: Core, case: dict[str, Any]) -> Any:
 
 
 def _play(core: Core, case: dict[str, Any]) -> Any:
-    """A `spec` played from `seed`: `calls` are `{act, params}` or `{step}`; their results, then the snapshot."""
+    """A `spec` played from `seed` by `calls` (`{act, params}` or `{step}`): their results, the snapshot."""
     program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
     state = program.new_state(int(case["seed"]))
     results: list[Any] = []

@@ -95,7 +95,7 @@ def test_an_effect_that_cannot_be_applied_rejects_the_whole_action(
 
 
 def test_a_string_that_names_a_derived_value_means_it(core: Core) -> None:
-    effects = [
+    effects: list[dict[str, Any]] = [
         {"op": "inc", "path": "state.a", "value": "twice"},
         {"op": "set", "path": "state.note", "value": "text"},
         {"op": "set", "path": "state.tree", "value": {"kept": "twice"}},

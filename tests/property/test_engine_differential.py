@@ -1,0 +1,124 @@
+"""The native core against the reference, to the byte: states, results, reports, errors and their messages."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from peripety import sim
+from peripety.errors import Severity
+from peripety.sim._core import CoreError
+from support.cores import core_named
+from support.strategies import conditions, expressions, literals, specs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.sim._core import CoreProgram, CoreState
+
+# `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
+EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+thorough = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+Params = dict[str, Any]
+turns = st.lists(
+    st.tuples(
+        st.sampled_from(["a0", "a1", "a2", "zz"]),
+        st.dictionaries(
+            st.sampled_from(["m", "n"]), st.sampled_from([0, 1, 3, 0.5, True, "x", "é", ""]), max_size=2
+        ),
+    ),
+    max_size=6,
+)
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """What a call gives, its error included."""
+    try:
+        return work()
+    except CoreError as error:
+        return (error.code, error.message, error.path)
+
+
+def valid_document(spec: dict[str, Any]) -> bytes | None:
+    """The canonical document, when it is one that would be compiled."""
+    document = json.dumps(spec).encode("utf-8")
+    if any(finding.severity is Severity.ERROR for finding in sim.validate(document)):
+        return None
+    return core_named("python").parse(document)
+
+
+@thorough
+@given(spec=specs(), calls=turns, seed=st.integers(0, 2**64 - 1))
+def test_turns_are_equal_to_the_byte(
+    spec: dict[str, Any], calls: list[tuple[str, Params]], seed: int
+) -> None:
+    document = valid_document(spec)
+    if document is None:
+        return
+    pairs = [core_named(name).compile(document) for name in ("python", "native")]
+    states = [program.new_state(seed) for program in pairs]
+    for action, params in calls:
+        assert_equal(pairs, states, action, params)
+
+
+def assert_equal(programs: list[CoreProgram], states: list[CoreState], action: str, params: Params) -> None:
+    """One turn on both cores: legal actions, the action, the step, and everything that is left."""
+    given_params = json.dumps(params).encode("utf-8")
+    assert _both(lambda i: programs[i].legal_actions(states[i]))
+    assert _both(lambda i: programs[i].act(states[i], action, given_params))
+    assert _both(lambda i: programs[i].step(states[i]))
+    assert _both(lambda i: states[i].to_json())
+    assert _both(lambda i: states[i].tree())
+    assert _both(lambda i: programs[i].load_state(states[i].to_json()).to_json())
+
+
+def _both(work: Callable[[int], Any]) -> bool:
+    reference, native = outcome(lambda: work(0)), outcome(lambda: work(1))
+    assert native == reference
+    return True
+
+
+@thorough
+@given(spec=specs(), first=st.integers(0, 1000), persona=st.sampled_from(["random", "idle"]))
+def test_dry_runs_are_equal_to_the_byte(spec: dict[str, Any], first: int, persona: str) -> None:
+    document = valid_document(spec)
+    if document is None:
+        return
+    options = json.dumps(
+        {"runs": 3, "first_run": first, "seed": str(spec["seed"]), "persona": persona, "horizon": 8}
+    ).encode("utf-8")
+    programs = [core_named(name).compile(document) for name in ("python", "native")]
+    assert _both(lambda i: programs[i].dry_run(options))
+
+
+@thorough
+@given(
+    logic=st.one_of(expressions, conditions),
+    state=st.fixed_dictionaries({"a": literals, "list": st.lists(literals)}),
+)
+def test_expressions_are_equal_to_the_byte(logic: Any, state: Any) -> None:
+    cores = [core_named(name) for name in ("python", "native")]
+    texts = sim.canonical(logic), sim.canonical({"state": state, "turn": 1})
+    assert _both(lambda i: cores[i].evaluate(*texts))
+
+
+def test_random_scenarios_are_mostly_valid() -> None:
+    """Otherwise the properties above would be about nothing."""
+    seen: list[bool] = []
+
+    @settings(max_examples=60, deadline=None, database=None, derandomize=True)
+    @given(spec=specs())
+    def collect(spec: dict[str, Any]) -> None:
+        seen.append(valid_document(spec) is not None)
+
+    collect()
+    assert sum(seen) > len(seen) * 0.6

@@ -1,0 +1,177 @@
+"""Random scenarios: valid by construction, and rich in what rules can do and get wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+Json = dict[str, Any]
+
+NUMBERS = ("state.a", "state.b", "state.tree.n", "state.list[0]")
+LISTS = ("state.list", "state.words")
+OBJECTS = ("state.tree", "state")
+
+small = st.sampled_from([0, 1, 2, 3, -1, 0.5, 0.1, 2.5, 10, 1e16, 1e-7])
+texts = st.sampled_from(["", "x", "é😀", "0", "12", " 3 ", "word"])
+scalars = st.one_of(small, texts, st.booleans(), st.none())
+literals = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["p", "q"]), inner, max_size=2)
+    ),
+)
+variables = st.sampled_from(
+    [*NUMBERS, *LISTS, "state.tree", "state.note", "state.flag", "turn", "state.list.1"]
+)
+
+
+def _call(name: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:
+    return st.tuples(*arguments).map(lambda values: {name: list(values)})
+
+
+def _extended(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    pair = ["==", "!=", "===", "!==", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "in"]
+    many = ["+", "*", "min", "max", "and", "or", "cat", "merge"]
+    element = st.one_of(
+        st.just({"var": ""}),
+        st.just({">": [{"var": ""}, 1]}),
+        st.just({"+": [{"var": "current"}, {"var": "accumulator"}]}),
+        st.just([{"var": "accumulator"}, {"var": ""}]),
+    )
+    iterators = ["map", "filter", "all", "some", "none"]
+    return st.one_of(
+        st.sampled_from(pair).flatmap(lambda name: _call(name, inner, inner)),
+        st.sampled_from(many).flatmap(
+            lambda name: st.lists(inner, min_size=1, max_size=3).map(lambda values: {name: values})
+        ),
+        st.sampled_from(["!", "!!"]).flatmap(lambda name: _call(name, inner)),
+        _call("if", inner, inner, inner),
+        _call("substr", inner, small),
+        st.sampled_from(iterators).flatmap(lambda name: _call(name, inner, element)),
+        _call("reduce", inner, element, inner),
+        st.lists(inner, max_size=3),
+    )
+
+
+expressions = st.recursive(
+    st.one_of(scalars, variables.map(lambda path: {"var": path})), _extended, max_leaves=8
+)
+conditions = expressions.map(lambda logic: logic if isinstance(logic, dict) else {"!!": [logic]})
+
+
+def effects(derived: list[str], depth: int = 0) -> st.SearchStrategy[list[Json]]:
+    """Lists of effects that pass the static checks; whether they can be applied shows when they run."""
+    names = st.sampled_from(derived) if derived else st.nothing()
+    numbers = st.sampled_from(NUMBERS)
+    kinds = [
+        st.fixed_dictionaries(
+            {"op": st.sampled_from(["inc", "dec", "mul"]), "path": numbers, "value": st.one_of(small, names)}
+        ),
+        st.fixed_dictionaries(
+            {
+                "op": st.just("set"),
+                "path": st.sampled_from(
+                    [*NUMBERS, "state.note", "state.flag", "state.made", 'state.tree["odd key"]']
+                ),
+                "value": st.one_of(literals, names).filter(lambda value: not isinstance(value, dict)),
+            }
+        ),
+        st.fixed_dictionaries(
+            {"op": st.just("push"), "path": st.sampled_from(LISTS), "value": st.one_of(scalars, names)}
+        ),
+        st.fixed_dictionaries({"op": st.just("pop"), "path": st.sampled_from(LISTS)}),
+        st.fixed_dictionaries(
+            {
+                "op": st.just("patch"),
+                "path": st.sampled_from(OBJECTS),
+                "value": st.dictionaries(st.sampled_from(["p", "n", "é"]), scalars, max_size=2),
+            }
+        ),
+        st.fixed_dictionaries({"op": st.just("addlog"), "message": texts.filter(bool)}),
+    ]
+    if depth < 2:
+        when = st.one_of(
+            st.fixed_dictionaries({"after": st.sampled_from([1, 2, "3h", "P1D"])}),
+            st.fixed_dictionaries({"at": st.sampled_from([1, 4, "5h"])}),
+        )
+        inner = st.deferred(lambda: effects(derived, depth + 1)).filter(bool)
+        entry = st.fixed_dictionaries(
+            {"op": st.just("schedule"), "id": st.sampled_from(["s", "t"]), "effects": inner}
+        )
+        kinds.append(st.tuples(entry, when).map(lambda parts: {**parts[0], **parts[1]}))
+    return st.lists(st.one_of(kinds), max_size=3)
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Json:
+    """Derived values and the effects that use them."""
+    derives = draw(st.dictionaries(st.sampled_from(["d1", "d2"]), expressions, max_size=2))
+    rule: Json = {"effects": draw(effects(sorted(derives)))}
+    return {**rule, "derives": derives} if derives else rule
+
+
+PARAMS = st.dictionaries(
+    st.sampled_from(["m", "n"]),
+    st.sampled_from(
+        [
+            {"type": "integer", "minimum": -2, "maximum": 3},
+            {"type": "number", "minimum": 0, "maximum": 1},
+            {"type": "boolean"},
+            {"type": "string", "enum": ["x", "é"]},
+            {"type": "string", "maxLength": 4},
+        ]
+    ),
+    max_size=2,
+)
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> Json:
+    """A scenario whose paths exist and whose rules may still fail when they run."""
+    actions = [
+        {
+            "id": f"a{n}",
+            "params": draw(PARAMS),
+            "preconditions": draw(st.one_of(st.just({}), conditions)),
+            **draw(rules()),
+        }
+        for n in range(draw(st.integers(1, 3)))
+    ]
+    events = [
+        {
+            "id": f"e{n}",
+            "weight": draw(st.sampled_from([0.05, 0.1, 0.25, 0.3])),
+            "when": draw(st.one_of(st.just({}), conditions)),
+            **draw(rules()),
+            **draw(st.sampled_from([{}, {"duration": "3h"}, {"duration": "P1D"}])),
+        }
+        for n in range(draw(st.integers(0, 5)))
+    ]
+    return {
+        "spec_version": "1.0",
+        "id": "alpha",
+        "name": "Alpha",
+        "seed": draw(st.integers(0, 2**53 - 1)),
+        "state": {
+            "a": draw(small),
+            "b": draw(small),
+            "list": [1, 2],
+            "words": [],
+            "tree": {"n": 3},
+            "flag": draw(st.booleans()),
+            "note": draw(texts),
+        },
+        "actions": actions,
+        "random_events": events,
+        "loss_conditions": [
+            {"id": "l1", "when": draw(conditions)},
+            {"id": "l2", "when": {"<": [{"var": "state.a"}, -20]}},
+        ],
+        "win_conditions": [{"id": "w1", "when": {">": [{"var": "state.b"}, 40]}}],
+        "negativity_budget": {
+            "min_fail_rate": 0.25,
+            "decay_per_turn": draw(st.sampled_from([{}, {"state.a": 0.5}])),
+        },
+        "clock": {"turn": draw(st.sampled_from(["1h", "1d", "P1W"]))},
+    }
