@@ -6,7 +6,7 @@ SQLite runs in WAL mode with `synchronous=FULL`: what was committed survives a c
 
 One connection writes and checkpoints, all others only read. Writers therefore queue in this process and not
 on the file, and the race between two checkpointing connections that old SQLite libraries have
-(docs/decisions/0003-storage.md) has no second party.
+(docs/decisions/0004-storage.md) has no second party.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sqlalchemy import Column, Integer, MetaData, Table, event, insert, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from peripety.errors import FailedPreconditionError, UnavailableError
@@ -150,6 +151,7 @@ def _engine(path: str, pragmas: tuple[str, ...], *, begin: str, connections: int
         hide_parameters=True,
         max_overflow=0,
         pool_size=connections,
+        pool_timeout=_BUSY_SECONDS,
     )
 
     def prepare(connection: Any, _record: object) -> None:
@@ -196,6 +198,10 @@ async def _faults(outside: frozenset[int]) -> AsyncIterator[None]:
     """Turn faults of the disk or the file into `UnavailableError`; a wrong statement stays what it is."""
     try:
         yield
+    except PoolTimeoutError:
+        raise UnavailableError(
+            "Every database connection stayed busy; try again later", code="STORAGE_BUSY", retry_after=1.0
+        ) from None
     except DBAPIError as error:
         fault = getattr(error.orig, "sqlite_errorcode", 0)
         if fault & 0xFF not in outside:

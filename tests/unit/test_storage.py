@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,19 @@ async def test_cancelled_writers_leave_whole_transactions_and_a_usable_database(
         counted: dict[int, int] = {row[0]: row[1] for row in await connection.execute(halves)}
     assert set(counted.values()) == {2}
     assert {n for n, result in enumerate(results) if result is None} <= set(counted)
+
+
+async def test_readers_that_find_every_connection_taken_are_told_to_come_back(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database._readers.sync_engine.pool, "_timeout", 0.05)
+    async with AsyncExitStack() as held:
+        for _ in range(4):
+            await held.enter_async_context(database.read())
+        with pytest.raises(UnavailableError) as caught:
+            await _count(database)
+    assert caught.value.code == "STORAGE_BUSY"
+    assert await _count(database) == 0
 
 
 async def test_the_file_is_set_up_to_survive_a_crash(database: Database) -> None:

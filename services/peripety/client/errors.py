@@ -44,13 +44,21 @@ ERRORS: dict[grpc.StatusCode, type[PeripetyError]] = {
 }
 """What our servers send; anything else comes from a proxy or the library and is an `InternalError`."""
 
+# A status without a reason was not made by our servers but by the library, on this side of the network.
+_EXPLAINED = {
+    grpc.StatusCode.UNAVAILABLE: "The server does not answer; is it running at this address? ({})",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "The server did not answer in time; allow more, or ask for less ({})",
+    grpc.StatusCode.UNIMPLEMENTED: "The server does not offer this call; it may be an older version ({})",
+}
+
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> PeripetyError:
     """Rebuild the error a call ended with: class, message, code, details, violations and the time to wait."""
     info, bad_request, retry = _details(error)
     kind = ERRORS.get(error.code(), InternalError)
+    message = error.details() or error.code().name
     return kind(
-        error.details() or error.code().name,
+        message if info.reason else _EXPLAINED.get(error.code(), "{}").format(message),
         code=info.reason or None,
         details=dict(info.metadata),
         violations=[FieldViolation(v.field, v.description) for v in bad_request.field_violations],
