@@ -6,6 +6,7 @@ The same text, seed and variation give the same document, byte for byte.
 from __future__ import annotations
 
 import hashlib
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.providers.offline import plot as design
@@ -92,12 +93,12 @@ def _unseen(aspect: str, quantity: Quantity, parent: str, reading: Reading) -> Q
 
 def _ids(reading: Reading) -> dict[str, str]:
     """An identifier for each term and person, unlike any other and unlike the player's."""
-    ids: dict[str, str] = {}
+    ids = {"": design.PLAYER}
     for names, prefix in ((reading.terms, "q"), (reading.people, "p")):
         for index, name in enumerate(names):
-            wanted = slug(name, f"{prefix}{index}")
-            taken = wanted == design.PLAYER or wanted in ids.values()
-            ids[name] = f"{prefix}{index}" if taken else wanted
+            numbered = (f"{prefix}{number}" for number in count(index))
+            wanted = chain([slug(name)], numbered)
+            ids[name] = next(id_ for id_ in wanted if id_ and id_ not in ids.values())
     return ids
 
 

@@ -22,7 +22,7 @@ from peripety.gateway.providers.offline.rules import Condition, Quantity, all_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PLAYER", "TEMPOS", "Plot", "Tempo", "losses", "specified", "stakes", "state", "wins"]
+__all__ = ["PLAYER", "TEMPOS", "Ending", "Plot", "Tempo", "losses", "specified", "stakes", "state", "wins"]
 
 PLAYER = "player"
 _THREAT_AT_START = 2
@@ -99,7 +99,9 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ending:
+class Ending:
+    """A way a run ends: the connecting text it uses, the term it is about, and when it holds."""
+
     use: str
     term: str
     when: Condition
@@ -120,26 +122,26 @@ def state(plot: Plot) -> dict[str, Any]:
     return tree(at_start)
 
 
-def losses(plot: Plot) -> list[_Ending]:
+def losses(plot: Plot) -> list[Ending]:
     """What loses a run."""
     endings = [
-        _Ending("gone", plot.stock.term, plot.stock.at_most(0)),
-        _Ending("fallen", plot.ward.term, plot.ward.at_most(0)),
-        _Ending("flood", plot.threat.term, plot.threat.at_least(plot.tempo.limit)),
+        Ending("gone", plot.stock.term, plot.stock.at_most(0)),
+        Ending("fallen", plot.ward.term, plot.ward.at_most(0)),
+        Ending("flood", plot.threat.term, plot.threat.at_least(plot.tempo.limit)),
     ]
     if plot.has_deadline:
         turn = plot.tempo.deadline
         past = Condition({">=": [variable("turn"), turn]}, f"\u29d7{turn}")
-        endings.append(_Ending("late", plot.goal.term, all_of(plot.goal.below(plot.tempo.due), past)))
+        endings.append(Ending("late", plot.goal.term, all_of(plot.goal.below(plot.tempo.due), past)))
     return endings
 
 
-def wins(plot: Plot) -> list[_Ending]:
+def wins(plot: Plot) -> list[Ending]:
     """What wins a run."""
-    return [_Ending("reached", plot.goal.term, plot.goal.at_least(plot.tempo.target))]
+    return [Ending("reached", plot.goal.term, plot.goal.at_least(plot.tempo.target))]
 
 
-def specified(plot: Plot, endings: list[_Ending]) -> list[dict[str, Any]]:
+def specified(plot: Plot, endings: list[Ending]) -> list[dict[str, Any]]:
     """Endings as the specification has them."""
     return [
         {"id": plot.id(end.use, end.term), "when": end.when.logic, "message": plot.say(end.use, end.term)}

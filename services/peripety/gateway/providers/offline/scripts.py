@@ -47,7 +47,7 @@ _RANGES = (
     (0x20000, 0x3FFFF, HAN),
 )
 _FIRST_EMOJI = 0x2600
-_LAST_REMEMBERED = 0xFFFF  # texts of rare characters must not fill the memory
+_LAST_REMEMBERED = 0x1FFFF  # texts of rare characters must not fill the memory
 _NON_JOINER, _ZERO_WIDTH_JOINER = "\u200c", "\u200d"
 _APOSTROPHES = "'\u2019"
 _HYPHENS = "-\u2010\u2011"

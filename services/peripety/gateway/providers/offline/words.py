@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from peripety.gateway.providers.offline import scripts
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["Reading", "read", "slug"]
 
 _READ_LIMIT = 12_000
+_MOST_WORDS = 1_500
 _TERM_LIMIT = 32
 _UNSPACED_LIMIT = 12
 _TITLE_LIMIT = 64
+_SLUG_LIMIT = 20
 _MOST_PEOPLE = 3
 _PHRASE_WORDS = 2
 _LONGEST_PHRASE = 3  # more words in a row are a list of words
@@ -104,11 +107,9 @@ def read(text: str, *, at_least: int, at_most: int) -> Reading:
     )
 
 
-def slug(text: str, fallback: str, limit: int = 20) -> str:
-    """An identifier for a term: its own letters where they are plain ASCII, else `fallback`."""
-    if not text.isascii():
-        return fallback
-    return "_".join(text.lower().split())[:limit].strip("_") or fallback
+def slug(term: str) -> str:
+    """An identifier for a term where it is plain ASCII; empty for any other."""
+    return "_".join(term.lower().split())[:_SLUG_LIMIT].strip("_") if term.isascii() else ""
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -116,7 +117,7 @@ def _tokens(text: str) -> list[_Token]:
     kinds = scripts.classes("".join(scripts.SPACE if char in small else char for char in text))
     tokens: list[_Token] = []
     end = 0
-    for match in scripts.WORD.finditer(kinds):
+    for match in islice(scripts.WORD.finditer(kinds), _MOST_WORDS):
         word = text[match.start() : match.end()]
         gap = kinds[end : match.start()] if tokens else scripts.SENTENCE
         tokens.append(_Token(word, word.casefold(), match.group()[0], gap))
@@ -131,6 +132,8 @@ class _Reader:
         self._tokens = tokens
         self._language = language
         self._counts = Counter(token.folded for token in tokens)
+        kinds = {token.folded: token.kind for token in tokens}
+        self._carrying = {word for word, kind in kinds.items() if self._may_carry(word, kind)}
         inner = [token for token in tokens if not token.opens_sentence and self._carries(token)]
         capitals = sum(token.capitalised for token in inner)
         # Where every noun has a capital, or most words do, a capital does not tell a name.
@@ -150,7 +153,7 @@ class _Reader:
                 yield self._phrase(row, before[-1:], after[:1], subject=not subject_seen)
                 subject_seen = True
             elif row[0].kind != scripts.DIGIT:
-                stop = row[0].folded in self._language.stop or self._is_short(row[0])
+                stop = row[0].folded in self._language.stop or _is_short(row[0].folded, row[0].kind)
                 yield _Phrase(tuple(row), _STOP if stop else _WEAK)
 
     def _rows(self) -> Iterator[list[_Token]]:
@@ -170,20 +173,15 @@ class _Reader:
 
     def _carries(self, token: _Token) -> bool:
         """Whether the word may name a thing."""
-        if token.kind == scripts.DIGIT or token.folded in self._language.stop:
+        return token.folded in self._carrying
+
+    def _may_carry(self, word: str, kind: str) -> bool:
+        if kind == scripts.DIGIT or word in self._language.stop:
             return False
-        return not (self._is_short(token) or self._is_weak(token))
+        return not (_is_short(word, kind) or self._is_weak(word))
 
-    @staticmethod
-    def _is_short(token: _Token) -> bool:
-        cased = token.folded != token.text.upper()
-        return token.kind == scripts.LETTER and len(token.text) <= (_SHORT_WORD if cased else 1)
-
-    def _is_weak(self, token: _Token) -> bool:
-        return any(
-            token.folded.endswith(ending) and len(token.folded) >= len(ending) + _STEM
-            for ending in self._language.weak
-        )
+    def _is_weak(self, word: str) -> bool:
+        return any(word.endswith(end) and len(word) >= len(end) + _STEM for end in self._language.weak)
 
     def _names(self, token: _Token) -> bool:
         return self._capitals_tell and token.capitalised and not token.opens_sentence
@@ -213,15 +211,20 @@ class _Reader:
         return repeated + announced * 0.5 + (len(row) > 1) * 0.4 + noun * 1.0
 
 
+def _is_short(word: str, kind: str) -> bool:
+    cased = word != word.upper()
+    return kind == scripts.LETTER and len(word) <= (_SHORT_WORD if cased else 1)
+
+
 def _chosen(phrases: Iterable[_Phrase], at_least: int, at_most: int) -> list[_Phrase]:
     """The weightiest phrases that share no word; those of little weight only where others are too few."""
     used: set[str] = set()
     kept: list[_Phrase] = []
     for phrase in sorted(phrases, key=lambda phrase: -phrase.salience):
         wanted = at_most if phrase.salience >= _SALIENT else at_least if phrase.salience > _STOP else 1
-        if len(kept) < wanted and used.isdisjoint(phrase.words):
+        if len(kept) < wanted and used.isdisjoint(words := phrase.words):
             kept.append(phrase)
-            used |= phrase.words
+            used |= words
     return kept
 
 

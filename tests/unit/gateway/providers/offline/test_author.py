@@ -129,6 +129,14 @@ def test_words_that_mean_something_to_a_machine_are_only_words(text: str) -> Non
     assert sim.validate(json.dumps(author(text, seed=1))) == []
 
 
+def test_names_that_look_like_our_identifiers_take_nobodys_place() -> None:
+    spec = author(
+        "The gauge is ours. We asked Pa and P1x or even \u0416\u0436\u0436 and P0 for more of it.", seed=1
+    )
+    entities = [entity["id"] for entity in spec["entities"]]
+    assert len(set(entities)) == len(entities)
+
+
 def test_the_same_text_and_seed_give_the_same_bytes(made_up: Callable[[int, int], list[str]]) -> None:
     text = about(made_up(6, 5))
     assert json.dumps(author(text, seed=9)) == json.dumps(author(text, seed=9))

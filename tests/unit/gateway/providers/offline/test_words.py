@@ -171,10 +171,10 @@ def test_the_same_text_reads_the_same(made_up: Callable[[int, int], list[str]]) 
     [
         ("Alpha beta", "alpha_beta"),
         ("A" * 40, "a" * 20),
-        ("\u00c9ta", "q1"),
-        ("\u7532", "q1"),
-        ("\U0001f600", "q1"),
+        ("\u00c9ta", ""),
+        ("\u7532", ""),
+        ("\U0001f600", ""),
     ],
 )
 def test_identifiers_are_plain_ascii(term: str, expected: str) -> None:
-    assert slug(term, "q1") == expected
+    assert slug(term) == expected
