@@ -244,6 +244,12 @@ async def test_a_service_that_cannot_start_stops_the_start_and_closes_what_was_o
     assert closed == ["resource"]
 
 
+async def test_what_is_no_address_cannot_be_listened_on(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="host:port"):
+        async with serve_bound(config_for(tmp_path), [service()], "50051"):
+            pass
+
+
 @pytest.mark.parametrize("services", [["gateway", "unheard-of"], []])
 async def test_asking_for_an_unknown_service_or_none_lists_the_known_ones(
     tmp_path: Path, services: list[str]
@@ -253,17 +259,21 @@ async def test_asking_for_an_unknown_service_or_none_lists_the_known_ones(
             pass
 
 
+def _environment() -> dict[str, str]:
+    """The environment of a process that finds what this one finds."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+
+
 class _Process:
     """A served process, to be signalled; it holds one call open for as long as it is told to."""
 
     def __init__(self, tmp_path: Path, hold_seconds: float) -> None:
-        tests = Path(__file__).parents[2]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "support.server", str(tmp_path), str(hold_seconds)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tests), *sys.path])},
+            env=_environment(),
         )
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
@@ -300,3 +310,22 @@ async def test_a_second_signal_stops_the_process_now(tmp_path: Path) -> None:
         _, errors = await asyncio.to_thread(process.communicate, timeout=10)
     assert process.returncode == 0
     assert "Traceback" not in errors
+
+
+async def test_serving_one_service_does_not_load_the_others(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, sys; from pathlib import Path; from support.apps import config_for\n"
+        "from peripety.rpc.app import serve\n"
+        "async def main():\n"
+        "    async with serve(config_for(Path(sys.argv[1]), log_level='error'), {'gateway'}) as app:\n"
+        "        loaded = {'peripety.scenarios', 'peripety.sessions'} & set(sys.modules)\n"
+        "        print(*app.services, *loaded)\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program, str(tmp_path)),
+        env=_environment(),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate()
+    assert output.decode().splitlines()[-1] == "peripety.api.gateway.v1.GatewayService"

@@ -192,3 +192,28 @@ async def test_a_client_that_only_pushes_is_held_back(tmp_path: Path) -> None:
                 taken += 1
         call.cancel()
     assert taken < 100
+
+
+async def test_a_stream_can_be_written_and_read_message_by_message(tmp_path: Path) -> None:
+    async def echo(requests: AsyncIterator[StringValue], _call: object) -> AsyncIterator[StringValue]:
+        async for request in requests:
+            yield request
+
+    async with serving(config_for(tmp_path), service(Echo=both(echo))) as (_, caller):
+        call = caller.both("Echo")
+        for text in ("a", "b"):
+            await call.write(StringValue(value=text))
+            assert (await call.read()).value == text
+        await call.done_writing()
+        assert await call.read() is grpc.aio.EOF
+
+
+async def test_a_channel_can_be_waited_for(tmp_path: Path) -> None:
+    async with serving(config_for(tmp_path), service()) as (_, caller):
+        assert caller.channel.get_state() is grpc.ChannelConnectivity.IDLE
+        await asyncio.wait_for(caller.channel.channel_ready(), 5)
+        assert caller.channel.get_state() is grpc.ChannelConnectivity.READY
+        changed = asyncio.ensure_future(caller.channel.wait_for_state_change(grpc.ChannelConnectivity.READY))
+        await caller.channel.close()
+        await asyncio.wait([changed], timeout=5)
+        assert changed.done()
