@@ -215,7 +215,18 @@ def _spans(text: str) -> Iterator[str]:
         end = _balanced_end(text, start.start())
         if end is not None:
             yield text[start.start() : end]
+        elif _is_cut_off(text[start.start() :]):
+            # What is balanced inside of it is a part of the answer, not the answer.
+            return
         start = _OPENER.search(text, end or start.end())
+
+
+def _is_cut_off(text: str) -> bool:
+    try:
+        jiter.from_json(text.encode(errors="surrogatepass"), partial_mode=True)
+    except ValueError:
+        return False
+    return True
 
 
 def _balanced_end(text: str, start: int) -> int | None:

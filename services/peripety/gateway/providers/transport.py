@@ -108,11 +108,18 @@ class EventStreamTransport:
         request = self._client.build_request("POST", url, json=body, headers=headers)
         with self._translated("PROVIDER_UNREACHABLE", "cannot be reached"):
             async with patience.wait():
-                response = await self._client.send(request, stream=True)
+                response = await self._send(request)
         try:
             yield response
         finally:
             await response.aclose()
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return await self._client.send(request, stream=True)
+        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
+            # A kept connection that the server has just closed: nothing was answered, so asking again is safe.
+            return await self._client.send(request, stream=True)
 
     async def _read(self, chunks: AsyncIterator[bytes], patience: _Patience) -> AsyncGenerator[bytes, None]:
         while True:
