@@ -34,7 +34,7 @@ serve: $(VENV)/installed native  ## Serve all services in one process
 
 .PHONY: test
 test: $(VENV)/installed-dev native test-core  ## Run every test
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --ignore=tests/bench
 
 .PHONY: test-core
 test-core:
@@ -47,7 +47,7 @@ check: check-python check-contract check-generated check-imports check-rust  ## 
 check-python: $(VENV)/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy services tests
+	$(BIN)/mypy services tests protos
 	$(BIN)/python -m pytest --quiet tests/unit/test_no_nouns.py
 
 .PHONY: check-contract
@@ -73,7 +73,7 @@ check-rust:
 
 .PHONY: bench
 bench: $(VENV)/installed-dev native  ## Run the benchmarks and print their figures
-	@$(BIN)/python -m pytest tests/bench --benchmark-only
+	@$(BIN)/python -m pytest tests/bench --capture=no
 
 .PHONY: generate
 generate: $(VENV)/installed-dev  ## Write the generated code and schemas anew

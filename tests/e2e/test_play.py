@@ -1,0 +1,173 @@
+"""The command that a newcomer types first, with any text, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety import sim
+from support.processes import PERIPETY, environment
+from support.repository import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXTS = {
+    "empty": "",
+    "spaces": "  \n\t ",
+    "quotes": 'She said: "it\'s" `done` $HOME \\ [bold]{}%s',
+    "emoji": "🙂🙃👩‍👩‍👧‍👦🏴‍☠️",
+    "right to left": "שלום עולם, مرحبا بالعالم",
+    "no spaces": "我们需要在三天之内完成这件事情",
+    "one word": "x",
+    "100 KB": "many words of text " * 5263,
+    "control characters": "a\x00b\x1b[2Jc\x07",
+    "json": '{"a": [1, 2], "b": null}',
+}
+
+PROMPTS = ROOT.parent / "shared" / "data" / "prompts.md"
+
+
+def peripety(
+    home: Path, *arguments: str, stdin: bytes = b"", **settings: str
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*PERIPETY, *arguments],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env=environment(home, **settings),
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def play(home: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return peripety(home, "play", "--auto", "--turns", "5", "--about", "-", *options, stdin=text.encode())
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_any_text_becomes_a_game_of_five_turns(tmp_path: Path, name: str) -> None:
+    game = play(tmp_path, TEXTS[name])
+    assert game.returncode == 0, game.stderr
+    turns = re.findall(r"^Turn (\d+)$", game.stdout, re.MULTILINE)
+    committed = re.findall(r"^  committed [0-9a-f]{12}.*$", game.stdout, re.MULTILINE)
+    assert turns == [str(number) for number in range(1, len(turns) + 1)]
+    assert len(committed) == len(turns) == 5 or not committed[-1].endswith("ongoing")
+    assert game.stderr == ""
+    assert "\x1b" not in game.stdout
+
+
+def test_each_event_is_a_line_of_json_and_nothing_else(tmp_path: Path) -> None:
+    game = play(tmp_path, "A text.", "--json")
+    events = [json.loads(line) for line in game.stdout.splitlines()]
+    steps = [event["step"] for event in events]
+    assert steps == sorted(steps, key=["generation", "compilation", "session", "turn"].index)
+    assert sum("committed" in event for event in events) == 5
+    assert game.stderr == ""
+
+
+def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
+    hashes = []
+    for home in (tmp_path / "one", tmp_path / "two"):
+        home.mkdir()
+        game = play(home, "The same text.", "--json", "--seed", "5")
+        events = [json.loads(line) for line in game.stdout.splitlines()]
+        hashes.append([event["committed"]["state_hash"] for event in events if "committed" in event])
+    assert hashes[0] == hashes[1]
+
+
+@pytest.mark.parametrize("name", ["empty", "emoji", "right to left", "100 KB"])
+def test_generate_prints_a_valid_specification_and_nothing_else(tmp_path: Path, name: str) -> None:
+    done = peripety(tmp_path, "generate", "--about", "-", "--json", stdin=TEXTS[name].encode())
+    assert done.returncode == 0
+    assert not sim.validate(done.stdout)
+    assert sim.canonical(json.loads(done.stdout)).decode() + "\n" == done.stdout
+    checked = peripety(tmp_path, "validate", "-", stdin=done.stdout.encode())
+    assert (checked.returncode, checked.stdout) == (0, "-: valid\n")
+
+
+def test_generate_writes_a_file_that_the_other_commands_read(tmp_path: Path) -> None:
+    out = str(tmp_path / "out.json")
+    assert peripety(tmp_path, "generate", "--about", "A text.", "--out", out).returncode == 0
+    assert peripety(tmp_path, "validate", out).returncode == 0
+    report = json.loads(peripety(tmp_path, "dry-run", out, "--runs", "50", "--json").stdout)
+    assert report["runs"] == 50
+
+
+def test_generate_into_nowhere_is_misuse(tmp_path: Path) -> None:
+    done = peripety(tmp_path, "generate", "--about", "A text.", "--out", str(tmp_path / "no" / "where.json"))
+    assert done.returncode == 2
+    assert "cannot write" in done.stderr
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"x" * (1024 * 1024 + 1), b"x" * (200 * 1024)])
+def test_a_description_that_cannot_be_used_is_a_clear_error(tmp_path: Path, text: bytes) -> None:
+    done = peripety(tmp_path, "play", "--auto", "--about", "-", stdin=text)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_setting_that_makes_no_sense_is_a_clear_error(tmp_path: Path) -> None:
+    done = peripety(tmp_path, "play", "--auto", MODEL_PROVIDER="nobody")
+    assert done.returncode == 2
+    assert "MODEL_PROVIDER" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
+    done = peripety(tmp_path, "serve", "--listen", "256.0.0.1:1")
+    assert done.returncode in {1, 2}
+    assert done.stderr.count("error: ") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    game = subprocess.Popen(
+        [*PERIPETY, "play", "--auto", "--turns", "5"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(tmp_path),
+    )
+    assert game.stdout is not None
+    assert game.stderr is not None
+    game.stdout.readline()
+    game.stdout.close()
+    with game.stderr:
+        assert b"Traceback" not in game.stderr.read()
+    game.wait(timeout=30)
+
+
+def test_ctrl_c_ends_the_game_quietly(tmp_path: Path) -> None:
+    game = subprocess.Popen(
+        [*PERIPETY, "play", "--auto", "--turns", "100000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(tmp_path),
+    )
+    assert game.stdout is not None
+    game.stdout.readline()
+    game.send_signal(signal.SIGINT)
+    _, stderr = game.communicate(timeout=30)
+    assert game.returncode == 130
+    assert b"Traceback" not in stderr
+
+
+@pytest.mark.skipif(
+    not PROMPTS.exists(), reason=f"sample descriptions are not beside this repository ({PROMPTS.name})"
+)
+def test_sample_descriptions_become_games(tmp_path: Path) -> None:
+    samples = re.findall(r"^\| \d+ \| (.+?) \|", PROMPTS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert samples
+    for number, sample in enumerate(samples):
+        home = tmp_path / str(number)
+        home.mkdir()
+        game = play(home, sample)
+        assert game.returncode == 0, game.stderr
