@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 import peripety_simcore
 
+from peripety.sim._core import CoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 __all__ = ["NativeCore"]
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the native engine refuses, as the error that both cores raise."""
+    try:
+        yield
+    except peripety_simcore.SimcoreError as error:
+        raise CoreError(error.code, error.message, error.path) from None
 
 
 class NativeCore:
@@ -12,3 +29,74 @@ class NativeCore:
 
     name = "native"
     version = peripety_simcore.__version__
+
+    def parse(self, document: bytes) -> bytes:
+        """The strict JSON border."""
+        with _refusals():
+            return peripety_simcore.parse(document)
+
+    def evaluate(self, logic: bytes, data: bytes) -> bytes:
+        """JSONLogic over JSON data."""
+        with _refusals():
+            return peripety_simcore.evaluate(logic, data)
+
+    def compile(self, document: bytes) -> _Program:
+        """A program from a validated document."""
+        with _refusals():
+            return _Program(peripety_simcore.compile(document))
+
+    def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
+        """One keyed 64-bit draw."""
+        return peripety_simcore.draw(seed, stream, turn, index)
+
+    def run_seed(self, seed: int, run: int) -> int:
+        """The seed of a dry-run."""
+        return peripety_simcore.run_seed(seed, run)
+
+
+class _State:
+    """A native state as a `CoreState`."""
+
+    def __init__(self, native: peripety_simcore.State) -> None:
+        self.native = native
+
+    def fork(self) -> _State:
+        return _State(self.native.fork())
+
+    def to_json(self) -> bytes:
+        with _refusals():
+            return self.native.to_json()
+
+    def tree(self) -> bytes:
+        with _refusals():
+            return self.native.tree()
+
+
+class _Program:
+    """A native program as a `CoreProgram`."""
+
+    def __init__(self, native: peripety_simcore.Program) -> None:
+        self.native = native
+
+    def new_state(self, seed: int) -> _State:
+        return _State(self.native.new_state(seed))
+
+    def load_state(self, snapshot: bytes) -> _State:
+        with _refusals():
+            return _State(self.native.load_state(snapshot))
+
+    def legal_actions(self, state: _State) -> bytes:
+        with _refusals():
+            return state.native.legal_actions()
+
+    def act(self, state: _State, action_id: str, params: bytes) -> bytes:
+        with _refusals():
+            return state.native.act(action_id, params)
+
+    def step(self, state: _State) -> bytes:
+        with _refusals():
+            return state.native.step()
+
+    def dry_run(self, options: bytes) -> bytes:
+        with _refusals():
+            return self.native.dry_run(options)

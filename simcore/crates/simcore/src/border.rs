@@ -18,6 +18,10 @@ pub const MAX_NODES: usize = 100_000;
 pub const MAX_STRING_BYTES: usize = 1 << 16;
 /// The most bytes that a key may have.
 pub const MAX_KEY_BYTES: usize = 256;
+/// How deep what the engine writes may be nested: results wrap the deepest values.
+pub const MAX_CANONICAL_DEPTH: usize = MAX_DEPTH + 16;
+/// The most bytes of what the engine writes, which may be longer than the document it came from.
+const MAX_CANONICAL_BYTES: usize = 1 << 26;
 /// The largest integer that an integer literal may name, on either side of zero.
 pub const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
@@ -27,30 +31,39 @@ pub const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 ///
 /// What is wrong, with line and column (both from 1, columns in code points).
 pub fn parse(document: &[u8]) -> Result<Value> {
-    parse_up_to(document, MAX_BYTES)
+    let text = text(document, MAX_BYTES)?;
+    Parser { text, at: 0, nodes: 0, any_integer: false, max_depth: MAX_DEPTH }.document()
 }
 
-/// As [`parse`], for documents of another size.
+/// Parse what [`crate::canonical::text`] wrote: as [`parse`], with room for results, and a long integer is a float.
+///
+/// Canonical form writes 1e17 as an integer literal, which in somebody's document would be an error.
 ///
 /// # Errors
 ///
 /// As [`parse`].
-pub fn parse_up_to(document: &[u8], max_bytes: usize) -> Result<Value> {
+pub fn parse_canonical(document: &[u8]) -> Result<Value> {
+    let text = text(document, MAX_CANONICAL_BYTES)?;
+    Parser { text, at: 0, nodes: 0, any_integer: true, max_depth: MAX_CANONICAL_DEPTH }.document()
+}
+
+fn text(document: &[u8], max_bytes: usize) -> Result<&str> {
     if document.len() > max_bytes {
         let message = format!("the document has {} bytes; at most {max_bytes} are accepted", document.len());
         return Err(Error::new(Code::DocumentTooLarge, message));
     }
-    let text = std::str::from_utf8(document).map_err(|error| {
+    std::str::from_utf8(document).map_err(|error| {
         Error::new(Code::InvalidUtf8, format!("not valid UTF-8 at byte {}", error.valid_up_to()))
-    })?;
-    Parser { text, at: 0, nodes: 0 }.document()
+    })
 }
 
-/// A recursive-descent parser; its depth is bounded by `MAX_DEPTH`, so recursion is safe.
+/// A recursive-descent parser; its depth is bounded, so recursion is safe.
 struct Parser<'a> {
     text: &'a str,
     at: usize,
     nodes: usize,
+    any_integer: bool,
+    max_depth: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -134,8 +147,9 @@ impl<'a> Parser<'a> {
     }
 
     fn enter(&mut self, depth: usize) -> Result<()> {
-        if depth > MAX_DEPTH {
-            return Err(self.fail(Code::TooDeep, &format!("nested deeper than {MAX_DEPTH} levels")));
+        if depth > self.max_depth {
+            let message = format!("nested deeper than {} levels", self.max_depth);
+            return Err(self.fail(Code::TooDeep, &message));
         }
         self.at += 1;
         self.skip_space();
@@ -236,7 +250,7 @@ impl<'a> Parser<'a> {
             return Err(self.fail(Code::InvalidJson, "expected a value"));
         };
         let value: f64 = literal.parse().unwrap_or(f64::INFINITY);
-        if is_integer && value.abs() > MAX_SAFE_INTEGER {
+        if is_integer && value.abs() > MAX_SAFE_INTEGER && !self.any_integer {
             return Err(self.fail(Code::NumberRange, "an integer must lie within ±9007199254740991"));
         }
         if value.is_infinite() {

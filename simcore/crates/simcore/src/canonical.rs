@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::border::MAX_DEPTH;
+use crate::border::MAX_CANONICAL_DEPTH;
 use crate::error::{Code, Error, Result};
 use crate::value::{Object, Value};
 
@@ -19,7 +19,7 @@ const LEAST_TIED_FRACTION: usize = 13;
 ///
 /// # Errors
 ///
-/// `TOO_DEEP` for a value that is nested deeper than a document may be.
+/// `TOO_DEEP` for a value that is nested deeper than [`MAX_CANONICAL_DEPTH`].
 pub fn text(value: &Value) -> Result<String> {
     let mut out = String::new();
     write(&mut out, value, 0)?;
@@ -50,8 +50,11 @@ fn write(out: &mut String, value: &Value, depth: usize) -> Result<()> {
         Value::Bool(false) => out.push_str("false"),
         Value::Number(number) => write_number(out, *number),
         Value::Text(text) => write_string(out, text),
-        Value::Array(_) | Value::Object(_) if depth == MAX_DEPTH => {
-            return Err(Error::new(Code::TooDeep, format!("nested deeper than {MAX_DEPTH} levels")));
+        Value::Array(_) | Value::Object(_) if depth == MAX_CANONICAL_DEPTH => {
+            return Err(Error::new(
+                Code::TooDeep,
+                format!("nested deeper than {MAX_CANONICAL_DEPTH} levels"),
+            ));
         }
         Value::Array(items) => write_array(out, items, depth)?,
         Value::Object(members) => write_object(out, members, depth)?,

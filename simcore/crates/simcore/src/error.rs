@@ -80,6 +80,8 @@ macro_rules! codes {
 }
 
 codes! {
+    /// The text of a duration is malformed.
+    BadDuration = "BAD_DURATION",
     /// The text of a path is malformed.
     BadPath = "BAD_PATH",
     /// A divisor is zero.
@@ -88,8 +90,12 @@ codes! {
     DocumentTooLarge = "DOCUMENT_TOO_LARGE",
     /// An object has the same key twice.
     DuplicateKey = "DUPLICATE_KEY",
+    /// There is nothing to remove from an array.
+    EmptyArray = "EMPTY_ARRAY",
     /// An expression costs more than its budget.
     FuelExhausted = "FUEL_EXHAUSTED",
+    /// A parameter of an action is not legal.
+    IllegalParam = "ILLEGAL_PARAM",
     /// An operator was given arguments that it cannot take.
     InvalidArguments = "INVALID_ARGUMENTS",
     /// The text is not JSON.
@@ -100,18 +106,36 @@ codes! {
     KeyTooLong = "KEY_TOO_LONG",
     /// Half of a surrogate pair stands alone.
     LoneSurrogate = "LONE_SURROGATE",
+    /// There is nothing at a path that is to be changed.
+    MissingPath = "MISSING_PATH",
     /// Something that is no number stands where one is needed.
     NotANumber = "NOT_A_NUMBER",
     /// A number, or the result of an operation, does not fit.
     NumberRange = "NUMBER_RANGE",
     /// The result of an operation is no finite number.
     NumericRange = "NUMERIC_RANGE",
+    /// The options of a dry-run are not what they must be.
+    OptionsInvalid = "OPTIONS_INVALID",
+    /// The preconditions of an action do not hold.
+    PreconditionFailed = "PRECONDITION_FAILED",
+    /// The run has ended.
+    RunEnded = "RUN_ENDED",
+    /// A snapshot was not made by this engine.
+    SnapshotInvalid = "SNAPSHOT_INVALID",
+    /// A document that was to be compiled is not a valid scenario.
+    SpecInvalid = "SPEC_INVALID",
+    /// A state would outgrow its limits.
+    StateLimit = "STATE_LIMIT",
     /// A string has too many bytes.
     StringTooLong = "STRING_TOO_LONG",
     /// Values are nested too deeply.
     TooDeep = "TOO_DEEP",
     /// The document has too many values.
     TooManyNodes = "TOO_MANY_NODES",
+    /// A value is of another type than an operation needs.
+    TypeMismatch = "TYPE_MISMATCH",
+    /// The scenario has no such action.
+    UnknownAction = "UNKNOWN_ACTION",
     /// No such operator.
     UnknownOperator = "UNKNOWN_OPERATOR",
 }

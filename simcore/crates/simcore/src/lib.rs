@@ -5,11 +5,22 @@
 
 pub mod border;
 pub mod canonical;
+mod dry_run;
+pub mod durations;
+mod effects;
 pub mod error;
 pub mod logic;
+mod params;
 pub mod paths;
+mod program;
+mod read;
+mod record;
 pub mod rng;
+mod state;
+mod turn;
 pub mod value;
 
 pub use error::{Code, Error, Result};
+pub use program::Program;
+pub use state::State;
 pub use value::Value;

@@ -44,7 +44,9 @@ impl Rule {
     /// `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`, `NUMERIC_RANGE` or
     /// `FUEL_EXHAUSTED`.
     pub fn evaluate(&self, data: Data<'_>) -> Result<Value> {
-        Evaluation::new().value(&self.0, data)
+        let value = Evaluation::new().value(&self.0, data)?;
+        convert::check_nesting(&value)?;
+        Ok(value)
     }
 
     /// Whether the expression, as a condition, holds.

@@ -77,11 +77,29 @@ pub fn lookup<'a>(root: &'a Value, path: &[Segment]) -> Option<&'a Value> {
     path.iter().try_fold(root, child)
 }
 
+/// As [`lookup`], to change what is found. What is shared on the way is copied.
+pub(crate) fn lookup_mut<'a>(root: &'a mut Value, path: &[Segment]) -> Option<&'a mut Value> {
+    path.iter().try_fold(root, child_mut)
+}
+
 fn child<'a>(value: &'a Value, segment: &Segment) -> Option<&'a Value> {
     match (value, segment) {
         (Value::Object(members), Segment::Key(name) | Segment::Digits(name, _)) => members.get(name),
         (Value::Array(items), Segment::Index(index) | Segment::Digits(_, index)) => {
             items.get(usize::try_from(*index).ok()?)
+        }
+        _ => None,
+    }
+}
+
+/// The value one step down, to change it.
+pub(crate) fn child_mut<'a>(value: &'a mut Value, segment: &Segment) -> Option<&'a mut Value> {
+    match (value, segment) {
+        (Value::Object(members), Segment::Key(name) | Segment::Digits(name, _)) => {
+            Arc::make_mut(members).get_mut(name)
+        }
+        (Value::Array(items), Segment::Index(index) | Segment::Digits(_, index)) => {
+            Arc::make_mut(items).get_mut(usize::try_from(*index).ok()?)
         }
         _ => None,
     }

@@ -64,6 +64,17 @@ impl Value {
     }
 }
 
+/// An object of some members.
+pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    members.into_iter().map(|(key, value)| (Arc::from(key), value)).collect()
+}
+
+/// A count as a number.
+#[expect(clippy::cast_precision_loss, reason = "nothing here is counted beyond 2^53")]
+pub(crate) fn count(number: u64) -> Value {
+    Value::Number(number as f64)
+}
+
 impl From<bool> for Value {
     fn from(value: bool) -> Self {
         Self::Bool(value)
@@ -73,6 +84,12 @@ impl From<bool> for Value {
 impl From<f64> for Value {
     fn from(value: f64) -> Self {
         Self::Number(value)
+    }
+}
+
+impl From<&Arc<str>> for Value {
+    fn from(value: &Arc<str>) -> Self {
+        Self::Text(Arc::clone(value))
     }
 }
 

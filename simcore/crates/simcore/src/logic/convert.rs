@@ -54,6 +54,28 @@ pub(super) fn check_depth(depth: usize) -> Result<()> {
     Ok(())
 }
 
+/// A value may not be nested deeper than a document.
+pub(super) fn check_nesting(value: &Value) -> Result<()> {
+    if value.is_scalar() {
+        return Ok(());
+    }
+    let mut pending = vec![(value, 1)];
+    while let Some((value, depth)) = pending.pop() {
+        match value {
+            Value::Array(items) => {
+                check_depth(depth)?;
+                pending.extend(items.iter().map(|item| (item, depth + 1)));
+            }
+            Value::Object(members) => {
+                check_depth(depth)?;
+                pending.extend(members.values().map(|item| (item, depth + 1)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn not_a_number(kind: &str) -> Error {
     Error::new(Code::NotANumber, format!("{kind} is not a number here"))
 }

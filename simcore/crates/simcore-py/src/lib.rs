@@ -1,0 +1,135 @@
+//! Python bindings of the engine: each function hands its bytes on and turns a refusal into a `SimcoreError`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use simcore::{border, canonical, logic, rng};
+
+pyo3::import_exception!(peripety_simcore._errors, SimcoreError);
+
+/// The native core of Peripety.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::{Program, State, compile, draw, evaluate, parse, run_seed};
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's own name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}
+
+/// A compiled scenario: immutable, safe to share between threads.
+#[pyclass(frozen, module = "peripety_simcore")]
+struct Program(Arc<simcore::Program>);
+
+/// One run of a scenario. It knows its program.
+#[pyclass(frozen, module = "peripety_simcore")]
+struct State {
+    program: Arc<simcore::Program>,
+    run: Mutex<simcore::State>,
+}
+
+#[pymethods]
+impl Program {
+    /// The initial state under a seed.
+    fn new_state(&self, seed: u64) -> State {
+        State::new(&self.0, self.0.new_state(seed))
+    }
+
+    /// A state from its snapshot.
+    fn load_state(&self, snapshot: &[u8]) -> PyResult<State> {
+        let run = simcore::State::from_json(&self.0, snapshot).map_err(raised)?;
+        Ok(State::new(&self.0, run))
+    }
+
+    /// Play many runs without a model; the JSON of a `DryRunReport`.
+    fn dry_run(&self, py: Python<'_>, options: &[u8]) -> PyResult<Vec<u8>> {
+        bytes(py.detach(|| self.0.dry_run(options)))
+    }
+}
+
+#[pymethods]
+impl State {
+    /// An independent copy.
+    fn fork(&self) -> Self {
+        Self::new(&self.program, self.run().clone())
+    }
+
+    /// JSON list of the ids of the actions that could be taken now.
+    fn legal_actions(&self) -> PyResult<Vec<u8>> {
+        bytes(self.program.legal_actions(&self.run()))
+    }
+
+    /// Take an action; the JSON of an `ActResult`.
+    fn act(&self, action_id: &str, params: &[u8]) -> PyResult<Vec<u8>> {
+        bytes(self.program.act(&mut self.run(), action_id, params))
+    }
+
+    /// Finish the turn; the JSON of a `StepResult`.
+    fn step(&self) -> PyResult<Vec<u8>> {
+        bytes(self.program.step(&mut self.run()))
+    }
+
+    /// Everything needed to go on from here, as canonical JSON.
+    fn to_json(&self) -> PyResult<Vec<u8>> {
+        bytes(self.run().to_json(&self.program))
+    }
+
+    /// The scenario's own state tree, as canonical JSON.
+    fn tree(&self) -> PyResult<Vec<u8>> {
+        bytes(self.run().tree_json())
+    }
+}
+
+impl State {
+    fn new(program: &Arc<simcore::Program>, run: simcore::State) -> Self {
+        Self { program: Arc::clone(program), run: Mutex::new(run) }
+    }
+
+    /// The run, locked. Its lock is never held across a release of the GIL, so that nobody ever waits for it.
+    fn run(&self) -> MutexGuard<'_, simcore::State> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The canonical bytes of a document that passes the strict JSON border.
+#[pyfunction]
+fn parse(document: &[u8]) -> PyResult<Vec<u8>> {
+    bytes(border::parse(document).and_then(|value| canonical::text(&value)))
+}
+
+/// The canonical bytes of a JSONLogic expression's value over data, both canonical.
+#[pyfunction]
+fn evaluate(logic: &[u8], data: &[u8]) -> PyResult<Vec<u8>> {
+    let logic = border::parse_canonical(logic).map_err(raised)?;
+    let data = border::parse_canonical(data).map_err(raised)?;
+    bytes(logic::evaluate(&logic, &data).and_then(|value| canonical::text(&value)))
+}
+
+/// A program from a validated document.
+#[pyfunction]
+fn compile(py: Python<'_>, document: &[u8]) -> PyResult<Program> {
+    let program = py.detach(|| simcore::Program::new(document)).map_err(raised)?;
+    Ok(Program(Arc::new(program)))
+}
+
+/// One keyed 64-bit draw.
+#[pyfunction]
+fn draw(seed: u64, stream: &str, turn: u64, index: u64) -> u64 {
+    rng::draw(seed, rng::stream_key(stream), turn, index)
+}
+
+/// The seed of dry-run number `run`.
+#[pyfunction]
+fn run_seed(seed: u64, run: u64) -> u64 {
+    rng::run_seed(seed, run)
+}
+
+fn bytes(text: simcore::Result<String>) -> PyResult<Vec<u8>> {
+    text.map(String::into_bytes).map_err(raised)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
+fn raised(error: simcore::Error) -> PyErr {
+    SimcoreError::new_err((error.code().as_str(), error.message().to_owned(), error.path().to_owned()))
+}

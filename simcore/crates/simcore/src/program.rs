@@ -1,0 +1,228 @@
+//! A compiled scenario: everything that a turn needs, resolved once.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::border;
+use crate::durations;
+use crate::effects::Effect;
+use crate::error::Result;
+use crate::logic::Rule;
+use crate::params::Params;
+use crate::paths::{Segment, split_variable};
+use crate::read;
+use crate::value::{Object, Value};
+
+const DEFAULT_HORIZON: u64 = 50;
+/// Ordering derived values recurses along what they read, so their number is bounded.
+const MAX_DERIVES: usize = 1024;
+
+/// A scenario, ready to run. It never changes.
+#[derive(Debug)]
+pub struct Program {
+    pub(crate) initial: Value,
+    pub(crate) entities: Value,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) losses: Vec<Condition>,
+    pub(crate) wins: Vec<Condition>,
+    /// One effect for each path that decays, in the order of the paths.
+    pub(crate) decay: Vec<Effect>,
+    pub(crate) horizon: u64,
+    pub(crate) turn_minutes: u64,
+}
+
+/// Something that can be done.
+#[derive(Debug)]
+pub(crate) struct Action {
+    pub(crate) id: Arc<str>,
+    pub(crate) params: Params,
+    pub(crate) preconditions: Rule,
+    pub(crate) consequence: Consequence,
+}
+
+/// Something that may happen.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) id: Arc<str>,
+    pub(crate) weight: f64,
+    pub(crate) when: Rule,
+    pub(crate) turns: u64,
+    pub(crate) consequence: Consequence,
+}
+
+/// Something that ends a run.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    pub(crate) id: Arc<str>,
+    pub(crate) when: Rule,
+    /// Text, or null.
+    pub(crate) message: Value,
+}
+
+/// What an action or an event does.
+#[derive(Debug)]
+pub(crate) struct Consequence {
+    /// Where it stands in the document: a JSON Pointer.
+    pub(crate) place: String,
+    pub(crate) cause: Arc<str>,
+    /// Each after those that it reads, by name otherwise.
+    pub(crate) derives: Vec<(Arc<str>, Rule)>,
+    pub(crate) effects: Vec<Effect>,
+}
+
+impl Program {
+    /// Compile a document that has been validated.
+    ///
+    /// # Errors
+    ///
+    /// `SPEC_INVALID`, or what the JSON border found, for one that has not.
+    pub fn new(document: &[u8]) -> Result<Self> {
+        let document = border::parse_canonical(document)?;
+        let spec = read::object(&document)?;
+        let turn_minutes = match spec.get("clock") {
+            Some(clock) => durations::minutes(&read::text(read::field(read::object(clock)?, "turn")?)?)?,
+            None => durations::DEFAULT_TURN_MINUTES,
+        };
+        let initial = read::field(spec, "state")?;
+        read::object(initial)?;
+        Ok(Self {
+            initial: initial.clone(),
+            entities: spec.get("entities").cloned().unwrap_or_else(|| Vec::new().into()),
+            actions: each(spec, "actions", |action, place| Action::new(action, place, turn_minutes))?,
+            events: each(spec, "random_events", |event, place| Event::new(event, place, turn_minutes))?,
+            losses: each(spec, "loss_conditions", |condition, _| Condition::new(condition))?,
+            wins: each(spec, "win_conditions", |condition, _| Condition::new(condition))?,
+            decay: decay(read::object(read::field(spec, "negativity_budget")?)?)?,
+            horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), read::count)?,
+            turn_minutes,
+        })
+    }
+}
+
+impl Action {
+    fn new(action: &Object, place: String, turn_minutes: u64) -> Result<Self> {
+        let id = read::text(read::field(action, "id")?)?;
+        Ok(Self {
+            params: Params::new(read::field(action, "params")?)?,
+            preconditions: Rule::new(read::field(action, "preconditions")?),
+            consequence: Consequence::new(action, place, format!("action:{id}"), turn_minutes)?,
+            id,
+        })
+    }
+}
+
+impl Event {
+    fn new(event: &Object, place: String, turn_minutes: u64) -> Result<Self> {
+        let id = read::text(read::field(event, "id")?)?;
+        let turns = match event.get("duration") {
+            Some(duration) => durations::turns(&read::text(duration)?, turn_minutes)?,
+            None => 1,
+        };
+        Ok(Self {
+            weight: read::number(read::field(event, "weight")?)?,
+            when: Rule::new(read::field(event, "when")?),
+            turns,
+            consequence: Consequence::new(event, place, format!("event:{id}"), turn_minutes)?,
+            id,
+        })
+    }
+}
+
+impl Condition {
+    fn new(condition: &Object) -> Result<Self> {
+        Ok(Self {
+            id: read::text(read::field(condition, "id")?)?,
+            when: Rule::new(read::field(condition, "when")?),
+            message: condition.get("message").cloned().unwrap_or(Value::Null),
+        })
+    }
+}
+
+impl Consequence {
+    fn new(rule: &Object, place: String, cause: String, turn_minutes: u64) -> Result<Self> {
+        let derives = match rule.get("derives") {
+            Some(derives) => ordered(read::object(derives)?)?,
+            None => Vec::new(),
+        };
+        let effects = Effect::list(read::field(rule, "effects")?, turn_minutes)?;
+        Ok(Self { place, cause: cause.into(), derives, effects })
+    }
+}
+
+/// Compile each object of a list, which may be absent; the compiler is told its place in the document.
+fn each<T>(spec: &Object, section: &str, compile: impl Fn(&Object, String) -> Result<T>) -> Result<Vec<T>> {
+    let items = read::list_or_empty(spec, section)?.iter().enumerate();
+    items.map(|(index, item)| compile(read::object(item)?, format!("/{section}/{index}"))).collect()
+}
+
+fn decay(budget: &Object) -> Result<Vec<Effect>> {
+    let Some(paths) = budget.get("decay_per_turn") else { return Ok(Vec::new()) };
+    read::object(paths)?.iter().map(|(path, amount)| Effect::decay(path, amount)).collect()
+}
+
+/// Derived values in the order in which they are computed.
+fn ordered(expressions: &Object) -> Result<Vec<(Arc<str>, Rule)>> {
+    if expressions.len() > MAX_DERIVES {
+        return Err(read::invalid(&format!("a rule derives more than {MAX_DERIVES} values")));
+    }
+    let mut order = Order { expressions, visiting: BTreeSet::new(), done: Vec::new() };
+    for name in expressions.keys() {
+        order.visit(name)?;
+    }
+    Ok(order.done)
+}
+
+struct Order<'a> {
+    expressions: &'a Object,
+    visiting: BTreeSet<Arc<str>>,
+    done: Vec<(Arc<str>, Rule)>,
+}
+
+impl Order<'_> {
+    fn visit(&mut self, name: &Arc<str>) -> Result<()> {
+        let Some(expression) = self.expressions.get(name) else { return Ok(()) };
+        if self.done.iter().any(|(done, _)| done == name) {
+            return Ok(());
+        }
+        if !self.visiting.insert(Arc::clone(name)) {
+            return Err(read::invalid("a derived value depends on itself"));
+        }
+        let mut names = BTreeSet::new();
+        derive_names(expression, &mut names);
+        for other in &names {
+            self.visit(other)?;
+        }
+        self.done.push((Arc::clone(name), Rule::new(expression)));
+        Ok(())
+    }
+}
+
+/// The derived values that an expression reads.
+fn derive_names(expression: &Value, names: &mut BTreeSet<Arc<str>>) {
+    match expression {
+        Value::Array(items) => items.iter().for_each(|item| derive_names(item, names)),
+        Value::Object(members) => {
+            members.values().for_each(|item| derive_names(item, names));
+            names.extend(members.get("var").and_then(variable).and_then(derive_name));
+        }
+        _ => {}
+    }
+}
+
+fn variable(operand: &Value) -> Option<&str> {
+    match operand {
+        Value::Array(items) => items.first()?.as_text(),
+        operand => operand.as_text(),
+    }
+}
+
+fn derive_name(path: &str) -> Option<Arc<str>> {
+    match split_variable(path).as_slice() {
+        [Segment::Key(root), name, ..] if &**root == "derives" => Some(match name {
+            Segment::Key(name) | Segment::Digits(name, _) => Arc::clone(name),
+            Segment::Index(index) => index.to_string().into(),
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,155 @@
+//! What has happened to a state during one call, and how to take it back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::effects::Undo;
+use crate::error::{Code, Error};
+use crate::state::{LogLine, State};
+use crate::value::{Value, count, object};
+
+/// What has happened to a state during one call.
+#[derive(Debug)]
+pub(crate) struct Record {
+    /// Whether anybody will read the changes; a dry-run counts errors only.
+    pub(crate) reports: bool,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) log: Vec<Arc<LogLine>>,
+    pub(crate) draws: Vec<Draw>,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) undo: Vec<Undo>,
+}
+
+/// One write to a state.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) path: Arc<str>,
+    pub(crate) operation: &'static str,
+    pub(crate) before: Option<Value>,
+    pub(crate) after: Option<Value>,
+    pub(crate) cause: Arc<str>,
+}
+
+/// One use of randomness.
+#[derive(Debug)]
+pub(crate) struct Draw {
+    pub(crate) stream: &'static str,
+    pub(crate) turn: u64,
+    pub(crate) index: u64,
+    pub(crate) value: u64,
+}
+
+/// A rule that could not be carried out, or an action that was rejected.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    pub(crate) rule: String,
+    pub(crate) message: String,
+}
+
+/// A point to roll back to.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    changes: usize,
+    log: usize,
+    undo: usize,
+}
+
+impl Record {
+    pub(crate) fn new(reports: bool) -> Self {
+        Self {
+            reports,
+            changes: Vec::new(),
+            log: Vec::new(),
+            draws: Vec::new(),
+            failures: Vec::new(),
+            undo: Vec::new(),
+        }
+    }
+
+    /// Forget everything, and be ready for another call.
+    pub(crate) fn clear(&mut self) {
+        self.changes.clear();
+        self.log.clear();
+        self.draws.clear();
+        self.failures.clear();
+        self.undo.clear();
+    }
+
+    /// Note that a rule failed; it had no effect.
+    pub(crate) fn fail(&mut self, error: &Error, place: fmt::Arguments<'_>) -> Failure {
+        let failure = Failure::of(error, place);
+        self.failures.push(failure.clone());
+        failure
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { changes: self.changes.len(), log: self.log.len(), undo: self.undo.len() }
+    }
+
+    /// Take back what was done since a mark.
+    pub(crate) fn roll_back(&mut self, mark: Mark, state: &mut State) {
+        self.undo.drain(mark.undo..).rev().for_each(|undo| undo.undo(state));
+        self.changes.truncate(mark.changes);
+        self.log.truncate(mark.log);
+    }
+
+    pub(crate) fn changes_value(&self) -> Value {
+        self.changes.iter().map(Change::value).collect()
+    }
+
+    pub(crate) fn log_value(&self) -> Value {
+        self.log.iter().map(|line| line.value()).collect()
+    }
+
+    pub(crate) fn draws_value(&self) -> Value {
+        self.draws.iter().map(Draw::value).collect()
+    }
+
+    pub(crate) fn failures_value(&self) -> Value {
+        self.failures.iter().map(Failure::value).collect()
+    }
+}
+
+impl Change {
+    fn value(&self) -> Value {
+        let always = [
+            ("path", Value::from(&self.path)),
+            ("op", Value::from(self.operation)),
+            ("cause", Value::from(&self.cause)),
+        ];
+        let before = self.before.iter().map(|before| ("before", before.clone()));
+        let after = self.after.iter().map(|after| ("after", after.clone()));
+        always.into_iter().chain(before).chain(after).map(|(key, value)| (Arc::from(key), value)).collect()
+    }
+}
+
+impl Draw {
+    fn value(&self) -> Value {
+        object([
+            ("stream", Value::from(self.stream)),
+            ("turn", count(self.turn)),
+            ("index", count(self.index)),
+            ("value", Value::from(format!("{:016x}", self.value))),
+        ])
+    }
+}
+
+impl Failure {
+    /// A refusal as the failure of a rule.
+    pub(crate) fn of(error: &Error, place: fmt::Arguments<'_>) -> Self {
+        Self {
+            code: error.code(),
+            rule: format!("{place}{}", error.path()),
+            message: error.message().to_owned(),
+        }
+    }
+
+    pub(crate) fn value(&self) -> Value {
+        object([
+            ("code", Value::from(self.code.as_str())),
+            ("rule", Value::from(self.rule.as_str())),
+            ("message", Value::from(self.message.as_str())),
+        ])
+    }
+}

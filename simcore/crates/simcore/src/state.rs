@@ -1,0 +1,166 @@
+//! One run of a scenario: its tree, and what the engine must remember beside it.
+
+mod size;
+mod snapshot;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::canonical;
+use crate::effects::Effect;
+use crate::error::Result;
+use crate::program::{Condition, Program};
+use crate::value::{Value, count, object};
+
+pub(crate) use size::Size;
+
+/// One run of a scenario, somewhere in its life. A clone shares what neither has changed since.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(crate) seed: u64,
+    pub(crate) tree: Value,
+    /// How many turns are complete.
+    pub(crate) turn: u64,
+    /// Whether the scheduled effects of the current turn have been applied.
+    pub(crate) opened: bool,
+    pub(crate) scheduled: Vec<Arc<Scheduled>>,
+    pub(crate) lasting: Vec<Lasting>,
+    pub(crate) log: VecDeque<Arc<LogLine>>,
+    pub(crate) status: Status,
+}
+
+/// Effects that are to happen later.
+#[derive(Debug)]
+pub(crate) struct Scheduled {
+    pub(crate) id: Arc<str>,
+    pub(crate) due: u64,
+    pub(crate) effects: Vec<Effect>,
+    /// The entry as a snapshot has it.
+    source: Value,
+}
+
+/// An event that goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lasting {
+    /// The index of the event.
+    pub(crate) event: usize,
+    /// The last turn in which it applies its effects.
+    pub(crate) until: u64,
+}
+
+/// A line of the session's log.
+#[derive(Debug)]
+pub(crate) struct LogLine {
+    pub(crate) turn: u64,
+    pub(crate) message: Arc<str>,
+    pub(crate) cause: Arc<str>,
+}
+
+/// Whether a run goes on, and if not, which condition ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Ongoing,
+    /// By the loss condition of this index.
+    Lost(usize),
+    /// By the win condition of this index.
+    Won(usize),
+}
+
+impl State {
+    pub(crate) fn new(program: &Program, seed: u64) -> Self {
+        Self {
+            seed,
+            tree: program.initial.clone(),
+            turn: 0,
+            opened: false,
+            scheduled: Vec::new(),
+            lasting: Vec::new(),
+            log: VecDeque::new(),
+            status: Status::Ongoing,
+        }
+    }
+
+    /// The state tree, canonical.
+    ///
+    /// # Errors
+    ///
+    /// `TOO_DEEP`, when it cannot be written.
+    pub fn tree_json(&self) -> Result<String> {
+        canonical::text(&self.tree)
+    }
+
+    /// Whether opening the turn would apply scheduled effects.
+    pub(crate) fn is_due(&self) -> bool {
+        self.scheduled.iter().any(|entry| entry.due <= self.turn + 1)
+    }
+
+    /// Take the entries that are due now, by turn and then in the order of scheduling.
+    pub(crate) fn take_due(&mut self) -> Vec<Arc<Scheduled>> {
+        if !self.is_due() {
+            return Vec::new();
+        }
+        let now = self.turn + 1;
+        let entries = std::mem::take(&mut self.scheduled).into_iter();
+        let (mut due, later) = entries.partition::<Vec<_>, _>(|entry| entry.due <= now);
+        self.scheduled = later;
+        due.sort_by_key(|entry| entry.due);
+        due
+    }
+}
+
+impl Scheduled {
+    pub(crate) fn new(id: Arc<str>, due: u64, effects: Vec<Effect>) -> Self {
+        let source =
+            object([("id", Value::from(&id)), ("due", count(due)), ("effects", Effect::sources(&effects))]);
+        Self { id, due, effects, source }
+    }
+
+    /// How large the list of these entries is.
+    pub(crate) fn size(entries: &[Arc<Self>]) -> Size {
+        Size::of(&Self::list(entries))
+    }
+
+    fn list(entries: &[Arc<Self>]) -> Value {
+        entries.iter().map(|entry| entry.source.clone()).collect()
+    }
+}
+
+impl LogLine {
+    pub(crate) fn value(&self) -> Value {
+        object([
+            ("turn", count(self.turn)),
+            ("message", Value::from(&self.message)),
+            ("cause", Value::from(&self.cause)),
+        ])
+    }
+}
+
+impl Status {
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Ongoing => "ongoing",
+            Self::Lost(_) => "lost",
+            Self::Won(_) => "won",
+        }
+    }
+
+    pub(crate) fn value(self, program: &Program) -> Value {
+        let kind = Value::from(self.kind());
+        match self.condition(program) {
+            None => object([("kind", kind)]),
+            Some(condition) => object([
+                ("kind", kind),
+                ("condition", Value::from(&condition.id)),
+                ("message", condition.message.clone()),
+            ]),
+        }
+    }
+
+    fn condition(self, program: &Program) -> Option<&Condition> {
+        match self {
+            Self::Ongoing => None,
+            Self::Lost(index) => program.losses.get(index),
+            Self::Won(index) => program.wins.get(index),
+        }
+    }
+}

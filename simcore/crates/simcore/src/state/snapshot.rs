@@ -1,0 +1,126 @@
+//! A state as JSON, and back.
+
+use std::sync::Arc;
+
+use crate::border;
+use crate::canonical;
+use crate::effects::Effect;
+use crate::error::{Code, Error, Result};
+use crate::program::{Condition, Program};
+use crate::read;
+use crate::rng::RNG_VERSION;
+use crate::value::{Object, Value, count, object};
+
+use super::{Lasting, LogLine, Scheduled, State, Status};
+
+impl State {
+    /// Everything needed to go on from here, canonical.
+    ///
+    /// # Errors
+    ///
+    /// `TOO_DEEP`, when it cannot be written.
+    pub fn to_json(&self, program: &Program) -> Result<String> {
+        canonical::text(&object([
+            ("lasting", self.lasting.iter().filter_map(|entry| entry.value(program)).collect()),
+            ("log", self.log.iter().map(|line| line.value()).collect()),
+            ("opened", Value::Bool(self.opened)),
+            ("rng_version", count(RNG_VERSION)),
+            ("scheduled", Scheduled::list(&self.scheduled)),
+            ("seed", Value::from(self.seed.to_string())),
+            ("state", self.tree.clone()),
+            ("status", self.status.value(program)),
+            ("turn", count(self.turn)),
+        ]))
+    }
+
+    /// A state from what [`State::to_json`] gave.
+    ///
+    /// # Errors
+    ///
+    /// `SNAPSHOT_INVALID`, or what the JSON border found.
+    pub fn from_json(program: &Program, snapshot: &[u8]) -> Result<Self> {
+        let value = border::parse_canonical(snapshot)?;
+        let members = read::object(&value).map_err(|_| not_ours())?;
+        if members
+            .get("rng_version")
+            .is_some_and(|version| version.as_number() != count(RNG_VERSION).as_number())
+        {
+            let message = "the snapshot is of another version of the random numbers";
+            return Err(Error::new(Code::SnapshotInvalid, message));
+        }
+        restored(program, members).map_err(|_| not_ours())
+    }
+}
+
+fn restored(program: &Program, snapshot: &Object) -> Result<State> {
+    let entries = |name| read::list(read::field(snapshot, name)?);
+    let tree = read::field(snapshot, "state")?;
+    read::object(tree)?;
+    read::field(snapshot, "rng_version")?;
+    Ok(State {
+        seed: seed(&read::text(read::field(snapshot, "seed")?)?)?,
+        tree: tree.clone(),
+        turn: read::count(read::field(snapshot, "turn")?)?,
+        opened: read::boolean(read::field(snapshot, "opened")?)?,
+        scheduled: entries("scheduled")?
+            .iter()
+            .map(|entry| scheduled(program, entry))
+            .collect::<Result<_>>()?,
+        lasting: entries("lasting")?.iter().map(|entry| lasting(program, entry)).collect::<Result<_>>()?,
+        log: entries("log")?.iter().map(log_line).collect::<Result<_>>()?,
+        status: status(program, read::object(read::field(snapshot, "status")?)?)?,
+    })
+}
+
+fn not_ours() -> Error {
+    Error::new(Code::SnapshotInvalid, "the snapshot was not made by this engine")
+}
+
+fn seed(text: &str) -> Result<u64> {
+    text.parse().map_err(|_| read::invalid("a seed is expected"))
+}
+
+fn scheduled(program: &Program, entry: &Value) -> Result<Arc<Scheduled>> {
+    let entry = read::object(entry)?;
+    let effects = Effect::list(read::field(entry, "effects")?, program.turn_minutes)?;
+    let due = read::count(read::field(entry, "due")?)?;
+    Ok(Arc::new(Scheduled::new(read::text(read::field(entry, "id")?)?, due, effects)))
+}
+
+fn lasting(program: &Program, entry: &Value) -> Result<Lasting> {
+    let entry = read::object(entry)?;
+    let id = read::text(read::field(entry, "id")?)?;
+    let event = program.events.iter().position(|event| event.id == id);
+    let event = event.ok_or_else(|| read::invalid("there is no such event"))?;
+    Ok(Lasting { event, until: read::count(read::field(entry, "until")?)? })
+}
+
+fn log_line(line: &Value) -> Result<Arc<LogLine>> {
+    let line = read::object(line)?;
+    Ok(Arc::new(LogLine {
+        turn: read::count(read::field(line, "turn")?)?,
+        message: read::text(read::field(line, "message")?)?,
+        cause: read::text(read::field(line, "cause")?)?,
+    }))
+}
+
+fn status(program: &Program, status: &Object) -> Result<Status> {
+    let find = |conditions: &[Condition]| {
+        let id = read::text(read::field(status, "condition")?)?;
+        let index = conditions.iter().position(|condition| condition.id == id);
+        index.ok_or_else(|| read::invalid("there is no such condition"))
+    };
+    match &*read::text(read::field(status, "kind")?)? {
+        "ongoing" => Ok(Status::Ongoing),
+        "lost" => Ok(Status::Lost(find(&program.losses)?)),
+        "won" => Ok(Status::Won(find(&program.wins)?)),
+        _ => Err(read::invalid("a status is expected")),
+    }
+}
+
+impl Lasting {
+    fn value(self, program: &Program) -> Option<Value> {
+        let event = program.events.get(self.event)?;
+        Some(object([("id", Value::from(&event.id)), ("until", count(self.until))]))
+    }
+}

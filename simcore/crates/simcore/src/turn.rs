@@ -1,0 +1,266 @@
+//! A turn, in its order: due schedules; actions; one random event and those that last; decay; conditions.
+
+mod choices;
+mod rules;
+
+use std::sync::{Arc, LazyLock};
+
+use crate::border;
+use crate::canonical;
+use crate::error::{Code, Error, Result};
+use crate::program::{Action, Condition, Program};
+use crate::record::{Draw, Failure, Record};
+use crate::rng::{draw, stream_key, unit};
+use crate::state::{Lasting, State, Status};
+use crate::value::{Object, Value, count, object};
+
+pub(crate) use choices::{PolicyDraws, legal_choices};
+
+const EVENT_STREAM: &str = "event";
+
+static EVENT_KEY: LazyLock<u64> = LazyLock::new(|| stream_key(EVENT_STREAM));
+static DECAY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("decay"));
+
+impl Program {
+    /// The initial state under a seed.
+    #[must_use]
+    pub fn new_state(&self, seed: u64) -> State {
+        State::new(self, seed)
+    }
+
+    /// The ids of the actions that could be taken now, as a JSON list.
+    ///
+    /// # Errors
+    ///
+    /// `STATE_LIMIT`, when the scheduled effects of the turn cannot be applied.
+    pub fn legal_actions(&self, state: &State) -> Result<String> {
+        let choices = legal_choices(self, state, &mut PolicyDraws::new(state))?;
+        canonical::text(&choices.iter().map(|choice| Value::from(&choice.action.id)).collect())
+    }
+
+    /// Take an action; the JSON of an `ActResult`: accepted with its changes, or rejected with reasons and
+    /// without any.
+    ///
+    /// # Errors
+    ///
+    /// `UNKNOWN_ACTION`, `RUN_ENDED`, or `STATE_LIMIT` (then nothing of this call was applied).
+    pub fn act(&self, state: &mut State, action_id: &str, params: &[u8]) -> Result<String> {
+        let params = border::parse_canonical(params)?;
+        let mut record = Record::new(true);
+        let reasons = act(self, state, action_id, &params, &mut record)?;
+        canonical::text(&object([
+            ("accepted", Value::Bool(reasons.is_empty())),
+            ("reasons", reasons.iter().map(Failure::value).collect()),
+            ("changes", record.changes_value()),
+            ("log", record.log_value()),
+            ("errors", record.failures_value()),
+        ]))
+    }
+
+    /// Finish the turn; the JSON of a `StepResult`.
+    ///
+    /// # Errors
+    ///
+    /// `RUN_ENDED`, or `STATE_LIMIT` (then nothing of this call was applied).
+    pub fn step(&self, state: &mut State) -> Result<String> {
+        let mut record = Record::new(true);
+        let event = step(self, state, &mut record)?;
+        let event = event.and_then(|index| self.events.get(index));
+        canonical::text(&object([
+            ("turn", count(state.turn)),
+            ("event", event.map_or(Value::Null, |event| Value::from(&event.id))),
+            ("changes", record.changes_value()),
+            ("log", record.log_value()),
+            ("draws", record.draws_value()),
+            ("errors", record.failures_value()),
+            ("status", state.status.value(self)),
+        ]))
+    }
+}
+
+/// Take an action of the turn; the reasons why it was rejected, if it was.
+pub(crate) fn act(
+    program: &Program,
+    state: &mut State,
+    action_id: &str,
+    params: &Value,
+    record: &mut Record,
+) -> Result<Vec<Failure>> {
+    whole(state, record, |state, record| {
+        let action = program.actions.iter().find(|action| &*action.id == action_id).ok_or_else(|| {
+            let shown: String = action_id.chars().take(64).collect();
+            Error::new(Code::UnknownAction, format!("the scenario has no action '{shown}'"))
+        })?;
+        open(state, record)?;
+        attempt(program, state, action, params, record)
+    })
+}
+
+fn attempt(
+    program: &Program,
+    state: &mut State,
+    action: &Action,
+    params: &Value,
+    record: &mut Record,
+) -> Result<Vec<Failure>> {
+    let place = &action.consequence.place;
+    let problems = action.params.problems(params);
+    if !problems.is_empty() {
+        let rule = format!("{place}/params");
+        let failure = |message| Failure { code: Code::IllegalParam, rule: rule.clone(), message };
+        return Ok(problems.into_iter().map(failure).collect());
+    }
+    match rules::holds(program, state, &action.preconditions, params) {
+        Ok(true) => {}
+        Ok(false) => {
+            let message = format!("the preconditions of '{}' do not hold", action.id);
+            let rule = format!("{place}/preconditions");
+            return Ok(vec![Failure { code: Code::PreconditionFailed, rule, message }]);
+        }
+        Err(error) => return Ok(vec![record.fail(&error, format_args!("{place}/preconditions"))]),
+    }
+    Ok(rules::cause(program, state, &action.consequence, params, record)?.into_iter().collect())
+}
+
+/// Finish the turn; the index of the event that happened, if one did.
+pub(crate) fn step(program: &Program, state: &mut State, record: &mut Record) -> Result<Option<usize>> {
+    whole(state, record, |state, record| {
+        open(state, record)?;
+        let event = happen(program, state, record)?;
+        decay(program, state, record)?;
+        state.status = judge(program, state, record);
+        state.turn += 1;
+        state.opened = false;
+        Ok(event)
+    })
+}
+
+/// Do something to a state wholly, or not at all.
+fn whole<T>(
+    state: &mut State,
+    record: &mut Record,
+    work: impl FnOnce(&mut State, &mut Record) -> Result<T>,
+) -> Result<T> {
+    if state.status != Status::Ongoing {
+        return Err(Error::new(Code::RunEnded, "the run has ended; nothing more can happen in it"));
+    }
+    record.clear();
+    let mark = record.mark();
+    let (opened, lasting, scheduled) = (state.opened, state.lasting.clone(), state.scheduled.clone());
+    let result = work(state, record);
+    if result.is_err() {
+        record.roll_back(mark, state);
+        (state.opened, state.lasting, state.scheduled) = (opened, lasting, scheduled);
+    }
+    result
+}
+
+/// Start the turn, once: apply the scheduled effects that are due.
+fn open(state: &mut State, record: &mut Record) -> Result<()> {
+    if state.opened {
+        return Ok(());
+    }
+    state.opened = true;
+    for entry in state.take_due() {
+        let cause: Arc<str> = format!("schedule:{}", entry.id).into();
+        rules::apply(state, &entry.effects, &Object::default(), &cause, record, format_args!("{cause}"))?;
+    }
+    Ok(())
+}
+
+/// At most one random event, then the effects of the events that still last.
+fn happen(program: &Program, state: &mut State, record: &mut Record) -> Result<Option<usize>> {
+    let now = state.turn + 1;
+    let mut lasting: Vec<Lasting> =
+        state.lasting.iter().filter(|entry| entry.until >= now).copied().collect();
+    let fired = draw_event(program, state, &lasting, record);
+    let begun = match fired {
+        Some(event) => begin(program, state, event, record)?,
+        None => None,
+    };
+    for entry in &lasting {
+        apply_event(program, state, entry.event, record)?;
+    }
+    lasting.extend(begun);
+    lasting.retain(|entry| entry.until > now);
+    state.lasting = lasting;
+    Ok(fired)
+}
+
+fn draw_event(program: &Program, state: &State, lasting: &[Lasting], record: &mut Record) -> Option<usize> {
+    let mut eligible = Vec::new();
+    let mut total = 0.0;
+    for (index, event) in program.events.iter().enumerate() {
+        if lasting.iter().any(|entry| entry.event == index) {
+            continue;
+        }
+        match rules::holds(program, state, &event.when, &rules::NOTHING) {
+            Ok(true) => {
+                eligible.push((index, event.weight));
+                total += event.weight;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                record.fail(&error, format_args!("{}/when", event.consequence.place));
+            }
+        }
+    }
+    if eligible.is_empty() {
+        return None;
+    }
+    let turn = state.turn + 1;
+    let value = draw(state.seed, *EVENT_KEY, turn, 0);
+    record.draws.push(Draw { stream: EVENT_STREAM, turn, index: 0, value });
+    let threshold = if total <= 1.0 { unit(value) } else { unit(value) * total };
+    let mut cumulative = 0.0;
+    eligible.into_iter().find_map(|(index, weight)| {
+        cumulative += weight;
+        (threshold < cumulative).then_some(index)
+    })
+}
+
+/// Let an event happen; the entry of one that goes on.
+fn begin(program: &Program, state: &mut State, event: usize, record: &mut Record) -> Result<Option<Lasting>> {
+    let turns = program.events.get(event).map_or(1, |event| event.turns);
+    let failed = apply_event(program, state, event, record)?;
+    Ok(if failed { None } else { Some(Lasting { event, until: state.turn + turns }) })
+}
+
+/// Apply the effects of an event; whether they failed.
+fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut Record) -> Result<bool> {
+    let Some(event) = program.events.get(event) else { return Ok(true) };
+    Ok(rules::cause(program, state, &event.consequence, &rules::NOTHING, record)?.is_some())
+}
+
+fn decay(program: &Program, state: &mut State, record: &mut Record) -> Result<()> {
+    for effect in &program.decay {
+        let place = format_args!("/negativity_budget/decay_per_turn");
+        rules::apply(state, std::slice::from_ref(effect), &Object::default(), &DECAY, record, place)?;
+    }
+    Ok(())
+}
+
+/// The first condition that holds ends the run: losses in order, then wins.
+fn judge(program: &Program, state: &State, record: &mut Record) -> Status {
+    let lost = first_that_holds(program, state, &program.losses, "loss_conditions", record);
+    lost.map(Status::Lost)
+        .or_else(|| {
+            first_that_holds(program, state, &program.wins, "win_conditions", record).map(Status::Won)
+        })
+        .unwrap_or(Status::Ongoing)
+}
+
+fn first_that_holds(
+    program: &Program,
+    state: &State,
+    conditions: &[Condition],
+    section: &str,
+    record: &mut Record,
+) -> Option<usize> {
+    conditions.iter().enumerate().position(|(index, condition)| {
+        rules::holds(program, state, &condition.when, &rules::NOTHING).unwrap_or_else(|error| {
+            record.fail(&error, format_args!("/{section}/{index}/when"));
+            false
+        })
+    })
+}

@@ -1,0 +1,78 @@
+//! What could be done now, and the draws of a persona that decides.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use crate::error::Result;
+use crate::program::{Action, Program};
+use crate::record::Record;
+use crate::rng::{draw, stream_key};
+use crate::state::State;
+use crate::value::Value;
+
+use super::{open, rules};
+
+/// How often parameters are drawn anew before an action counts as not legal.
+const PARAM_TRIES: usize = 8;
+
+static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("policy"));
+
+/// An action that could be taken, with parameters drawn for it.
+pub(crate) struct Choice<'a> {
+    pub(crate) action: &'a Action,
+    pub(crate) params: Value,
+}
+
+/// The draws of a persona within a turn, in order.
+pub(crate) struct PolicyDraws {
+    seed: u64,
+    turn: u64,
+    index: u64,
+}
+
+impl PolicyDraws {
+    pub(crate) fn new(state: &State) -> Self {
+        Self { seed: state.seed, turn: state.turn + 1, index: 0 }
+    }
+
+    /// The next draw.
+    pub(crate) fn next(&mut self) -> u64 {
+        let value = draw(self.seed, *POLICY_KEY, self.turn, self.index);
+        self.index += 1;
+        value
+    }
+}
+
+/// The actions that could be taken now, each with parameters drawn for it, in the order of the document.
+///
+/// An action whose parameters matter to its preconditions gets a few draws; one that none of them suits counts as
+/// not legal.
+pub(crate) fn legal_choices<'a>(
+    program: &'a Program,
+    state: &State,
+    draws: &mut PolicyDraws,
+) -> Result<Vec<Choice<'a>>> {
+    let state = opened(state)?;
+    let mut choices = Vec::new();
+    for action in &program.actions {
+        let tries = if action.params.is_empty() { 1 } else { PARAM_TRIES };
+        for _ in 0..tries {
+            let params = action.params.sample(|| draws.next())?;
+            if rules::holds(program, &state, &action.preconditions, &params).unwrap_or(false) {
+                choices.push(Choice { action, params });
+                break;
+            }
+        }
+    }
+    Ok(choices)
+}
+
+/// The state as it is once its turn is opened; a copy only where that changes it.
+fn opened(state: &State) -> Result<Cow<'_, State>> {
+    if state.opened || !state.is_due() {
+        return Ok(Cow::Borrowed(state));
+    }
+    let mut opened = state.clone();
+    open(&mut opened, &mut Record::new(false))?;
+    Ok(Cow::Owned(opened))
+}

@@ -1,0 +1,94 @@
+//! What every rule has in common: a condition that holds or not, values derived, effects applied.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use crate::effects::{Effect, Transaction};
+use crate::error::{Code, Result};
+use crate::logic::{Data, Rule};
+use crate::program::{Consequence, Program};
+use crate::record::{Failure, Record};
+use crate::state::State;
+use crate::value::{Object, Value, count};
+
+/// An empty object: the parameters of what takes none.
+pub(super) static NOTHING: LazyLock<Value> = LazyLock::new(|| Object::default().into());
+
+/// Whether a condition holds; the empty one always does.
+pub(super) fn holds(program: &Program, state: &State, condition: &Rule, params: &Value) -> Result<bool> {
+    with_root(program, state, params, &NOTHING, |root| condition.holds(root))
+}
+
+/// Derive, then apply the effects of an action or event; the failure, if it failed.
+pub(super) fn cause(
+    program: &Program,
+    state: &mut State,
+    consequence: &Consequence,
+    params: &Value,
+    record: &mut Record,
+) -> Result<Option<Failure>> {
+    let place = &consequence.place;
+    match derive(program, state, &consequence.derives, params) {
+        Err(error) => Ok(Some(record.fail(&error, format_args!("{place}/derives")))),
+        Ok(derives) => {
+            let empty = Object::default();
+            let derives = derives.as_object().unwrap_or(&empty);
+            let place = format_args!("{place}/effects");
+            apply(state, &consequence.effects, derives, &consequence.cause, record, place)
+        }
+    }
+}
+
+/// Apply effects, all or none; the failure, if they failed. A state that would outgrow its limits is an error.
+pub(super) fn apply(
+    state: &mut State,
+    effects: &[Effect],
+    derives: &Object,
+    cause: &Arc<str>,
+    record: &mut Record,
+    place: fmt::Arguments<'_>,
+) -> Result<Option<Failure>> {
+    match (Transaction { state, record: &mut *record, derives, cause }).apply(effects) {
+        Ok(()) => Ok(None),
+        Err(error) if error.code() == Code::StateLimit => Err(error.at(place.to_string())),
+        Err(error) => Ok(Some(record.fail(&error, place))),
+    }
+}
+
+/// The derived values, each after those it reads.
+fn derive(program: &Program, state: &State, rules: &[(Arc<str>, Rule)], params: &Value) -> Result<Value> {
+    if rules.is_empty() {
+        return Ok(NOTHING.clone());
+    }
+    let mut derives = Value::from(Object::default());
+    for (name, rule) in rules {
+        let value = with_root(program, state, params, &derives, |root| rule.evaluate(root));
+        let value = value.map_err(|error| error.at(format!("/{}", escaped(name))))?;
+        if let Value::Object(members) = &mut derives {
+            Arc::make_mut(members).insert(Arc::clone(name), value);
+        }
+    }
+    Ok(derives)
+}
+
+/// Give a rule what it may read.
+fn with_root<T>(
+    program: &Program,
+    state: &State,
+    params: &Value,
+    derives: &Value,
+    evaluate: impl FnOnce(Data<'_>) -> T,
+) -> T {
+    evaluate(Data::Members(&[
+        ("state", &state.tree),
+        ("params", params),
+        ("derives", derives),
+        ("turn", &count(state.turn + 1)),
+        ("entities", &program.entities),
+    ]))
+}
+
+/// A key as a segment of a JSON Pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,31 @@
+"""The native core of Peripety.
+
+An implementation detail of `peripety.sim`, which chooses between this and the reference in Python. Bytes in,
+bytes out: documents, states and results cross as canonical JSON.
+"""
+
+from __future__ import annotations
+
+from peripety_simcore._errors import SimcoreError
+from peripety_simcore._native import (
+    Program,
+    State,
+    __version__,
+    compile,  # noqa: A004 - the engine's own word for it
+    draw,
+    evaluate,
+    parse,
+    run_seed,
+)
+
+__all__ = [
+    "Program",
+    "SimcoreError",
+    "State",
+    "__version__",
+    "compile",
+    "draw",
+    "evaluate",
+    "parse",
+    "run_seed",
+]
