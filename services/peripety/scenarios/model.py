@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from peripety.errors import Finding, Severity
 from peripety.gateway.model import Usage
-from peripety.sim import DryRunReport, Persona
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+
+    from peripety.sim import DryRunReport, Persona
 
 __all__ = [
     "MAX_DESCRIPTION_BYTES",
@@ -38,6 +39,7 @@ __all__ = [
     "ScenarioPage",
     "ScenarioRecord",
     "ScenarioSource",
+    "ScenarioSummary",
     "Stage",
     "Work",
     "errors_among",
@@ -76,7 +78,7 @@ class Work:
     """What was used of language models."""
 
     calls: int = 0
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
     def __add__(self, other: Work) -> Work:
         """Two pieces of work together."""
@@ -97,7 +99,7 @@ class Progress:
     stage: Stage
     message: str
     fraction: float
-    work: Work = Work()
+    work: Work = field(default_factory=Work)
 
 
 class RuleEditKind(Enum):
@@ -189,11 +191,17 @@ class GenerationOrder:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A whole specification as the model proposed it; it may be wrong."""
+    """A whole specification as the model proposed it; it may be wrong.
+
+    Attributes:
+        document: the document, as JSON.
+        attempt: which answer of the model it is, from 1.
+        work: what the answer used; None while that is not known.
+    """
 
     document: bytes
     attempt: int
-    work: Work
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +213,11 @@ class FoundWrong:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The model wrote its specification again after findings."""
+    """The model wrote its specification again after findings; `edits` say what changed."""
 
     document: bytes
     attempt: int
     edits: tuple[RuleEdit, ...]
-    work: Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +274,7 @@ class CompiledScenario:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRecord:
-    """A stored scenario with how it came to be accepted: its dry-run, the numbers that were moved, warnings."""
+    """A stored scenario and how it was accepted: its dry-run, the numbers that were moved, warnings."""
 
     scenario: CompiledScenario
     dry_run: DryRunReport
@@ -276,10 +283,21 @@ class ScenarioRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioPage:
-    """Some stored scenarios, newest first, and the token that asks for the next ones (empty at the end)."""
+class ScenarioSummary:
+    """A stored version without its weight."""
 
-    records: tuple[ScenarioRecord, ...]
+    scenario_id: str
+    name: str
+    spec_hash: str
+    fail_rate: float
+    create_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioPage:
+    """Some stored versions, newest first, and the token that asks for the next ones (empty at the end)."""
+
+    summaries: tuple[ScenarioSummary, ...]
     next_page_token: str
 
 

@@ -1,0 +1,219 @@
+"""From a description to a specification: asked of a model, checked by the engine, never better than it says.
+
+A model is asked for the whole specification. What is wrong with it goes back once through the gateway, and once
+more when a dry-run is part of the order. When nothing valid comes of that, or the model is of the kind that this
+would overtax, it is asked for the words alone (`outline`), and the rules around them are of a fixed design.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.config import ProviderName
+from peripety.errors import FieldViolation, Finding, InvalidArgumentError, Severity, SpecError
+from peripety.gateway.conversation import Conversation
+from peripety.gateway.model import ResponseSchema
+from peripety.gateway.streams import following
+from peripety.scenarios.asking import Asker, as_json
+from peripety.scenarios.gate import verdict_of
+from peripety.scenarios.model import (
+    MAX_DESCRIPTION_BYTES,
+    Completed,
+    Draft,
+    DryRunOptions,
+    FoundWrong,
+    Level,
+    NotGenerated,
+    Rewritten,
+    Stage,
+)
+from peripety.scenarios.outline import OUTLINE, excerpt, spec_from_outline
+from peripety.scenarios.prompts import prompt
+from peripety.sim.spec import SCENARIO_SPEC, schema_document
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.gateway.model import Completion, ModelGateway
+    from peripety.scenarios.model import GenerationEvent, GenerationOrder
+
+__all__ = ["Generator"]
+
+_SEED_BYTES = 6
+# Servers keep a seed for sampling in as few as 32 bits.
+_SAMPLING_SEEDS = 2**31
+_OUTLINE_TOKENS = 512
+
+_FROM_WORDS = Finding(
+    "WORDS_ONLY", "", "the model gave the words; the rules around them are of a fixed design", Severity.WARNING
+)
+_FROM_DESCRIPTION = Finding(
+    "WITHOUT_MODEL",
+    "",
+    "the model gave nothing of use; words of the description stand in rules of a fixed design",
+    Severity.WARNING,
+)
+
+
+class Generator:
+    """Writes specifications.
+
+    Args:
+        gateway: asks models.
+        provider: the provider that answers where an order names none.
+    """
+
+    def __init__(self, gateway: ModelGateway, provider: ProviderName) -> None:
+        self._gateway = gateway
+        self._provider = provider
+
+    async def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
+        """Write a specification.
+
+        Yields:
+            Progress, drafts and findings as they come, and `Completed` or `NotGenerated` as the last event.
+
+        Raises:
+            InvalidArgumentError: the description is too long.
+            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
+        """
+        _check(order)
+        writing = _Writing(self._gateway, order)
+        events = writing.words() if self._is_modest(order.model) else writing.whole()
+        async with following(events):
+            async for event in events:
+                yield event
+
+    def _is_modest(self, model: str | None) -> bool:
+        """Whether the model is of a server about which nothing is known, so that little is expected of it."""
+        name = (model or "").partition("/")[0]
+        provider = next((provider for provider in ProviderName if provider.value == name), self._provider)
+        return provider is ProviderName.GENERIC
+
+
+def _check(order: GenerationOrder) -> None:
+    size = len(order.description.encode("utf-8", "replace"))
+    if size > MAX_DESCRIPTION_BYTES:
+        reason = f"has {size} bytes; at most {MAX_DESCRIPTION_BYTES} are accepted, so shorten it"
+        raise InvalidArgumentError(
+            f".description {reason}",
+            code="DESCRIPTION_TOO_LONG",
+            violations=[FieldViolation(".description", reason)],
+        )
+
+
+class _Writing:
+    """One order under way."""
+
+    def __init__(self, gateway: ModelGateway, order: GenerationOrder) -> None:
+        self._order = order
+        self._seed = _seed(order)
+        self._asker = Asker(order.limits)
+        self._converse = partial(Conversation, gateway, model=order.model)
+        self._ask = partial(self._asker.ask, seed=self._seed % _SAMPLING_SEEDS)
+        self._refused: tuple[Finding, ...] = ()
+
+    async def whole(self) -> AsyncIterator[GenerationEvent]:
+        """Ask for a whole specification; for the words alone when that fails."""
+        yield self._asker.progress(Stage.AUTHORING, "asking for a whole specification")
+        conversation = self._converse(prompt("generate"))
+        question: dict[str, Any] = {"description": self._order.description, "seed": self._seed}
+        for is_second in (False, True):
+            async for event in self._ask(conversation, question, self._schema()):
+                yield event
+            answer = self._asker.completion
+            if answer is None:
+                break
+            async for event in self._offer(answer.value, answer):
+                yield event
+            if not self._refused:
+                return
+            if is_second or self._asker.exhausted():
+                yield self._given_up(self._refused)
+                return
+            question = {"findings": [_told(finding) for finding in self._refused]}
+        if self._asker.exhausted():
+            yield self._given_up(self._asker.findings)
+            return
+        async for event in self.words():
+            yield event
+
+    async def words(self) -> AsyncIterator[GenerationEvent]:
+        """Ask for the words alone, and put them into rules of a fixed design."""
+        message = "asking for words only; the rules around them are of a fixed design"
+        yield self._asker.progress(Stage.AUTHORING, message)
+        conversation = self._converse(prompt("outline"))
+        question = {"description": excerpt(self._order.description)}
+        async for event in self._ask(conversation, question, OUTLINE, max_output_tokens=_OUTLINE_TOKENS):
+            # What is drafted here is an outline, and only specifications are told as drafts.
+            if not isinstance(event, Draft | Rewritten):
+                yield event
+        answer = self._asker.completion
+        outline = {} if answer is None else answer.value
+        spec = await asyncio.to_thread(spec_from_outline, outline, self._order.description, self._seed)
+        async for event in self._offer(spec, answer, _FROM_WORDS if answer else _FROM_DESCRIPTION):
+            yield event
+        if self._refused:
+            yield self._given_up(self._refused)
+
+    async def _offer(
+        self, value: dict[str, Any], answer: Completion | None, *origin: Finding
+    ) -> AsyncIterator[GenerationEvent]:
+        """Finish with a valid specification, unless the dry-run that was ordered refuses it."""
+        document = sim.canonical(sim.parse(self._document(value)))
+        warnings = [*origin, *await asyncio.to_thread(self._problems, value)]
+        self._refused = ()
+        if self._order.level is Level.DRY_RUN:
+            yield self._asker.progress(Stage.DRY_RUNNING, "playing runs without a model", share=0.5)
+            program = await asyncio.to_thread(sim.compile, document)
+            verdict = await verdict_of(program, DryRunOptions())
+            if not verdict.accepted:
+                self._refused = verdict.findings
+                yield FoundWrong(self._refused)
+                return
+            warnings += verdict.findings
+        yield Completed(
+            document,
+            tuple(warnings),
+            self._asker.attempts,
+            self._asker.work,
+            model=f"{answer.provider}/{answer.model}" if answer else "",
+            without_model=answer is None or answer.provider == ProviderName.OFFLINE.value,
+        )
+
+    def _given_up(self, findings: tuple[Finding, ...]) -> NotGenerated:
+        spent = self._asker.exhausted()
+        told = findings if spent is None or spent in findings else (*findings, spent)
+        return NotGenerated(told, self._asker.attempts, self._asker.work)
+
+    def _schema(self) -> ResponseSchema:
+        return ResponseSchema(SCENARIO_SPEC, schema_document(SCENARIO_SPEC), accept=self._problems)
+
+    def _problems(self, value: Any) -> list[Finding]:
+        """What is wrong with a value that fits the schema, at the level that was ordered."""
+        if self._order.level is not Level.SCHEMA:
+            return sim.validate(self._document(value))
+        try:
+            sim.parse(self._document(value))
+        except SpecError as error:
+            return list(error.findings)
+        return []
+
+    def _document(self, value: dict[str, Any]) -> bytes:
+        """The document with the seed of the order, whatever the model made of it."""
+        return as_json({**value, "seed": self._seed})
+
+
+def _seed(order: GenerationOrder) -> int:
+    if order.seed is not None:
+        return order.seed
+    digest = hashlib.sha256(order.description.encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:_SEED_BYTES], "big")
+
+
+def _told(finding: Finding) -> dict[str, str]:
+    return {"code": finding.code, "path": finding.path, "message": finding.message}

@@ -1,0 +1,250 @@
+"""Where compiled scenarios are kept: every version by the hash of its content."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import (
+    Column,
+    Float,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    delete,
+    func,
+    insert,
+    select,
+)
+
+from peripety.errors import FieldViolation, Finding, InvalidArgumentError, NotFoundError, Severity
+from peripety.scenarios.model import (
+    CompiledScenario,
+    NumberEdit,
+    ScenarioPage,
+    ScenarioRecord,
+    ScenarioSummary,
+)
+from peripety.sim import DryRunReport
+from peripety.storage import METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import ColumnElement
+
+    from peripety.sim import Program
+    from peripety.storage import Database
+
+__all__ = ["ScenarioRegistry"]
+
+_PAGE_SIZE = 50
+_MAX_PAGE_SIZE = 1000
+_ID_DIGITS = 24
+_POSITION_BYTES = 6
+
+_versions = Table(
+    "scenario_versions",
+    METADATA,
+    # Counts up and is never used again: the greatest of a scenario is its latest version.
+    Column("position", Integer, primary_key=True, autoincrement=True),
+    Column("scenario_id", String(64), nullable=False),
+    Column("spec_hash", String(64), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("document", LargeBinary, nullable=False),
+    Column("dry_run", Text, nullable=False),
+    Column("fail_rate", Float, nullable=False),
+    Column("edits", Text, nullable=False),
+    Column("findings", Text, nullable=False),
+    Column("create_time", Float, nullable=False),
+    UniqueConstraint("scenario_id", "spec_hash"),
+    sqlite_autoincrement=True,
+)
+_columns = _versions.c
+
+
+class ScenarioRegistry:
+    """Compiled scenarios in the database of the process; also a `ScenarioSource`.
+
+    Args:
+        database: has the table.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save(
+        self,
+        program: Program,
+        dry_run: DryRunReport,
+        edits: Sequence[NumberEdit],
+        findings: Sequence[Finding],
+        *,
+        version_of: str | None = None,
+    ) -> ScenarioRecord:
+        """Store a scenario as its latest version; the same content replaces what was stored of it.
+
+        Args:
+            program: the scenario.
+            dry_run: the dry-run that it passed.
+            edits: the numbers that were moved for that.
+            findings: warnings that remain.
+            version_of: the scenario that it is a version of; by default one that its content names.
+        """
+        scenario = CompiledScenario(
+            scenario_id=version_of or f"scn_{program.spec_hash[:_ID_DIGITS]}",
+            name=program.spec["name"],
+            spec_hash=program.spec_hash,
+            document=program.document,
+            create_time=datetime.now(UTC),
+        )
+        record = ScenarioRecord(scenario, dry_run, tuple(edits), tuple(findings))
+        async with self._database.write() as connection:
+            await connection.execute(
+                delete(_versions).where(
+                    _columns.scenario_id == scenario.scenario_id, _columns.spec_hash == scenario.spec_hash
+                )
+            )
+            await connection.execute(insert(_versions).values(_row(record)))
+        return record
+
+    async def get(self, scenario_id: str, spec_hash: str | None = None) -> ScenarioRecord:
+        """A stored scenario, in its latest version unless a version is named.
+
+        Raises:
+            NotFoundError: there is no such scenario or version.
+        """
+        query = select(_versions).where(_columns.scenario_id == scenario_id)
+        if spec_hash is not None:
+            query = query.where(_columns.spec_hash == spec_hash)
+        async with self._database.read() as connection:
+            row = (await connection.execute(query.order_by(_columns.position.desc()).limit(1))).first()
+        if row is None:
+            raise _not_found(scenario_id, spec_hash)
+        return _record(row)
+
+    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
+        """See `ScenarioSource.compiled`."""
+        return (await self.get(scenario_id, spec_hash)).scenario
+
+    async def scenarios(self, page_size: int = 0, page_token: str = "") -> ScenarioPage:
+        """A page of all scenarios, each in its latest version.
+
+        Raises:
+            InvalidArgumentError: the size is negative, or the token is none of ours.
+        """
+        latest = select(func.max(_columns.position)).group_by(_columns.scenario_id)
+        return await self._page(_columns.position.in_(latest), page_size, page_token)
+
+    async def versions(self, scenario_id: str, page_size: int = 0, page_token: str = "") -> ScenarioPage:
+        """A page of the versions of a scenario.
+
+        Raises:
+            InvalidArgumentError: the size is negative, or the token is none of ours.
+            NotFoundError: there is no such scenario.
+        """
+        page = await self._page(_columns.scenario_id == scenario_id, page_size, page_token)
+        if not page.summaries and not page_token:
+            raise _not_found(scenario_id)
+        return page
+
+    async def delete(self, scenario_id: str) -> None:
+        """Forget a scenario with all its versions.
+
+        Raises:
+            NotFoundError: there is no such scenario.
+        """
+        async with self._database.write() as connection:
+            done = await connection.execute(delete(_versions).where(_columns.scenario_id == scenario_id))
+        if not done.rowcount:
+            raise _not_found(scenario_id)
+
+    async def _page(self, which: ColumnElement[bool], page_size: int, page_token: str) -> ScenarioPage:
+        size = _checked_size(page_size)
+        query = select(
+            _columns.position,
+            _columns.scenario_id,
+            _columns.name,
+            _columns.spec_hash,
+            _columns.fail_rate,
+            _columns.create_time,
+        ).where(which)
+        if page_token:
+            query = query.where(_columns.position < _position(page_token))
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query.order_by(_columns.position.desc()).limit(size + 1))).all()
+        shown = rows[:size]
+        token = _token(shown[-1].position) if len(rows) > size else ""
+        return ScenarioPage(tuple(_summary(row) for row in shown), token)
+
+
+def _row(record: ScenarioRecord) -> dict[str, Any]:
+    scenario = record.scenario
+    return {
+        "scenario_id": scenario.scenario_id,
+        "spec_hash": scenario.spec_hash,
+        "name": scenario.name,
+        "document": scenario.document,
+        "dry_run": json.dumps(asdict(record.dry_run)),
+        "fail_rate": record.dry_run.fail_rate,
+        "edits": json.dumps([asdict(edit) for edit in record.edits]),
+        "findings": json.dumps([{**asdict(f), "severity": f.severity.value} for f in record.findings]),
+        "create_time": scenario.create_time.timestamp(),
+    }
+
+
+def _record(row: Any) -> ScenarioRecord:
+    scenario = CompiledScenario(
+        row.scenario_id, row.name, row.spec_hash, row.document, _moment(row.create_time)
+    )
+    findings = [{**f, "severity": Severity(f["severity"])} for f in json.loads(row.findings)]
+    return ScenarioRecord(
+        scenario,
+        DryRunReport.of(json.loads(row.dry_run)),
+        tuple(NumberEdit(**edit) for edit in json.loads(row.edits)),
+        tuple(Finding(**finding) for finding in findings),
+    )
+
+
+def _summary(row: Any) -> ScenarioSummary:
+    return ScenarioSummary(row.scenario_id, row.name, row.spec_hash, row.fail_rate, _moment(row.create_time))
+
+
+def _moment(timestamp: float) -> datetime:
+    return datetime.fromtimestamp(timestamp, UTC)
+
+
+def _checked_size(page_size: int) -> int:
+    if page_size < 0:
+        reason = "must not be negative; 0 asks for the usual size"
+        raise InvalidArgumentError(f".page_size {reason}", violations=[FieldViolation(".page_size", reason)])
+    return min(page_size or _PAGE_SIZE, _MAX_PAGE_SIZE)
+
+
+def _token(position: int) -> str:
+    return base64.urlsafe_b64encode(position.to_bytes(_POSITION_BYTES, "big")).decode()
+
+
+def _position(token: str) -> int:
+    try:
+        return int.from_bytes(base64.urlsafe_b64decode(token)[:_POSITION_BYTES], "big")
+    except (binascii.Error, ValueError):
+        reason = "is not a token of this server; send the one of the page before, or none"
+        raise InvalidArgumentError(
+            f".page_token {reason}", violations=[FieldViolation(".page_token", reason)]
+        ) from None
+
+
+def _not_found(scenario_id: str, spec_hash: str | None = None) -> NotFoundError:
+    version = f" with the version {spec_hash}" if spec_hash else ""
+    return NotFoundError(
+        f"There is no scenario {scenario_id}{version}; CompileScenario stores one, ListScenarios lists them",
+        code="SCENARIO_NOT_FOUND",
+    )

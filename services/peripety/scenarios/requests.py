@@ -1,0 +1,101 @@
+"""What requests were answered with, so that one that is sent again is answered again without any work.
+
+An answer is a list of opaque bytes. It is kept when the work is done; work that was broken off leaves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from sqlalchemy import Column, Float, ForeignKey, Integer, LargeBinary, String, Table, delete, insert, or_, select
+
+from peripety.errors import AlreadyExistsError
+from peripety.storage import METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from peripety.storage import Database
+
+__all__ = ["RequestLog"]
+
+_KEPT_SECONDS = 24 * 60 * 60
+
+_requests = Table(
+    "scenario_requests",
+    METADATA,
+    Column("request_id", String(64), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("answer_time", Float, nullable=False, index=True),
+)
+_responses = Table(
+    "scenario_responses",
+    METADATA,
+    Column("request_id", ForeignKey(_requests.c.request_id, ondelete="CASCADE"), primary_key=True),
+    Column("sequence", Integer, primary_key=True),
+    Column("response", LargeBinary, nullable=False),
+)
+
+
+class RequestLog:
+    """Answered requests in the database of the process, kept for a day.
+
+    Args:
+        database: has the tables.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def alone(self, request_id: str) -> AsyncIterator[None]:
+        """Let nobody else work on the same request meanwhile; who comes second finds the answer."""
+        lock = self._under_way.setdefault(request_id, asyncio.Lock())
+        async with lock:
+            yield
+
+    async def answer(self, request_id: str, fingerprint: str) -> list[bytes] | None:
+        """The responses to a request in their order; None when it was not answered yet.
+
+        Raises:
+            AlreadyExistsError: the id was used for another request.
+        """
+        async with self._database.read() as connection:
+            known = await connection.scalar(
+                select(_requests.c.fingerprint).where(_requests.c.request_id == request_id)
+            )
+            if known is None:
+                return None
+            if known != fingerprint:
+                raise AlreadyExistsError(
+                    f"The request_id {request_id} was used for another request; make a new one",
+                    code="REQUEST_ID_REUSED",
+                )
+            rows = await connection.scalars(
+                select(_responses.c.response)
+                .where(_responses.c.request_id == request_id)
+                .order_by(_responses.c.sequence)
+            )
+            return list(rows)
+
+    async def keep(self, request_id: str, fingerprint: str, responses: Sequence[bytes]) -> None:
+        """Remember the answer to a request, and forget those that are old."""
+        now = time.time()
+        rows = [
+            {"request_id": request_id, "sequence": sequence, "response": response}
+            for sequence, response in enumerate(responses, start=1)
+        ]
+        async with self._database.write() as connection:
+            gone = or_(
+                _requests.c.answer_time < now - _KEPT_SECONDS, _requests.c.request_id == request_id
+            )
+            await connection.execute(delete(_requests).where(gone))
+            await connection.execute(
+                insert(_requests).values(request_id=request_id, fingerprint=fingerprint, answer_time=now)
+            )
+            await connection.execute(insert(_responses), rows)

@@ -1,0 +1,109 @@
+"""Simulated runs beside an event loop: in a thread, and in pieces short enough to leave between them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety import context
+from peripety.errors import ResourceExhaustedError
+
+if TYPE_CHECKING:
+    from peripety.scenarios.model import DryRunOptions
+    from peripety.sim import DryRunReport, Program, RuleError
+
+__all__ = ["Runner", "merged"]
+
+_PIECE_SECONDS = 0.25
+_MOST_SECONDS = 120.0
+
+
+class Runner:
+    """Plays runs of one program within a budget of wall time.
+
+    A thread cannot be stopped, so a caller who goes away is followed by one piece at most. How runs are cut
+    into pieces depends on the machine; what comes of them does not.
+
+    Args:
+        program: the scenario.
+        options: how to simulate.
+    """
+
+    def __init__(self, program: Program, options: DryRunOptions) -> None:
+        self._program = program
+        self._options = options
+        remaining = context.remaining()
+        self._seconds_left = _MOST_SECONDS if remaining is None else min(_MOST_SECONDS, remaining)
+        self._seconds_per_run: float | None = None
+
+    async def play(self, first_run: int, runs: int) -> DryRunReport:
+        """Play `runs` runs from number `first_run` on.
+
+        Raises:
+            ResourceExhaustedError: the runs take longer than there is time.
+        """
+        report = await self._piece(first_run, min(self._affordable(), runs))
+        while report.runs < runs:
+            piece = min(self._affordable(), runs - report.runs)
+            report = merged(report, await self._piece(first_run + report.runs, piece))
+        return report
+
+    def _affordable(self) -> int:
+        """How many runs fit into a piece; the first piece is one run, which tells how long they take."""
+        if self._seconds_per_run is None:
+            return 1
+        if self._seconds_per_run > self._seconds_left:
+            raise ResourceExhaustedError(
+                "The dry-run takes longer than there is time: allow more time, fewer runs or a shorter"
+                " horizon, or make the rules cheaper",
+                code="DRY_RUN_TOO_SLOW",
+            )
+        return max(1, int(min(_PIECE_SECONDS, self._seconds_left) / self._seconds_per_run))
+
+    async def _piece(self, first_run: int, runs: int) -> DryRunReport:
+        started = time.perf_counter()
+        report = await asyncio.to_thread(
+            self._program.dry_run,
+            runs=runs,
+            first_run=first_run,
+            persona=self._options.persona,
+            seed=self._options.seed,
+            horizon=self._options.horizon,
+        )
+        taken = time.perf_counter() - started
+        self._seconds_left -= taken
+        self._seconds_per_run = taken / runs
+        return report
+
+
+def merged(first: DryRunReport, second: DryRunReport) -> DryRunReport:
+    """One report over two ranges of runs that follow each other."""
+    return replace(
+        first,
+        runs=first.runs + second.runs,
+        turns=first.turns + second.turns,
+        lost=first.lost + second.lost,
+        won=first.won + second.won,
+        survived=first.survived + second.survived,
+        errored=first.errored + second.errored,
+        losses=_summed(first.losses, second.losses),
+        wins=_summed(first.wins, second.wins),
+        errors=_gathered(*first.errors, *second.errors),
+    )
+
+
+def _summed(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return {name: count + second[name] for name, count in first.items()}
+
+
+def _gathered(*errors: RuleError) -> tuple[RuleError, ...]:
+    """Each rule that failed once, in the order of the first failures."""
+    counts: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], RuleError] = {}
+    for error in errors:
+        counts[error.code, error.rule] += error.count
+        first.setdefault((error.code, error.rule), error)
+    return tuple(replace(error, count=counts[key]) for key, error in first.items())
