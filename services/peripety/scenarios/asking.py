@@ -169,7 +169,9 @@ class _Draft:
         return Draft(document, attempt, Work(1, completion.usage))
 
 
-async def _in_time(events: AsyncIterator[GatewayEvent], deadline: float | None) -> AsyncIterator[GatewayEvent]:
+async def _in_time(
+    events: AsyncIterator[GatewayEvent], deadline: float | None
+) -> AsyncIterator[GatewayEvent]:
     """The same events; a `TimeoutError` when the next one is not there in time."""
     while True:
         # Around each wait and never around a yield: the time of whoever reads is not ours to end.

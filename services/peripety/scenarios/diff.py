@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from peripety.scenarios.model import RuleEdit, RuleEditKind
 from peripety.sim.schema import pointer
 
-__all__ = ["rule_edits"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-_Parts: TypeAlias = "dict[tuple[str, ...], tuple[str, Any]]"
+__all__ = ["rule_edits"]
 
 
 def rule_edits(before: Any, after: Any) -> tuple[RuleEdit, ...]:
@@ -20,22 +20,16 @@ def rule_edits(before: Any, after: Any) -> tuple[RuleEdit, ...]:
     Rules are matched by their ids, everything else by its key.
     """
     old, new = dict(_parts(before)), dict(_parts(after))
-    edits = [
-        _edit(
-            RuleEditKind.CHANGED if name in old else RuleEditKind.ADDED,
-            name,
-            path,
-            old.get(name, (path, None))[1],
-            part,
-        )
-        for name, (path, part) in new.items()
-        if name not in old or old[name][1] != part
-    ]
-    edits += [
-        _edit(RuleEditKind.REMOVED, name, path, part, None)
-        for name, (path, part) in old.items()
-        if name not in new
-    ]
+    edits = []
+    for name, (path, part) in new.items():
+        if name not in old:
+            edits.append(_edit(RuleEditKind.ADDED, name, path, after=_json(part)))
+        elif old[name][1] != part:
+            was = _json(old[name][1])
+            edits.append(_edit(RuleEditKind.CHANGED, name, path, before=was, after=_json(part)))
+    for name, (path, part) in old.items():
+        if name not in new:
+            edits.append(_edit(RuleEditKind.REMOVED, name, path, before=_json(part)))
     return tuple(edits)
 
 
@@ -59,14 +53,15 @@ def _is_rules(value: Any) -> bool:
     )
 
 
-def _edit(kind: RuleEditKind, name: tuple[str, ...], path: str, before: Any, after: Any) -> RuleEdit:
-    return RuleEdit(
-        kind,
-        path,
-        None if kind is RuleEditKind.ADDED else _json(before),
-        None if kind is RuleEditKind.REMOVED else _json(after),
-        f"{kind.value} {' '.join(name)}",
-    )
+def _edit(
+    kind: RuleEditKind,
+    name: tuple[str, ...],
+    path: str,
+    *,
+    before: bytes | None = None,
+    after: bytes | None = None,
+) -> RuleEdit:
+    return RuleEdit(kind, path, before, after, f"{kind.value} {' '.join(name)}")
 
 
 def _json(value: Any) -> bytes:

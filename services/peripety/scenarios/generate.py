@@ -1,8 +1,8 @@
-"""From a description to a specification: asked of a model, checked by the engine, never better than it says.
+"""From a description to a specification: a model proposes it, the engine checks it, and the events say how.
 
-A model is asked for the whole specification. What is wrong with it goes back once through the gateway, and once
-more when a dry-run is part of the order. When nothing valid comes of that, or the model is of the kind that this
-would overtax, it is asked for the words alone (`outline`), and the rules around them are of a fixed design.
+A model is asked for the whole specification. What is wrong with it goes back once through the gateway, and
+once more when a dry-run is part of the order. When nothing valid comes of that, or the model is of a kind
+that this would overtax, it is asked for words alone (`outline`), and the rules are of a fixed design.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from peripety.config import ProviderName
 from peripety.errors import FieldViolation, Finding, InvalidArgumentError, Severity, SpecError
 from peripety.gateway.conversation import Conversation
 from peripety.gateway.model import ResponseSchema
+from peripety.gateway.providers.offline.author import author
 from peripety.gateway.streams import following
 from peripety.scenarios.asking import Asker, as_json
 from peripety.scenarios.gate import verdict_of
@@ -33,7 +34,7 @@ from peripety.scenarios.model import (
 )
 from peripety.scenarios.outline import OUTLINE, excerpt, spec_from_outline
 from peripety.scenarios.prompts import prompt
-from peripety.sim.spec import SCENARIO_SPEC, schema_document
+from peripety.sim.schemas import SCENARIO_SPEC, schema_document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -49,7 +50,10 @@ _SAMPLING_SEEDS = 2**31
 _OUTLINE_TOKENS = 512
 
 _FROM_WORDS = Finding(
-    "WORDS_ONLY", "", "the model gave the words; the rules around them are of a fixed design", Severity.WARNING
+    "WORDS_ONLY",
+    "",
+    "the model gave the words; the rules around them are of a fixed design",
+    Severity.WARNING,
 )
 _FROM_DESCRIPTION = Finding(
     "WITHOUT_MODEL",
@@ -152,16 +156,19 @@ class _Writing:
             # What is drafted here is an outline, and only specifications are told as drafts.
             if not isinstance(event, Draft | Rewritten):
                 yield event
-        answer = self._asker.completion
-        outline = {} if answer is None else answer.value
-        spec = await asyncio.to_thread(spec_from_outline, outline, self._order.description, self._seed)
-        async for event in self._offer(spec, answer, _FROM_WORDS if answer else _FROM_DESCRIPTION):
+        answer, about = self._asker.completion, self._order.description
+        if answer is None:
+            offer = self._offer(author(about, self._seed), None, _FROM_DESCRIPTION)
+        else:
+            spec = spec_from_outline(answer.value, about, self._seed)
+            offer = self._offer(spec, answer, _FROM_WORDS)
+        async for event in offer:
             yield event
         if self._refused:
             yield self._given_up(self._refused)
 
     async def _offer(
-        self, value: dict[str, Any], answer: Completion | None, *origin: Finding
+        self, value: Any, answer: Completion | None, *origin: Finding
     ) -> AsyncIterator[GenerationEvent]:
         """Finish with a valid specification, unless the dry-run that was ordered refuses it."""
         document = sim.canonical(sim.parse(self._document(value)))

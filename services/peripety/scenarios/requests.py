@@ -1,6 +1,6 @@
 """What requests were answered with, so that one that is sent again is answered again without any work.
 
-An answer is a list of opaque bytes. It is kept when the work is done; work that was broken off leaves nothing.
+An answer is a list of opaque bytes. It is kept when the work is done; work that is broken off leaves nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,19 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from sqlalchemy import Column, Float, ForeignKey, Integer, LargeBinary, String, Table, delete, insert, or_, select
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    delete,
+    insert,
+    or_,
+    select,
+)
 
 from peripety.errors import AlreadyExistsError
 from peripety.storage import METADATA
@@ -91,9 +103,7 @@ class RequestLog:
             for sequence, response in enumerate(responses, start=1)
         ]
         async with self._database.write() as connection:
-            gone = or_(
-                _requests.c.answer_time < now - _KEPT_SECONDS, _requests.c.request_id == request_id
-            )
+            gone = or_(_requests.c.answer_time < now - _KEPT_SECONDS, _requests.c.request_id == request_id)
             await connection.execute(delete(_requests).where(gone))
             await connection.execute(
                 insert(_requests).values(request_id=request_id, fingerprint=fingerprint, answer_time=now)

@@ -1,0 +1,151 @@
+"""From a handful of words to a whole specification: for models that cannot write one.
+
+The model says what plays which part, under a schema that fits into any context. The rules are of the design
+that the offline provider uses, whose odds do not depend on words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.gateway.model import ResponseSchema
+from peripety.gateway.providers.offline import plot as design
+from peripety.gateway.providers.offline.actions import actions
+from peripety.gateway.providers.offline.events import events
+from peripety.gateway.providers.offline.rules import PUBLIC, Quantity
+from peripety.gateway.providers.offline.scripts import cleaned, clipped
+from peripety.gateway.providers.offline.words import read, slug
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["OUTLINE", "excerpt", "spec_from_outline"]
+
+_PARTS = ("supply", "charge", "danger", "aim", "setback", "relief")
+_TITLE, _PERSON = "title", "person"
+_WORD_LIMIT = 32
+_TITLE_LIMIT = 64
+_EXCERPT = 2_000
+_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
+# What paths, templates and patterns give a meaning to.
+_UNFIT = re.compile(r"[\"\\{}\[\]<>$%]+")
+
+
+def _schema() -> dict[str, Any]:
+    words = {part: {"type": "string", "minLength": 1, "maxLength": _WORD_LIMIT} for part in _PARTS}
+    title = {"type": "string", "minLength": 1, "maxLength": _TITLE_LIMIT}
+    person = {"type": "string", "maxLength": _WORD_LIMIT}
+    return {
+        "type": "object",
+        "properties": {_TITLE: title, **words, _PERSON: person},
+        "required": [_TITLE, *_PARTS, _PERSON],
+        "additionalProperties": False,
+    }
+
+
+OUTLINE = ResponseSchema("scenario_outline", _schema())
+"""The schema of an outline: flat, and no longer than it has to be."""
+
+
+def excerpt(description: str) -> str:
+    """As much of a description as a small context takes."""
+    return clipped(cleaned(description[:_EXCERPT]), _EXCERPT)
+
+
+def spec_from_outline(outline: Any, description: str, seed: int) -> dict[str, Any]:
+    """A specification in the words of an outline; words that cannot be used come from the description.
+
+    Args:
+        outline: fits `OUTLINE`.
+        description: what it is about; the connecting text is in its language.
+        seed: seed of the scenario, and of what the outline leaves open.
+    """
+    title = _fit(outline[_TITLE], _TITLE_LIMIT)
+    spare = read(description if description.strip() else title, at_least=len(_PARTS), at_most=len(_PARTS))
+    terms = _different([*(_fit(outline[part], _WORD_LIMIT) for part in _PARTS)], spare.terms)
+    person = _fit(outline[_PERSON], _WORD_LIMIT)
+    return _document(title or spare.title or terms[0], _plot(terms, person, spare.language.rules, seed), seed)
+
+
+def _fit(word: str, limit: int) -> str:
+    """A word as a key and a name can hold it; empty when nothing of it can."""
+    return clipped(" ".join(_UNFIT.sub(" ", cleaned(word)).split()), limit)
+
+
+def _different(words: Sequence[str], spare: Iterable[str]) -> tuple[str, ...]:
+    """Each word that is no other's, and a spare one in place of the rest."""
+    kept: dict[str, str] = {}
+    others = chain(spare, (str(number) for number in count(1)))
+    for word in words:
+        candidates = chain([word] if word else [], others)
+        fresh = next(candidate for candidate in candidates if candidate.casefold() not in kept)
+        kept[fresh.casefold()] = fresh
+    return tuple(kept.values())
+
+
+def _plot(terms: tuple[str, ...], person: str, phrases: Mapping[str, str], seed: int) -> design.Plot:
+    supply, charge, danger, aim, setback, relief = terms
+    ids = _ids(terms, person)
+
+    def quantity(aspect: str, term: str, parent: str = PUBLIC) -> Quantity:
+        return Quantity(term, phrases[aspect].format(a=term), parent=parent)
+
+    return design.Plot(
+        stock=quantity("stock", supply),
+        ward=quantity("ward", charge),
+        threat=quantity("threat", danger),
+        goal=quantity("goal", aim),
+        wear=quantity("wear", charge, "state.hidden"),
+        plan=quantity("plan", danger, f"state.private.{design.PLAYER}"),
+        reserve=quantity("reserve", supply, f"state.private.{ids[person]}") if person else None,
+        confidant=person,
+        surprise=setback,
+        comfort=relief,
+        has_deadline=sim.draw(seed, "outline", 0, 0) % 2 == 0,
+        tempo=design.TEMPOS[sim.draw(seed, "outline", 0, 1) % len(design.TEMPOS)],
+        ids=ids,
+        phrases=phrases,
+    )
+
+
+def _ids(terms: Sequence[str], person: str) -> dict[str, str]:
+    """An identifier for each name, unlike any other and unlike the player's."""
+    ids = {"": design.PLAYER}
+    for index, name in enumerate(dict.fromkeys([*terms, person])):
+        wanted = slug(name)
+        is_free = _IDENTIFIER.fullmatch(wanted) and wanted not in ids.values()
+        ids.setdefault(name, wanted if is_free else f"q{index}")
+    return ids
+
+
+def _document(name: str, plot: design.Plot, seed: int) -> dict[str, Any]:
+    marks = sim.canonical([name, seed, dict(plot.ids)])
+    return {
+        "spec_version": "1.0",
+        "id": f"outline_{hashlib.sha256(marks).hexdigest()[:12]}",
+        "name": name,
+        "seed": seed,
+        "horizon": plot.tempo.horizon,
+        "entities": _entities(plot),
+        "state": design.state(plot),
+        "actions": actions(plot),
+        "random_events": events(plot),
+        "loss_conditions": design.specified(plot, design.losses(plot)),
+        "win_conditions": design.specified(plot, design.wins(plot)),
+        "negativity_budget": {
+            "min_fail_rate": 0.25,
+            "max_fail_rate": 0.75,
+            "decay_per_turn": {plot.stock.path: plot.stock.unit},
+        },
+    }
+
+
+def _entities(plot: design.Plot) -> list[dict[str, Any]]:
+    player = {"id": design.PLAYER, "description": design.stakes(plot), "playable": True}
+    if not plot.confidant:
+        return [player]
+    return [player, {"id": plot.ids[plot.confidant], "name": plot.confidant}]
