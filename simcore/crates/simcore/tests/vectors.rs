@@ -1,0 +1,127 @@
+//! The golden vectors of `tests/conformance/vectors`: what every implementation gives, this one included.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::PathBuf;
+
+use simcore::{Error, Program, Result, Value, border, canonical, logic, rng};
+
+fn vectors(kind: &str) -> Value {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/conformance/vectors");
+    let text = std::fs::read(folder.join(format!("{kind}.json"))).unwrap();
+    border::parse_canonical(&text).unwrap()
+}
+
+/// Compare each case of a kind with what `give` makes of it.
+fn replay(kind: &str, give: impl Fn(&Value) -> Result<String>) {
+    let document = vectors(kind);
+    let cases = field(&document, "cases").as_array().unwrap();
+    assert!(!cases.is_empty());
+    for case in cases.iter() {
+        let given = give(case).unwrap_or_else(|error| error_text(&error));
+        assert_eq!(given, text_of(field(case, "expect")), "{kind}: {}", text(case, "name"));
+    }
+}
+
+fn field<'a>(value: &'a Value, key: &str) -> &'a Value {
+    find(value, key).unwrap_or_else(|| panic!("'{key}' is missing"))
+}
+
+fn find<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    value.as_object().unwrap().get(key)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    field(value, key).as_text().unwrap()
+}
+
+fn integer(value: &Value, key: &str) -> u64 {
+    text_of(field(value, key)).trim_matches('"').parse().unwrap()
+}
+
+fn text_of(value: &Value) -> String {
+    canonical::text(value).unwrap()
+}
+
+fn wrapped(key: &str, content: &str) -> String {
+    format!("{{\"{key}\":{}}}", text_of(&Value::from(content)))
+}
+
+fn error_text(error: &Error) -> String {
+    let [code, message, path] =
+        [error.code().as_str(), error.message(), error.path()].map(|text| text_of(&Value::from(text)));
+    format!("{{\"error\":{{\"code\":{code},\"message\":{message},\"path\":{path}}}}}")
+}
+
+fn bytes_of(case: &Value) -> Vec<u8> {
+    match find(case, "hex") {
+        None => text(case, "text").as_bytes().to_vec(),
+        Some(hex) => {
+            let digits = hex.as_text().unwrap();
+            let pairs = (0..digits.len()).step_by(2);
+            pairs.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
+        }
+    }
+}
+
+#[test]
+fn the_border() {
+    replay("border", |case| {
+        let value = border::parse(&bytes_of(case))?;
+        Ok(wrapped("canonical", &canonical::text(&value)?))
+    });
+}
+
+#[test]
+fn expressions() {
+    replay("logic", |case| {
+        let logic = border::parse_canonical(text(case, "logic").as_bytes())?;
+        let data = border::parse_canonical(text(case, "data").as_bytes())?;
+        Ok(wrapped("canonical", &canonical::text(&logic::evaluate(&logic, &data)?)?))
+    });
+}
+
+#[test]
+fn draws() {
+    replay("draws", |case| {
+        let seed = integer(case, "seed");
+        let value = if find(case, "run").is_some() {
+            rng::run_seed(seed, integer(case, "run"))
+        } else {
+            let stream = rng::stream_key(text(case, "stream"));
+            rng::draw(seed, stream, integer(case, "turn"), integer(case, "index"))
+        };
+        Ok(wrapped("value", &value.to_string()))
+    });
+}
+
+#[test]
+fn turns() {
+    replay("play", |case| {
+        let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
+        let mut state = program.new_state(integer(case, "seed"));
+        let calls = field(case, "calls").as_array().unwrap();
+        let results: Vec<String> = calls
+            .iter()
+            .map(|call| {
+                let result = match find(call, "act") {
+                    None => program.step(&mut state),
+                    Some(action) => {
+                        let params = text_of(field(call, "params"));
+                        program.act(&mut state, action.as_text().unwrap(), params.as_bytes())
+                    }
+                };
+                result.unwrap_or_else(|error| error_text(&error))
+            })
+            .collect();
+        let snapshot = text_of(&Value::from(state.to_json(&program)?));
+        Ok(format!("{{\"results\":[{}],\"snapshot\":{snapshot}}}", results.join(",")))
+    });
+}
+
+#[test]
+fn dry_runs() {
+    replay("dry_run", |case| {
+        let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
+        program.dry_run(text_of(field(case, "options")).as_bytes())
+    });
+}
