@@ -1,0 +1,1 @@
+"""Sessions: scenarios being played, turn by turn, each turn exactly once."""

@@ -1,0 +1,30 @@
+"""Puts sessions into a process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.api.session.v1 import session_pb2 as pb
+from peripety.api.session.v1.session_pb2_grpc import add_SessionServiceServicer_to_server
+from peripety.client.model_gateway import RemoteModelGateway
+from peripety.client.scenario_source import RemoteScenarioSource
+from peripety.gateway.model import ModelGateway
+from peripety.scenarios.model import ScenarioSource
+from peripety.sessions.narrator import Narrator
+from peripety.sessions.service import SessionServicer
+from peripety.sessions.sessions import Sessions
+from peripety.sessions.store import SessionStore
+
+if TYPE_CHECKING:
+    from peripety.wiring import Wiring
+
+__all__ = ["bind"]
+
+
+async def bind(wiring: Wiring) -> None:
+    """Find the gateway and the scenarios, here or elsewhere, and register the service."""
+    gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))  # type: ignore[type-abstract]  # a port is a protocol
+    scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))  # type: ignore[type-abstract]  # likewise
+    sessions = Sessions(SessionStore(await wiring.database()), scenarios, Narrator(gateway))
+    add_SessionServiceServicer_to_server(SessionServicer(sessions), wiring.server)
+    wiring.register(pb.DESCRIPTOR.services_by_name["SessionService"].full_name)

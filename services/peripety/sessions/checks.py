@@ -1,0 +1,108 @@
+"""What is wrong with a request by itself, before anything is read or played."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from peripety.errors import FieldViolation, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.sessions.model import NewSession, TurnRequest
+
+__all__ = ["check_deletion", "check_new_session", "check_turn_request", "refuse"]
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_MAX_SEED = 2**53 - 1
+_MAX_ACTIONS = 16
+_MAX_INPUT_BYTES = 16 * 1024
+
+
+def refuse(field: str, reason: str) -> InvalidArgumentError:
+    """The error of a request with one wrong field."""
+    return _refusal([FieldViolation(field, reason)])
+
+
+def check_new_session(new: NewSession) -> None:
+    """Refuse a session that cannot be made, whatever is stored.
+
+    Raises:
+        InvalidArgumentError: with a violation for each wrong field.
+    """
+    _raise_for([*_request_id(new.request_id), *_required(".scenario_id", new.scenario_id), *_seed(new.seed)])
+
+
+def check_turn_request(request: TurnRequest) -> None:
+    """Refuse a turn that cannot be played in any session.
+
+    Raises:
+        InvalidArgumentError: with a violation for each wrong field.
+    """
+    _raise_for(
+        [
+            *_required(".session_id", request.session_id),
+            *_request_id(request.request_id),
+            *_expected_turn(request.expected_turn),
+            *_actions(request),
+            *_input(request.input),
+        ]
+    )
+
+
+def check_deletion(session_id: str, request_id: str) -> None:
+    """Refuse a deletion that names nothing.
+
+    Raises:
+        InvalidArgumentError: with a violation for each wrong field.
+    """
+    _raise_for([*_required(".session_id", session_id), *_request_id(request_id)])
+
+
+def _request_id(value: str) -> Iterator[FieldViolation]:
+    if not _UUID.fullmatch(value):
+        yield FieldViolation(".request_id", "must be a UUID; make a new one for each request")
+
+
+def _required(field: str, value: str) -> Iterator[FieldViolation]:
+    if not value:
+        yield FieldViolation(field, "is required")
+
+
+def _seed(seed: int | None) -> Iterator[FieldViolation]:
+    if seed is not None and not 0 <= seed <= _MAX_SEED:
+        yield FieldViolation(".seed", "must be from 0 to 2^53 - 1")
+
+
+def _expected_turn(turn: int) -> Iterator[FieldViolation]:
+    if turn < 1:
+        yield FieldViolation(".expected_turn", "is required: the session's turn + 1")
+
+
+def _actions(request: TurnRequest) -> Iterator[FieldViolation]:
+    if len(request.actions) > _MAX_ACTIONS:
+        yield FieldViolation(
+            ".actions", f"has {len(request.actions)}; at most {_MAX_ACTIONS} are taken in a turn"
+        )
+    for index, action in enumerate(request.actions[:_MAX_ACTIONS]):
+        for name, value in action.params.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                yield FieldViolation(f".actions[{index}].params[{name[:64]}]", "must be a finite number")
+
+
+def _input(text: str) -> Iterator[FieldViolation]:
+    size = len(text.encode())
+    if size > _MAX_INPUT_BYTES:
+        yield FieldViolation(".input", f"has {size} bytes; at most {_MAX_INPUT_BYTES} are taken")
+
+
+def _raise_for(violations: list[FieldViolation]) -> None:
+    if violations:
+        raise _refusal(violations)
+
+
+def _refusal(violations: list[FieldViolation]) -> InvalidArgumentError:
+    message = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
+    return InvalidArgumentError(message, violations=violations)

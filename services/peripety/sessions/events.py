@@ -1,0 +1,211 @@
+"""What happens in a turn, as events: what is streamed, recorded and replayed.
+
+They hold everything; `peripety.sessions.visibility` cuts them to a viewer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety.gateway.model import Usage
+from peripety.scenarios.model import Work
+from peripety.sessions.model import ActionCall, Resolution
+from peripety.sim import ABSENT, Change, LogLine, RuleError, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = [
+    "Accepted",
+    "ActionResolved",
+    "Committed",
+    "Degraded",
+    "Dialogue",
+    "Event",
+    "NarrativeChunk",
+    "NarrativeRetracted",
+    "RuleFailed",
+    "WorldResolved",
+    "decode",
+    "encode",
+    "event_of",
+    "kind_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The turn begins, or begins anew: events of it that came before are void."""
+
+    attempt_id: str
+    request_id: str
+    actions: tuple[ActionCall, ...]
+    input: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResolved:
+    """The engine decided about an action.
+
+    The changes and log lines of what fell due when the turn began stand in its first action, each under its
+    own cause, so that the changes of all events together are in the order in which they were made.
+    """
+
+    action_id: str
+    params: Mapping[str, Any]
+    accepted: bool
+    reasons: tuple[RuleError, ...]
+    changes: tuple[Change, ...]
+    log: tuple[LogLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorldResolved:
+    """The world moved; `event_id` is the random event that was drawn."""
+
+    event_id: str | None
+    changes: tuple[Change, ...]
+    log: tuple[LogLine, ...]
+    errors: tuple[RuleError, ...]
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class NarrativeChunk:
+    """The next characters of the narration."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NarrativeRetracted:
+    """The narration and dialogue of this turn so far are void."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """Somebody speaks."""
+
+    entity_id: str
+    utterance: str
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """The narrator is given up on; the server tells the turn itself."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFailed:
+    """A rule of the scenario failed; when it took the turn with it, nothing of the turn was applied."""
+
+    code: str
+    rule: str
+    message: str
+    turn_abandoned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The turn is stored: the last event of every turn that was applied.
+
+    Attributes:
+        state_hash: SHA-256 of the state tree after it.
+        chain_hash: hash over all turns so far.
+        status: whether the run goes on.
+        legal_actions: ids of what can be tried next.
+        usage: what the turn used of language models.
+        changes: everything that the turn changed, in order.
+        narrative: the whole narration.
+        resolution: how the narration came about.
+        model: who narrated, as `provider/model`; empty when the server did.
+        commit_time: when it was stored, in microseconds since 1970.
+    """
+
+    state_hash: str
+    chain_hash: str
+    status: Status
+    legal_actions: tuple[str, ...]
+    usage: Work
+    changes: tuple[Change, ...]
+    narrative: str
+    resolution: Resolution
+    model: str
+    commit_time: int
+
+
+Event: TypeAlias = (
+    Accepted
+    | ActionResolved
+    | WorldResolved
+    | NarrativeChunk
+    | NarrativeRetracted
+    | Dialogue
+    | Degraded
+    | RuleFailed
+    | Committed
+)
+
+_CLASSES: dict[str, type[Event]] = {
+    "accepted": Accepted,
+    "action_resolved": ActionResolved,
+    "world_resolved": WorldResolved,
+    "narrative_chunk": NarrativeChunk,
+    "narrative_retracted": NarrativeRetracted,
+    "dialogue": Dialogue,
+    "degraded": Degraded,
+    "rule_failed": RuleFailed,
+    "committed": Committed,
+}
+_KINDS: dict[type, str] = {kind: name for name, kind in _CLASSES.items()}
+
+
+def kind_of(event: Event) -> str:
+    """What an event is called where it is stored, and in the contract."""
+    return _KINDS[type(event)]
+
+
+def encode(value: Any) -> Any:
+    """The JSON value of an event or of a part of one; what is absent is left out."""
+    if is_dataclass(value) and not isinstance(value, type):
+        members = {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+        kind = {"kind": _KINDS[type(value)]} if type(value) in _KINDS else {}
+        return kind | {name: member for name, member in members.items() if member is not ABSENT}
+    if isinstance(value, Enum):
+        return value.value
+    return [encode(item) for item in value] if isinstance(value, tuple) else value
+
+
+def event_of(value: Mapping[str, Any]) -> Event:
+    """The event that `encode` wrote."""
+    members = {name: decode(name, member) for name, member in value.items() if name != "kind"}
+    return _CLASSES[value["kind"]](**members)
+
+
+def decode(name: str, value: Any) -> Any:
+    """What stands under a name in an event's JSON; a name means the same in every event."""
+    return _DECODERS[name](value) if name in _DECODERS else value
+
+
+def _each(decoder: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda items: tuple(decoder(item) for item in items)
+
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "actions": _each(lambda value: ActionCall(**value)),
+    "changes": _each(Change.of),
+    "errors": _each(lambda value: RuleError(**value)),
+    "legal_actions": tuple,
+    "log": _each(lambda value: LogLine(**value)),
+    "reasons": _each(lambda value: RuleError(**value)),
+    "resolution": Resolution,
+    "status": lambda value: Status(**value),
+    "usage": lambda value: Work(value["calls"], Usage(**value["usage"])),
+}

@@ -1,0 +1,222 @@
+"""Sessions as their players use them: made, read, listed, played, heard again, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.errors import NotFoundError
+from peripety.scenarios.model import Work
+from peripety.sessions.checks import check_deletion, check_new_session
+from peripety.sessions.events import Accepted
+from peripety.sessions.mechanics import opening_hash
+from peripety.sessions.model import Session, microseconds_now
+from peripety.sessions.pages import page_of, page_size, position_in
+from peripety.sessions.rulesets import Rulesets
+from peripety.sessions.turns import Turns, seen_events
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from peripety.scenarios.model import ScenarioSource
+    from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
+    from peripety.sessions.narrator import Narrator
+    from peripety.sessions.pages import Page
+    from peripety.sessions.rulesets import Ruleset
+    from peripety.sessions.store import SessionStore
+    from peripety.sessions.turns import Seen
+
+__all__ = ["SeenSession", "SeenTurn", "Sessions"]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSession:
+    """A session as one viewer sees it.
+
+    Attributes:
+        session: the session; its snapshot is not for viewers.
+        spec: the scenario.
+        viewer: the entity whose view this is; None for the public part.
+        state: the part of the state that the viewer may see, as canonical JSON.
+        legal_actions: ids of what can be tried next.
+    """
+
+    session: Session
+    spec: Mapping[str, Any]
+    viewer: str | None
+    state: bytes
+    legal_actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTurn:
+    """A committed turn, its events as one viewer sees them."""
+
+    turn: CommittedTurn
+    events: tuple[Seen, ...]
+
+
+class Sessions:
+    """All sessions of a database.
+
+    Args:
+        store: where they are kept.
+        scenarios: where their scenarios come from.
+        narrator: who tells their turns.
+    """
+
+    def __init__(self, store: SessionStore, scenarios: ScenarioSource, narrator: Narrator) -> None:
+        self._store = store
+        self._scenarios = scenarios
+        self._rulesets = Rulesets(store.document)
+        self._turns = Turns(store, self._rulesets, narrator)
+
+    async def create(self, new: NewSession) -> SeenSession:
+        """Start a session of a compiled scenario; again under the same request id, return the same one.
+
+        Raises:
+            InvalidArgumentError: a field is wrong.
+            NotFoundError: there is no such scenario, version or entity.
+            AlreadyExistsError: the request id was used for a different request.
+        """
+        check_new_session(new)
+        scenario = await self._scenarios.compiled(new.scenario_id, new.spec_hash)
+        ruleset = await self._rulesets.of(scenario.spec_hash, scenario.document)
+        ruleset.visibility.view(new.pov)
+        session = await asyncio.to_thread(_opened, ruleset, new)
+        return await self._seen(await self._store.add(session, scenario.document, new), new.pov)
+
+    async def get(self, session_id: str, pov: str | None) -> SeenSession:
+        """A session.
+
+        Raises:
+            NotFoundError: there is no such session or entity.
+            InvalidArgumentError: the entity cannot be played.
+        """
+        return await self._seen(await self._store.session(session_id), pov)
+
+    async def list(self, scenario_id: str | None, asked_size: int, token: str) -> Page[Session]:
+        """Sessions, newest first; only those of a scenario when one is named.
+
+        Raises:
+            InvalidArgumentError: the page cannot be.
+        """
+        size = page_size(asked_size)
+        position = position_in(token, int, str)
+        found = await self._store.sessions(scenario_id, position, size + 1)
+        return page_of(found, size, lambda session: (session.created, session.session_id))
+
+    async def delete(self, session_id: str, request_id: str) -> None:
+        """Delete a session with its turns; again under the same request id, nothing happens.
+
+        Raises:
+            InvalidArgumentError: a field is wrong.
+            NotFoundError: there is no such session.
+        """
+        check_deletion(session_id, request_id)
+        await self._store.delete(session_id, request_id)
+
+    def take_turn(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
+        """Play a turn, or replay it; see `Turns.take`."""
+        return self._turns.take(request)
+
+    async def resume(
+        self,
+        session_id: str,
+        which: int | str,
+        *,
+        after: int = 0,
+        attempt_id: str | None = None,
+        pov: str | None = None,
+    ) -> tuple[Seen, ...]:
+        """The recorded events of a committed turn that come after a given one.
+
+        Args:
+            session_id: the session.
+            which: the turn's number, or the request that played it.
+            after: sequence of the last event that was received.
+            attempt_id: the attempt that it belonged to; when another one was committed, all events come.
+            pov: the entity whose view this is; None for the public part.
+
+        Raises:
+            NotFoundError: there is no such session, turn or entity.
+        """
+        session = await self._store.session(session_id)
+        ruleset = await self._rulesets.of(session.spec_hash)
+        view = ruleset.visibility.view(pov)
+        turn = await self._store.turn(session_id, which)
+        if turn is None:
+            raise NotFoundError(
+                "The turn is not committed; take it again under its request id, or name one that is",
+                code="UNKNOWN_TURN",
+            )
+        if attempt_id is not None and attempt_id != _attempt_of(turn):
+            after = 0
+        return tuple(seen for seen in seen_events(session, ruleset.spec, view, turn) if seen.sequence > after)
+
+    async def turns(self, session_id: str, pov: str | None, asked_size: int, token: str) -> Page[SeenTurn]:
+        """Committed turns, oldest first.
+
+        Raises:
+            NotFoundError: there is no such session or entity.
+            InvalidArgumentError: the page cannot be.
+        """
+        size = page_size(asked_size)
+        (after,) = position_in(token, int) or (0,)
+        session = await self._store.session(session_id)
+        ruleset = await self._rulesets.of(session.spec_hash)
+        view = ruleset.visibility.view(pov)
+        found = [
+            SeenTurn(turn, tuple(seen_events(session, ruleset.spec, view, turn)))
+            for turn in await self._store.turns(session_id, after, size + 1)
+        ]
+        return page_of(found, size, lambda seen: (seen.turn.turn,))
+
+    async def _seen(self, session: Session, pov: str | None) -> SeenSession:
+        ruleset = await self._rulesets.of(session.spec_hash)
+        return await asyncio.to_thread(_look, session, ruleset, pov)
+
+
+def _opened(ruleset: Ruleset, new: NewSession) -> Session:
+    """A session before its first turn."""
+    program = ruleset.program
+    seed = program.spec["seed"] if new.seed is None else new.seed
+    state = program.new_state(seed)
+    now = microseconds_now()
+    return Session(
+        session_id=str(uuid.uuid4()),
+        scenario_id=new.scenario_id,
+        spec_hash=program.spec_hash,
+        seed=seed,
+        turn=0,
+        status=state.status,
+        snapshot=state.to_json(),
+        state_hash=state.hash(),
+        chain_hash=opening_hash(seed, program.spec_hash),
+        last_sequence=0,
+        usage=Work(),
+        created=now,
+        updated=now,
+    )
+
+
+def _look(session: Session, ruleset: Ruleset, pov: str | None) -> SeenSession:
+    view = ruleset.visibility.view(pov)
+    program = ruleset.program
+    state = program.load_state(session.snapshot)
+    goes_on = session.status.kind == "ongoing"
+    return SeenSession(
+        session=session,
+        spec=ruleset.spec,
+        viewer=pov,
+        state=sim.canonical(view.state(state.tree())),
+        legal_actions=program.legal_actions(state) if goes_on else (),
+    )
+
+
+def _attempt_of(turn: CommittedTurn) -> str | None:
+    first = turn.events[0]
+    return first.attempt_id if isinstance(first, Accepted) else None
