@@ -116,8 +116,14 @@ class Program:
 
         An action whose parameters matter to its preconditions is listed when one of a few keyed draws of
         them suits it.
+
+        Raises:
+            ResourceExhaustedError: `STATE_LIMIT`, when what is due now would outgrow the limits.
         """
-        return tuple(loads(self._core.legal_actions(state.core)))
+        try:
+            return tuple(loads(self._core.legal_actions(state.core)))
+        except CoreError as error:
+            raise engine_error(error) from None
 
     def act(self, state: State, action_id: str, params: Mapping[str, Any] | None = None) -> ActResult:
         """Take an action of the current turn; several may be taken.

@@ -85,7 +85,7 @@ def _play(state: State, persona: str, horizon: int, tally: _Tally) -> str:
 
 def _take_random_action(state: State, tally: _Tally) -> None:
     draws = PolicyDraws(state)
-    choices = legal_choices(state.fork(), draws)
+    choices = legal_choices(state, draws)
     if choices:
         action, params = choices[choose(draws.next(), len(choices))]
         tally.note(act(state, action["id"], params)["errors"])

@@ -48,7 +48,7 @@ class Program:
 
     def legal_actions(self, state: State) -> bytes:
         """The ids of the actions that could be taken now, as a JSON list."""
-        choices = legal_choices(state.fork(), PolicyDraws(state))
+        choices = legal_choices(state, PolicyDraws(state))
         return canonical([action["id"] for action, _ in choices])
 
     def act(self, state: State, action_id: str, params: bytes) -> bytes:

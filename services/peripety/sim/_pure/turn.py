@@ -126,6 +126,15 @@ def _open(state: State, record: Record) -> None:
         _apply(state, entry["effects"], {}, f"schedule:{entry['id']}", record, f"schedule:{entry['id']}")
 
 
+def _as_opened(state: State) -> State:
+    """The state as it will be once its turn is opened; itself when nothing is due."""
+    if state.opened or not any(entry["due"] <= state.turn + 1 for entry in state.scheduled):
+        return state
+    fork = state.fork()
+    _open(fork, Record())
+    return fork
+
+
 def _happen(state: State, record: Record) -> str | None:
     """At most one random event, then the effects of the events that still last."""
     now = state.turn + 1
@@ -224,10 +233,10 @@ class PolicyDraws:
 def legal_choices(state: State, draws: PolicyDraws) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The actions that could be taken now, each with parameters drawn for it, in the order of the document.
 
-    The turn of `state` is opened by this: give a fork to look without touching. An action whose parameters
-    matter to its preconditions gets a few draws; one that none of them suits counts as not legal.
+    The state is not touched. An action whose parameters matter to its preconditions gets a few draws; one that
+    none of them suits counts as not legal.
     """
-    _open(state, Record())
+    state = _as_opened(state)
     choices = []
     for action in state.program.actions:
         for _ in range(_PARAM_TRIES if action["params"] else 1):
