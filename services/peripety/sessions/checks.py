@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from peripety.sessions.model import NewSession, TurnRequest
 
-__all__ = ["check_deletion", "check_new_session", "check_turn_request", "refuse"]
+__all__ = ["check_deletion", "check_new_session", "check_session_id", "check_turn_request", "refuse"]
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _MAX_SEED = 2**53 - 1
@@ -50,6 +50,15 @@ def check_turn_request(request: TurnRequest) -> None:
             *_input(request.input),
         ]
     )
+
+
+def check_session_id(session_id: str) -> None:
+    """Refuse a request that names no session.
+
+    Raises:
+        InvalidArgumentError: the id is empty.
+    """
+    _raise_for([*_required(".session_id", session_id)])
 
 
 def check_deletion(session_id: str, request_id: str) -> None:

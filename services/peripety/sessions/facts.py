@@ -73,7 +73,10 @@ def facts_of(scene: Scene) -> dict[str, Any]:
         "turn": scene.turn,
         "actions": [action for action, act in zip(named, played.actions, strict=True) if act.accepted],
         "rejected": [
-            {"name": action["name"], "reasons": [reason.message for reason in act.reasons]}
+            {
+                "name": action["name"],
+                "reasons": [reason.message for reason in scene.view.failures(act.reasons)],
+            }
             for action, act in zip(named, played.actions, strict=True)
             if not act.accepted
         ],

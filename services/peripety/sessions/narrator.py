@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
 
-from peripety import context
+from peripety import context, logs
 from peripety.errors import DeadlineError, FailedPreconditionError, Finding, PeripetyError
 from peripety.gateway.model import (
     ChatMessage,
@@ -112,7 +112,7 @@ class Narrator:
                         yield prose
         except Exception as error:  # noqa: BLE001 - whatever a model does, the turn goes on
             reason = _reason(error)
-            _log.warning("narrator gave up", reason=reason, exc_info=True)
+            _log.warning("narrator gave up", reason=reason, **logs.outline(error))
         if draft.told is None:
             for prose in draft.retract(_REASONS[reason]):
                 yield prose

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import sim
 from peripety.errors import NotFoundError
 from peripety.scenarios.model import Work
-from peripety.sessions.checks import check_deletion, check_new_session
+from peripety.sessions.checks import check_deletion, check_new_session, check_session_id
 from peripety.sessions.events import Accepted
 from peripety.sessions.mechanics import opening_hash
 from peripety.sessions.model import Session, microseconds_now
@@ -83,6 +83,9 @@ class Sessions:
             AlreadyExistsError: the request id was used for a different request.
         """
         check_new_session(new)
+        made = await self._store.made_by(new)
+        if made is not None:
+            return await self._seen(made, new.pov)
         scenario = await self._scenarios.compiled(new.scenario_id, new.spec_hash)
         ruleset = await self._rulesets.of(scenario.spec_hash, scenario.document)
         ruleset.visibility.view(new.pov)
@@ -96,7 +99,8 @@ class Sessions:
             NotFoundError: there is no such session or entity.
             InvalidArgumentError: the entity cannot be played.
         """
-        return await self._seen(await self._store.session(session_id), pov)
+        session, ruleset = await self._session(session_id)
+        return await asyncio.to_thread(_look, session, ruleset, pov)
 
     async def list(self, scenario_id: str | None, asked_size: int, token: str) -> Page[Session]:
         """Sessions, newest first; only those of a scenario when one is named.
@@ -144,8 +148,7 @@ class Sessions:
         Raises:
             NotFoundError: there is no such session, turn or entity.
         """
-        session = await self._store.session(session_id)
-        ruleset = await self._rulesets.of(session.spec_hash)
+        session, ruleset = await self._session(session_id)
         view = ruleset.visibility.view(pov)
         turn = await self._store.turn(session_id, which)
         if turn is None:
@@ -166,14 +169,18 @@ class Sessions:
         """
         size = page_size(asked_size)
         (after,) = position_in(token, int) or (0,)
-        session = await self._store.session(session_id)
-        ruleset = await self._rulesets.of(session.spec_hash)
+        session, ruleset = await self._session(session_id)
         view = ruleset.visibility.view(pov)
         found = [
             SeenTurn(turn, tuple(seen_events(session, ruleset.spec, view, turn)))
             for turn in await self._store.turns(session_id, after, size + 1)
         ]
         return page_of(found, size, lambda seen: (seen.turn.turn,))
+
+    async def _session(self, session_id: str) -> tuple[Session, Ruleset]:
+        check_session_id(session_id)
+        session = await self._store.session(session_id)
+        return session, await self._rulesets.of(session.spec_hash)
 
     async def _seen(self, session: Session, pov: str | None) -> SeenSession:
         ruleset = await self._rulesets.of(session.spec_hash)

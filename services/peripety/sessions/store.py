@@ -35,7 +35,7 @@ from peripety.storage import METADATA
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import ColumnElement, Row
+    from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.sessions.model import NewSession
@@ -106,24 +106,27 @@ class SessionStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def made_by(self, new: NewSession) -> Session | None:
+        """The session that a request has made already, if it has.
+
+        Raises:
+            AlreadyExistsError: the request id was used for a different request.
+        """
+        async with self._database.read() as connection:
+            return await _made_by(connection, new)
+
     async def add(self, session: Session, document: bytes, new: NewSession) -> Session:
-        """Store a session that was just made, unless its request already made one: then return that.
+        """Store a session that was just made, unless its request has made one already: then return that.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.write() as connection:
-            row = (
-                await connection.execute(
-                    select(_sessions.c.request_digest, *_SESSION).where(
-                        _sessions.c.request_id == new.request_id
-                    )
-                )
-            ).one_or_none()
-            if row is not None:
-                _require_same(row.request_digest, new.digest())
-                return _session(row)
-            if not await _exists(connection, _specs.c.spec_hash == session.spec_hash):
+            made = await _made_by(connection, new)
+            if made is not None:
+                return made
+            known = select(_specs.c.spec_hash).where(_specs.c.spec_hash == session.spec_hash)
+            if await connection.scalar(known) is None:
                 await connection.execute(
                     insert(_specs).values(spec_hash=session.spec_hash, document=document)
                 )
@@ -242,16 +245,17 @@ class SessionStore:
             return tuple(reversed(newest_first.all()))
 
 
-async def _exists(connection: AsyncConnection, condition: ColumnElement[bool]) -> bool:
-    return bool(await connection.scalar(select(select(1).where(condition).exists())))
-
-
-def _require_same(recorded: str, digest: str) -> None:
-    if recorded != digest:
+async def _made_by(connection: AsyncConnection, new: NewSession) -> Session | None:
+    query = select(_sessions.c.request_digest, *_SESSION).where(_sessions.c.request_id == new.request_id)
+    row = (await connection.execute(query)).one_or_none()
+    if row is None:
+        return None
+    if row.request_digest != new.digest():
         raise AlreadyExistsError(
             ".request_id was used for a different request; make a new one for each request",
             code="REQUEST_ID_REUSED",
         )
+    return _session(row)
 
 
 def _unknown(session_id: str) -> NoReturn:

@@ -40,7 +40,8 @@ __all__ = ["View", "Visibility"]
 _NOBODY: frozenset[str] = frozenset()
 # What these say comes from the request, the scenario or fixed limits, never from the state.
 _TELLING_NOTHING = frozenset({"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "ACTIONS_REJECTED"})
-_Error = TypeVar("_Error", RuleError, RuleFailed)
+_FAILURE = "the rule could not be carried out: {}"
+_Failure = TypeVar("_Failure", RuleError, RuleFailed)
 
 
 @dataclass(slots=True)
@@ -124,6 +125,13 @@ class View:
         """The changes that the viewer may see, each cut to what they may see of its values."""
         return tuple(seen for change in changes if (seen := self._change(change)) is not None)
 
+    def failures(self, errors: Iterable[_Failure]) -> tuple[_Failure, ...]:
+        """Failures of rules with their codes and places, and no more of the engine's words than all may read."""
+        return tuple(
+            error if error.code in _TELLING_NOTHING else replace(error, message=_FAILURE.format(error.code))
+            for error in errors
+        )
+
     def hears(self, audience: str | None) -> bool:
         """Whether prose that was narrated for `audience` (None: for everyone) may reach the viewer."""
         return audience is None or audience == self.viewer
@@ -138,11 +146,13 @@ class View:
             case Accepted():
                 seen = replace(event, input=event.input if hears else "")
             case ActionResolved():
-                seen = replace(event, changes=self.changes(event.changes), reasons=_told(event.reasons))
+                seen = replace(
+                    event, changes=self.changes(event.changes), reasons=self.failures(event.reasons)
+                )
             case WorldResolved():
-                seen = replace(event, changes=self.changes(event.changes), errors=_told(event.errors))
+                seen = replace(event, changes=self.changes(event.changes), errors=self.failures(event.errors))
             case RuleFailed():
-                (seen,) = _told([event])
+                (seen,) = self.failures([event])
             case Committed():
                 narrative = event.narrative if hears else ""
                 seen = replace(event, changes=self.changes(event.changes), narrative=narrative)
@@ -182,13 +192,3 @@ def _audience(to: str | list[str]) -> frozenset[str] | None:
     if isinstance(to, list):
         return frozenset(to)
     return None if to == "public" else _NOBODY
-
-
-def _told(errors: Iterable[_Error]) -> tuple[_Error, ...]:
-    """Failures with their code and place, and no more of the engine's words than anyone may read."""
-    return tuple(
-        error
-        if error.code in _TELLING_NOTHING
-        else replace(error, message=f"the rule could not be carried out: {error.code}")
-        for error in errors
-    )

@@ -1,0 +1,163 @@
+"""Sessions for tests: a real store and a real engine, with narrators that do what a test tells them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.errors import NotFoundError
+from peripety.gateway.model import Completed, Completion, StopReason, TextDelta, Usage
+from peripety.gateway.streams import completion_of
+from peripety.gateway.structured import ask_until_valid
+from peripety.scenarios.model import CompiledScenario
+from peripety.sessions.model import ActionCall, NewSession, TurnRequest
+from peripety.sessions.narrator import Narrator
+from peripety.sessions.sessions import Sessions
+from peripety.sessions.store import SessionStore
+from peripety.storage import Database
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+    from pathlib import Path
+
+    from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
+    from peripety.sessions.sessions import SeenSession
+    from peripety.sessions.turns import Seen
+
+SILENCE = "(silence)"
+TOKENS = Usage(input_tokens=7, output_tokens=3)
+
+
+def outcome(narrative: str = "It is told.", **more: Any) -> str:
+    """A narrator's valid answer."""
+    return json.dumps({"narrative": narrative, **more}, ensure_ascii=False)
+
+
+@dataclass
+class ScriptedGateway:
+    """Gives the scripted answers one after the other, the last one for ever; the repair is the real one.
+
+    An answer is a text, the pieces of one, an exception to raise, or `SILENCE`.
+    """
+
+    answers: list[str | list[str] | Exception] = field(default_factory=lambda: [outcome()])
+    requests: list[GenerateRequest] = field(default_factory=list)
+    cancelled: int = 0
+
+    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+        if request.schema is None:
+            raise AssertionError("a narrator asks for an Outcome")
+        async with aclosing(ask_until_valid(self._ask, request, request.schema)) as events:
+            async for event in events:
+                yield event
+
+    async def generate(self, request: GenerateRequest) -> Completion:
+        return await completion_of(self.stream(request))
+
+    async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+        answer = self.answers[min(len(self.requests), len(self.answers) - 1)]
+        self.requests.append(request)
+        if isinstance(answer, Exception):
+            raise answer
+        pieces = [answer] if isinstance(answer, str) else answer
+        for piece in pieces:
+            if piece == SILENCE:
+                await self._keep_silent()
+            yield TextDelta(piece)
+            await asyncio.sleep(0)
+        yield Completed(Completion("".join(pieces), None, TOKENS, StopReason.END, "scripted", "fake"))
+
+    async def _keep_silent(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+
+class OneScenario:
+    """A source of one scenario."""
+
+    def __init__(self, document: bytes) -> None:
+        program = sim.compile(document)
+        self.scenario = CompiledScenario(
+            "scenario", program.spec["name"], program.spec_hash, program.document, datetime.now(UTC)
+        )
+
+    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
+        known = self.scenario
+        if scenario_id != known.scenario_id or spec_hash not in {None, known.spec_hash}:
+            raise NotFoundError(f".scenario_id: there is no scenario '{scenario_id}'")
+        return known
+
+
+@dataclass
+class Table:
+    """A session that is being played."""
+
+    sessions: Sessions
+    store: SessionStore
+    database: Database
+    session_id: str
+
+    async def take(self, request: TurnRequest) -> list[Seen]:
+        """Play a turn to its end."""
+        async with aclosing(self.sessions.take_turn(request)) as events:
+            return [event async for event in events]
+
+    def request(
+        self, turn: int, *actions: str | ActionCall, request_id: str | None = None, **more: Any
+    ) -> TurnRequest:
+        """A turn to ask for."""
+        calls = tuple(ActionCall(a, {}) if isinstance(a, str) else a for a in actions)
+        return TurnRequest(self.session_id, request_id or new_id(), turn, calls, **more)
+
+    async def play(self, turn: int, *actions: str | ActionCall, **more: Any) -> list[Seen]:
+        """Ask for a turn and play it to its end."""
+        return await self.take(self.request(turn, *actions, **more))
+
+    async def now(self, pov: str | None = None) -> SeenSession:
+        """The session as it is."""
+        return await self.sessions.get(self.session_id, pov)
+
+
+@asynccontextmanager
+async def table(
+    tmp_path: Path,
+    document: bytes,
+    gateway: ModelGateway | None = None,
+    *,
+    seconds: float = 5.0,
+    store: type[SessionStore] = SessionStore,
+) -> AsyncIterator[Table]:
+    """A session of a scenario in a database of its own."""
+    database = await Database.open(f"sqlite:///{tmp_path / 'sessions.db'}")
+    try:
+        kept = store(database)
+        narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds)
+        sessions = Sessions(kept, OneScenario(document), narrator)
+        made = await sessions.create(NewSession(new_id(), "scenario"))
+        yield Table(sessions, kept, database, made.session.session_id)
+    finally:
+        await database.close()
+
+
+def new_id() -> str:
+    """A request id."""
+    return str(uuid.uuid4())
+
+
+def kinds(events: Iterable[Seen]) -> list[str]:
+    """The events by their names."""
+    return [type(seen.event).__name__ for seen in events]
+
+
+def only(events: Iterable[Seen], kind: type) -> list[Any]:
+    """The events of one kind."""
+    return [seen.event for seen in events if isinstance(seen.event, kind)]
