@@ -9,6 +9,7 @@ from peripety import sim
 from peripety.errors import Finding, InternalError
 from peripety.gateway.streams import following
 from peripety.scenarios.balance import FRESH_RUN, Repair, repair
+from peripety.scenarios.checks import check_document, check_options
 from peripety.scenarios.gate import Verdict, judge, rate_sentence
 from peripety.scenarios.knobs import LARGEST_MOVE
 from peripety.scenarios.model import (
@@ -61,9 +62,12 @@ class Compiler:
             Progress, `NumbersMoved` where that happened, and `Compiled` or `NotCompiled` as the last event.
 
         Raises:
+            InvalidArgumentError: the document is empty or too large, or an option out of range.
             NotFoundError: there is no scenario `version_of`.
             ResourceExhaustedError: the dry-run takes longer than there is time.
         """
+        check_document(document)
+        check_options(options)
         if version_of is not None:
             await self._registry.compiled(version_of)
         yield Progress(Stage.VALIDATING, "checking the document", 0.0)

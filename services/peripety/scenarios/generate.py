@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 from peripety.config import ProviderName
-from peripety.errors import FieldViolation, Finding, InvalidArgumentError, Severity, SpecError
+from peripety.errors import Finding, Severity
 from peripety.gateway.conversation import Conversation
 from peripety.gateway.model import ResponseSchema
 from peripety.gateway.providers.offline.author import author
 from peripety.gateway.streams import following
 from peripety.scenarios.asking import Asker, as_json
+from peripety.scenarios.checking import problems
+from peripety.scenarios.checks import check_order
 from peripety.scenarios.gate import verdict_of
 from peripety.scenarios.model import (
-    MAX_DESCRIPTION_BYTES,
     Completed,
     Draft,
     DryRunOptions,
@@ -82,10 +83,10 @@ class Generator:
             Progress, drafts and findings as they come, and `Completed` or `NotGenerated` as the last event.
 
         Raises:
-            InvalidArgumentError: the description is too long.
+            InvalidArgumentError: the order is out of range.
             PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
         """
-        _check(order)
+        check_order(order)
         writing = _Writing(self._gateway, order)
         events = writing.words() if self._is_modest(order.model) else writing.whole()
         async with following(events):
@@ -97,17 +98,6 @@ class Generator:
         name = (model or "").partition("/")[0]
         provider = next((provider for provider in ProviderName if provider.value == name), self._provider)
         return provider is ProviderName.GENERIC
-
-
-def _check(order: GenerationOrder) -> None:
-    size = len(order.description.encode("utf-8", "replace"))
-    if size > MAX_DESCRIPTION_BYTES:
-        reason = f"has {size} bytes; at most {MAX_DESCRIPTION_BYTES} are accepted, so shorten it"
-        raise InvalidArgumentError(
-            f".description {reason}",
-            code="DESCRIPTION_TOO_LONG",
-            violations=[FieldViolation(".description", reason)],
-        )
 
 
 class _Writing:
@@ -201,14 +191,8 @@ class _Writing:
         return ResponseSchema(SCENARIO_SPEC, schema_document(SCENARIO_SPEC), accept=self._problems)
 
     def _problems(self, value: Any) -> list[Finding]:
-        """What is wrong with a value that fits the schema, at the level that was ordered."""
-        if self._order.level is not Level.SCHEMA:
-            return sim.validate(self._document(value))
-        try:
-            sim.parse(self._document(value))
-        except SpecError as error:
-            return list(error.findings)
-        return []
+        """What is wrong with a value that a model gave, at the level that was ordered."""
+        return problems(self._document(value), self._order.level)
 
     def _document(self, value: dict[str, Any]) -> bytes:
         """The document with the seed of the order, whatever the model made of it."""

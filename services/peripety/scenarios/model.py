@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from peripety.sim import DryRunReport, Persona
 
 __all__ = [
-    "MAX_DESCRIPTION_BYTES",
     "CompileEvent",
     "Compiled",
     "CompiledScenario",
@@ -44,9 +43,6 @@ __all__ = [
     "Work",
     "errors_among",
 ]
-
-MAX_DESCRIPTION_BYTES = 100 * 1024
-"""Most UTF-8 bytes of a description."""
 
 
 def errors_among(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -25,7 +24,8 @@ from sqlalchemy import (
     select,
 )
 
-from peripety.errors import AlreadyExistsError
+from peripety.errors import AlreadyExistsError, NotFoundError
+from peripety.gateway.streams import following
 from peripety.storage import METADATA
 
 if TYPE_CHECKING:
@@ -64,19 +64,50 @@ class RequestLog:
         self._database = database
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    @asynccontextmanager
-    async def alone(self, request_id: str) -> AsyncIterator[None]:
-        """Let nobody else work on the same request meanwhile; who comes second finds the answer."""
-        lock = self._under_way.setdefault(request_id, asyncio.Lock())
-        async with lock:
-            yield
+    async def once(
+        self,
+        request_id: str,
+        fingerprint: str,
+        work: AsyncIterator[tuple[bytes, bool]],
+        *,
+        after: int = 0,
+    ) -> AsyncIterator[bytes]:
+        """The responses to a request: those that are kept, or else those of `work`, which is done now.
 
-    async def answer(self, request_id: str, fingerprint: str) -> list[bytes] | None:
-        """The responses to a request in their order; None when it was not answered yet.
+        Whoever sends a request while the same one is under way waits for its answer.
+
+        Args:
+            request_id: names the request.
+            fingerprint: tells it from others that are sent with the same id.
+            work: the responses as they come, each with whether it is the last.
+            after: leave out so many responses of a kept answer.
 
         Raises:
             AlreadyExistsError: the id was used for another request.
+            NotFoundError: responses are left out of an answer that is not kept.
         """
+        lock = self._under_way.setdefault(request_id, asyncio.Lock())
+        async with following(work), lock:
+            kept = await self._answer(request_id, fingerprint)
+            if kept is None and after:
+                raise NotFoundError(
+                    "There is no record of this work: send the request again with after_sequence 0",
+                    code="WORK_NOT_FOUND",
+                )
+            if kept is not None:
+                for response in kept[after:]:
+                    yield response
+                return
+            done: list[bytes] = []
+            async for response, is_last in work:
+                done.append(response)
+                if is_last:
+                    # Before it is sent: whoever has the last response does not wait for what comes after.
+                    await self._keep(request_id, fingerprint, done)
+                yield response
+
+    async def _answer(self, request_id: str, fingerprint: str) -> list[bytes] | None:
+        """The kept responses in their order; None when the request was not answered yet."""
         async with self._database.read() as connection:
             known = await connection.scalar(
                 select(_requests.c.fingerprint).where(_requests.c.request_id == request_id)
@@ -95,7 +126,7 @@ class RequestLog:
             )
             return list(rows)
 
-    async def keep(self, request_id: str, fingerprint: str, responses: Sequence[bytes]) -> None:
+    async def _keep(self, request_id: str, fingerprint: str, responses: Sequence[bytes]) -> None:
         """Remember the answer to a request, and forget those that are old."""
         now = time.time()
         rows = [

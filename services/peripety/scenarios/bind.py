@@ -1,0 +1,36 @@
+"""Puts the scenarios into a process: for its neighbours directly, for everybody else over gRPC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.api.scenario.v1.scenario_pb2_grpc import add_ScenarioServiceServicer_to_server
+from peripety.client.model_gateway import RemoteModelGateway
+from peripety.gateway.model import ModelGateway
+from peripety.scenarios.compile import Compiler
+from peripety.scenarios.generate import Generator
+from peripety.scenarios.model import ScenarioSource
+from peripety.scenarios.registry import ScenarioRegistry
+from peripety.scenarios.requests import RequestLog
+from peripety.scenarios.service import ScenarioServicer
+
+if TYPE_CHECKING:
+    from peripety.wiring import Wiring
+
+__all__ = ["bind"]
+
+
+async def bind(wiring: Wiring) -> None:
+    """Find a gateway, provide `ScenarioSource`, and register the service."""
+    gateway = wiring.local(ModelGateway)  # type: ignore[type-abstract]  # a port is a protocol
+    if gateway is None:
+        gateway = RemoteModelGateway(wiring.channel("gateway"))
+    database = await wiring.database()
+    registry = ScenarioRegistry(database)
+    wiring.provide(ScenarioSource, registry)  # type: ignore[type-abstract]  # a port is a protocol
+    servicer = ScenarioServicer(
+        Generator(gateway, wiring.config.model_provider), Compiler(registry), registry, RequestLog(database)
+    )
+    add_ScenarioServiceServicer_to_server(servicer, wiring.server)
+    wiring.register(pb.DESCRIPTOR.services_by_name["ScenarioService"].full_name)

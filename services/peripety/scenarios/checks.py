@@ -1,0 +1,105 @@
+"""What is refused before any work begins: requests that are wrong in themselves, with the field to mend."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from peripety.errors import FieldViolation, InvalidArgumentError, UnsupportedError
+
+if TYPE_CHECKING:
+    from peripety.scenarios.model import DryRunOptions, GenerationOrder
+
+__all__ = [
+    "MAX_DESCRIPTION_BYTES",
+    "MAX_SPEC_BYTES",
+    "check_document",
+    "check_options",
+    "check_order",
+    "require",
+    "require_uuid",
+    "unsupported",
+]
+
+MAX_DESCRIPTION_BYTES = 100 * 1024
+MAX_SPEC_BYTES = 1024 * 1024
+
+_MAX_SEED = 2**53 - 1
+_MAX_RUNS = 100_000
+_MAX_HORIZON = 1_000
+
+
+def require(condition: object, field: str, reason: str) -> None:
+    """Refuse a request unless a condition holds.
+
+    Raises:
+        InvalidArgumentError: it does not.
+    """
+    if not condition:
+        raise InvalidArgumentError(f"{field} {reason}", violations=[FieldViolation(field, reason)])
+
+
+def require_uuid(request_id: str) -> None:
+    """Refuse a request whose id is no UUID.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    try:
+        uuid.UUID(request_id)
+    except ValueError:
+        reason = "must be a UUID; make a new one for each request"
+        raise InvalidArgumentError(
+            f".request_id {reason}", violations=[FieldViolation(".request_id", reason)]
+        ) from None
+
+
+def unsupported(field: str, what: str) -> UnsupportedError:
+    """The error for a field whose value is part of the contract and not of this server."""
+    reason = f"asks for {what}, which this server does not support yet"
+    return UnsupportedError(
+        f"{field} {reason}", code="FIELD_UNSUPPORTED", violations=[FieldViolation(field, reason)]
+    )
+
+
+def check_order(order: GenerationOrder) -> None:
+    """Refuse an order that cannot be carried out.
+
+    Raises:
+        InvalidArgumentError: a field of it is out of range.
+    """
+    size = len(order.description.encode("utf-8", "replace"))
+    reason = f"has {size} bytes; at most {MAX_DESCRIPTION_BYTES} are accepted, so shorten it"
+    require(size <= MAX_DESCRIPTION_BYTES, ".description", reason)
+    _check_seed(order.seed, ".seed")
+    require(order.limits.answers > 0, ".max_attempts", "must not be negative")
+    require((order.limits.tokens or 1) > 0, ".budget.max_tokens", "must not be negative")
+    require((order.limits.seconds or 1) > 0, ".budget.max_time", "must not be negative")
+
+
+def check_document(document: bytes) -> None:
+    """Refuse what is no document at all, or too large to look into.
+
+    Raises:
+        InvalidArgumentError: it is.
+    """
+    require(document, ".spec", "is empty; send one JSON document")
+    reason = f"has {len(document)} bytes; at most {MAX_SPEC_BYTES} are accepted, so shorten it"
+    require(len(document) <= MAX_SPEC_BYTES, ".spec", reason)
+
+
+def check_options(options: DryRunOptions) -> None:
+    """Refuse options that nothing can be simulated with.
+
+    Raises:
+        InvalidArgumentError: one of them is out of range.
+    """
+    _check_seed(options.seed, ".dry_run.seed")
+    require(0 < options.max_runs <= _MAX_RUNS, ".dry_run.max_runs", f"must be from 0 to {_MAX_RUNS}")
+    horizon = options.horizon
+    is_horizon = horizon is None or 0 < horizon <= _MAX_HORIZON
+    require(is_horizon, ".dry_run.horizon", f"must be from 0 to {_MAX_HORIZON}")
+
+
+def _check_seed(seed: int | None, field: str) -> None:
+    require(seed is None or 0 <= seed <= _MAX_SEED, field, "must be from 0 to 2^53 - 1")
