@@ -118,7 +118,7 @@ class EventStreamTransport:
         try:
             return await self._client.send(request, stream=True)
         except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
-            # A kept connection that the server has just closed: nothing was answered, so asking again is safe.
+            # The server had closed a kept connection; nothing was answered, so asking again is safe.
             return await self._client.send(request, stream=True)
 
     async def _read(self, chunks: AsyncIterator[bytes], patience: _Patience) -> AsyncGenerator[bytes, None]:

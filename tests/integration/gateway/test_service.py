@@ -1,0 +1,332 @@
+"""The gateway service over gRPC, asked directly and through the client that implements its protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import uuid
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.api.gateway.v1 import gateway_pb2 as pb
+from peripety.client.channel import open_channel
+from peripety.client.facade import Client
+from peripety.client.model_gateway import RemoteModelGateway
+from peripety.config import ProviderName
+from peripety.errors import (
+    DeadlineError,
+    FailedPreconditionError,
+    Finding,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+    UnsupportedError,
+)
+from peripety.gateway.bind import bind
+from peripety.gateway.conversation import Conversation
+from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    Completed,
+    GenerateRequest,
+    Repairing,
+    ResponseSchema,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+from peripety.rpc.app import serve_bound
+from support.apps import config_for
+from support.upstream import DONE, Reply, Request, answering, delta, finish, upstream, usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    import grpc.aio
+
+    from support.upstream import Upstream
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+PROMPT = pb.Prompt(
+    system="s", messages=[pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text="u")])]
+)
+QUESTION = GenerateRequest("s", (ChatMessage(ChatRole.USER, "u"),))
+
+
+@asynccontextmanager
+async def served(
+    tmp_path: Path, answer: Callable[[Request, Reply], Awaitable[None]]
+) -> AsyncIterator[tuple[Upstream, grpc.aio.Channel]]:
+    """The service in front of an upstream that answers like this."""
+    async with upstream(answer) as server:
+        config = config_for(
+            tmp_path, model_provider=ProviderName.GENERIC, openai_api_base=server.base_url, model_name="m"
+        )
+        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+            yield server, channel
+
+
+def generate(**fields: Any) -> pb.GenerateRequest:
+    return pb.GenerateRequest(**{"request_id": str(uuid.uuid4()), "prompt": PROMPT, **fields})
+
+
+def schema(document: Any = None) -> pb.ResponseSchema:
+    return pb.ResponseSchema(name="answer", document=json.dumps(document or SCHEMA).encode())
+
+
+async def test_an_answer_streams_and_ends_with_the_whole_of_it(tmp_path: Path) -> None:
+    async with served(tmp_path, answering("hello")) as (server, channel):
+        options = pb.GenerationOptions(max_output_tokens=9, temperature=0.0, seed=4)
+        events = [event async for event in Client(channel).gateway.Generate(generate(options=options))]
+    assert [event.sequence for event in events] == [1, 2]
+    assert events[0].text_delta == "hello"
+    completed = events[1].completed
+    assert (completed.text, completed.model, completed.provider, completed.calls) == (
+        "hello",
+        "m-1",
+        "generic",
+        1,
+    )
+    assert completed.usage == common.TokenUsage(input_tokens=7, output_tokens=3, cache_read_tokens=2)
+    assert completed.stop_reason == pb.STOP_REASON_END
+    assert completed.message.parts[0].text == "hello"
+    body = server.requests[0].body
+    assert (body["max_tokens"], body["temperature"], body["seed"]) == (9, 0.0, 4)
+
+
+async def test_each_token_reaches_the_client_before_the_next_one_is_made(tmp_path: Path) -> None:
+    seen = asyncio.Semaphore(0)
+
+    async def answer(_request: Request, reply: Reply) -> None:
+        await reply.start()
+        for token in "abcde":
+            await reply.send(delta(token))
+            await seen.acquire()
+        await reply.send(finish() + usage(1, 5) + DONE)
+        await reply.end()
+
+    received = []
+    async with asyncio.timeout(10), served(tmp_path, answer) as (_, channel):
+        async for event in Client(channel).gateway.Generate(generate()):
+            if event.WhichOneof("event") == "text_delta":
+                received.append(event.text_delta)
+                seen.release()
+    assert received == list("abcde")
+
+
+async def test_a_client_that_goes_away_ends_the_work_of_the_provider(tmp_path: Path) -> None:
+    gone = asyncio.Event()
+
+    async def answer(_request: Request, reply: Reply) -> None:
+        await reply.start()
+        await reply.send(delta("a"))
+        await reply.left()
+        gone.set()
+
+    async with asyncio.timeout(10), served(tmp_path, answer) as (_, channel):
+        call = Client(channel).gateway.Generate(generate())
+        async for _ in call:
+            break
+        call.cancel()
+        await gone.wait()
+
+
+async def test_the_deadline_of_the_call_ends_the_work_of_the_provider(tmp_path: Path) -> None:
+    gone = asyncio.Event()
+
+    async def answer(_request: Request, reply: Reply) -> None:
+        await reply.left()
+        gone.set()
+
+    async with asyncio.timeout(10), served(tmp_path, answer) as (_, channel):
+        with pytest.raises(DeadlineError):
+            async for _ in Client(channel).gateway.Generate(generate(), timeout=0.3):
+                pass
+        await gone.wait()
+
+
+async def test_a_structured_answer_is_repaired_once(tmp_path: Path) -> None:
+    async with served(tmp_path, answering("{}", '{"a": 1}')) as (server, channel):
+        events = [event async for event in Client(channel).gateway.Generate(generate(schema=schema()))]
+    assert [event.WhichOneof("event") for event in events] == [
+        "text_delta",
+        "repairing",
+        "text_delta",
+        "completed",
+    ]
+    completed = events[-1].completed
+    assert (json.loads(completed.value), completed.repaired, completed.calls) == ({"a": 1}, True, 2)
+    assert completed.findings[0].code == "MISSING_KEY"
+    assert completed.findings[0].severity == common.SEVERITY_ERROR
+    first, second = (request.body["messages"] for request in server.requests)
+    assert second[: len(first)] == first
+
+
+async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
+    document: dict[str, Any] = {"a": 1, "b": [f"item {number}" for number in range(50)]}
+    text = json.dumps(document)
+
+    async def answer(_request: Request, reply: Reply) -> None:
+        await reply.start()
+        for start in range(0, len(text), 20):
+            await reply.send(delta(text[start : start + 20]))
+            await asyncio.sleep(0)
+        await reply.send(finish() + DONE)
+        await reply.end()
+
+    async with served(tmp_path, answer) as (_, channel):
+        request = pb.GenerateObjectRequest(request_id=str(uuid.uuid4()), prompt=PROMPT, schema=schema())
+        events = [event async for event in Client(channel).gateway.GenerateObject(request)]
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    partials = [json.loads(event.partial) for event in events[:-1]]
+    assert partials
+    assert all(partial["b"] == document["b"][: len(partial["b"])] for partial in partials if "b" in partial)
+    assert json.loads(events[-1].completed.value) == document
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "field"),
+    [
+        (generate(request_id="x"), InvalidArgumentError, ".request_id"),
+        (generate(prompt=pb.Prompt(system="s")), InvalidArgumentError, "messages"),
+        (
+            generate(prompt=pb.Prompt(messages=[pb.ChatMessage()])),
+            InvalidArgumentError,
+            ".prompt.messages[0].role",
+        ),
+        (
+            generate(prompt=pb.Prompt(messages=[pb.ChatMessage(role=pb.CHAT_ROLE_USER)])),
+            InvalidArgumentError,
+            "messages[0].content",
+        ),
+        (
+            generate(
+                prompt=pb.Prompt(
+                    messages=[
+                        pb.ChatMessage(
+                            role=pb.CHAT_ROLE_USER,
+                            parts=[pb.ContentPart(text="a"), pb.ContentPart(tool_result=pb.ToolResult())],
+                        )
+                    ]
+                )
+            ),
+            UnsupportedError,
+            ".prompt.messages[0].parts[1]",
+        ),
+        (generate(prompt=pb.Prompt(tools=[pb.Tool(name="t")])), UnsupportedError, ".prompt.tools"),
+        (generate(conversation_id="c"), UnsupportedError, ".conversation_id"),
+        (
+            generate(options=pb.GenerationOptions(budget=common.Budget(max_calls=1))),
+            UnsupportedError,
+            ".options.budget",
+        ),
+        (
+            generate(options=pb.GenerationOptions(response_cache=pb.RESPONSE_CACHE_MODE_USE)),
+            UnsupportedError,
+            ".options.response_cache",
+        ),
+        (generate(options=pb.GenerationOptions(temperature=9)), InvalidArgumentError, "temperature"),
+        (
+            generate(schema=pb.ResponseSchema(name="a", document=b"[]")),
+            InvalidArgumentError,
+            ".schema.document",
+        ),
+        (
+            generate(schema=pb.ResponseSchema(name="a", document=b"{")),
+            InvalidArgumentError,
+            ".schema.document",
+        ),
+        (generate(schema=schema({"$ref": "file:///etc/hostname"})), InvalidArgumentError, "schema.document"),
+    ],
+)
+async def test_a_bad_request_is_refused_by_the_name_of_its_field(
+    tmp_path: Path, request_: pb.GenerateRequest, kind: type[Exception], field: str
+) -> None:
+    async with served(tmp_path, answering("a")) as (server, channel):
+        with pytest.raises(kind) as caught:
+            async for _ in Client(channel).gateway.Generate(request_):
+                pass
+    assert field in str(caught.value)
+    assert server.requests == []
+
+
+async def test_a_gateway_of_another_process_behaves_like_one_of_this(tmp_path: Path) -> None:
+    async with served(tmp_path, answering("{}", '{"a": 1}')) as (_, channel):
+        gateway = RemoteModelGateway(channel)
+        question = GenerateRequest(
+            "s", QUESTION.messages, ResponseSchema("answer", SCHEMA), max_output_tokens=5
+        )
+        events = [event async for event in gateway.stream(question)]
+    assert [type(event) for event in events] == [TextDelta, Repairing, TextDelta, Completed]
+    completed = events[-1]
+    assert isinstance(completed, Completed)
+    completion = completed.completion
+    assert (completion.value, completion.repaired, completion.calls) == ({"a": 1}, True, 2)
+    assert (completion.usage, completion.stop_reason) == (Usage(14, 6, 4), StopReason.END)
+    assert [finding.code for finding in completion.findings] == ["MISSING_KEY"]
+
+
+async def test_the_callers_check_runs_on_the_callers_side_of_the_wire(tmp_path: Path) -> None:
+    def accept(value: Any) -> list[Finding]:
+        return [] if value["a"] > 1 else [Finding("TOO_SMALL", "/a", "a must be more than 1")]
+
+    async with served(tmp_path, answering('{"a": 1}', '{"a": 2}')) as (server, channel):
+        schema_ = ResponseSchema("answer", SCHEMA, accept)
+        completion = await RemoteModelGateway(channel).generate(
+            GenerateRequest(None, QUESTION.messages, schema_)
+        )
+    assert (completion.value, completion.repaired, completion.calls) == ({"a": 2}, True, 2)
+    assert "TOO_SMALL" in server.requests[1].body["messages"][-1]["content"]
+
+
+async def test_two_repairs_are_never_made_even_across_the_wire(tmp_path: Path) -> None:
+    def accept(_value: Any) -> list[Finding]:
+        return [Finding("NEVER", "", "nothing will do")]
+
+    async with served(tmp_path, answering("{}", '{"a": 1}')) as (server, channel):
+        schema_ = ResponseSchema("answer", SCHEMA, accept)
+        with pytest.raises(FailedPreconditionError) as caught:
+            await RemoteModelGateway(channel).generate(GenerateRequest(None, QUESTION.messages, schema_))
+    assert caught.value.code == "ANSWER_INVALID"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "code"),
+    [
+        (401, FailedPreconditionError, "PROVIDER_REFUSED_KEY"),
+        (404, NotFoundError, "MODEL_NOT_FOUND"),
+        (503, UnavailableError, "PROVIDER_FAILED"),
+    ],
+)
+async def test_the_providers_failures_keep_their_kind_across_the_wire(
+    tmp_path: Path, status: int, kind: type[Exception], code: str
+) -> None:
+    async def answer(_request: Request, reply: Reply) -> None:
+        await reply.refuse(status, {})
+
+    async with served(tmp_path, answer) as (_, channel):
+        with pytest.raises(kind) as caught:
+            await RemoteModelGateway(channel).generate(QUESTION)
+    assert getattr(caught.value, "code", None) == code
+
+
+async def test_a_conversation_sends_the_same_beginning_every_time(tmp_path: Path) -> None:
+    async with served(tmp_path, answering("one", "two", "three")) as (server, channel):
+        conversation = Conversation(RemoteModelGateway(channel), "stay the same")
+        for text in ("a", "b", "c"):
+            await conversation.send(text)
+    prefixes = [request.body["messages"] for request in server.requests]
+    for earlier, later in itertools.pairwise(prefixes):
+        assert later[: len(earlier)] == earlier
+
+
+async def test_without_a_model_the_offline_provider_answers(tmp_path: Path) -> None:
+    async with serve_bound(config_for(tmp_path), [bind]) as app, open_channel(app.address) as channel:
+        completion = await RemoteModelGateway(channel).generate(QUESTION)
+    assert completion.provider == "offline"

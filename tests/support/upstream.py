@@ -1,0 +1,169 @@
+"""A provider for tests: a real HTTP server whose every byte the test decides."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+DONE = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What arrived."""
+
+    line: str
+    headers: dict[str, str]
+    raw: bytes
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.raw)
+
+
+class Reply:
+    """What is sent back, piece by piece."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def start(self, status: int = 200, **headers: str) -> None:
+        lines = {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"}
+        lines |= {name.replace("_", "-"): value for name, value in headers.items()}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self._writer.write(f"HTTP/1.1 {status} Status\r\n{head}\r\n".encode())
+        await self._writer.drain()
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        await self._writer.drain()
+
+    async def end(self) -> None:
+        self._writer.write(b"0\r\n\r\n")
+        await self._writer.drain()
+
+    async def stream(self, *events: bytes) -> None:
+        await self.start()
+        for event in events:
+            await self.send(event)
+        await self.end()
+
+    async def refuse(self, status: int, document: Any = None, **headers: str) -> None:
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        self._writer.write(
+            f"HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n".encode()
+            + "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()).encode()
+            + b"\r\n"
+            + body
+        )
+        await self._writer.drain()
+
+    def cut(self) -> None:
+        """Drop the connection."""
+        self._writer.transport.abort()
+
+    async def left(self) -> None:
+        """Wait until the client has gone away."""
+        with suppress(ConnectionError):
+            while await self._reader.read(1024):
+                pass
+
+
+@dataclass
+class Upstream:
+    """The server: what it was asked, and how it answers."""
+
+    answer: Callable[[Request, Reply], Awaitable[None]]
+    base_url: str = ""
+    requests: list[Request] = field(default_factory=list)
+    connections: int = 0
+    _serving: list[asyncio.Task[Any] | None] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._serving.append(asyncio.current_task())
+        try:
+            while True:
+                request = await _read(reader)
+                self.requests.append(request)
+                await self.answer(request, Reply(reader, writer))
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    async def stop(self) -> None:
+        """End the connections that are still open."""
+        serving = [task for task in self._serving if task is not None]
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving)
+        await asyncio.sleep(0)  # lets the loop close the aborted connections
+
+
+async def _read(reader: asyncio.StreamReader) -> Request:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+    raw = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Request(head[0], headers, raw)
+
+
+@asynccontextmanager
+async def upstream(answer: Callable[[Request, Reply], Awaitable[None]]) -> AsyncIterator[Upstream]:
+    """Serve `answer` on a free port until the block ends."""
+    server = Upstream(answer)
+    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    server.base_url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
+    try:
+        yield server
+    finally:
+        listener.close()
+        await server.stop()
+
+
+def event(document: Any) -> bytes:
+    """One server-sent event."""
+    return f"data: {json.dumps(document)}\n\n".encode()
+
+
+def delta(text: str | None, **extra: Any) -> bytes:
+    """A piece of an answer."""
+    return event({"model": "m-1", "choices": [{"index": 0, "delta": {"content": text}, **extra}]})
+
+
+def finish(reason: str = "stop") -> bytes:
+    """The end of an answer."""
+    return event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+
+
+def usage(prompt: int, completion: int, cached: int = 0) -> bytes:
+    """The usage that follows the end."""
+    return event(
+        {
+            "choices": [],
+            "usage": {
+                "prompt_tokens": prompt,
+                "completion_tokens": completion,
+                "prompt_tokens_details": {"cached_tokens": cached},
+            },
+        }
+    )
+
+
+def answering(*texts: str) -> Callable[[Request, Reply], Awaitable[None]]:
+    """Answer the first request with the first text, and so on; the last text is repeated."""
+    remaining = list(texts)
+
+    async def answer(_request: Request, reply: Reply) -> None:
+        text = remaining.pop(0) if len(remaining) > 1 else remaining[0]
+        await reply.stream(delta(text), finish(), usage(7, 3, 2), DONE)
+
+    return answer

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import json
+from email.utils import formatdate
+from time import time
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from peripety.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PeripetyError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseSchema, StopReason, Usage
+from peripety.gateway.providers.openai import GENERIC, OPENAI, OpenAIProvider
+from peripety.gateway.providers.openai.body import to_openai_body
+from peripety.gateway.providers.openai.failures import Failures
+from peripety.gateway.providers.openai.stream import ChatCompletionStream
+from support.upstream import delta, event, finish, usage
+
+KEY = "sk-canary-1234567890"
+FAILURES = Failures("generic", "m", SecretStr(KEY))
+CLOSED = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+
+
+def request(**options: Any) -> GenerateRequest:
+    return GenerateRequest("s", (ChatMessage(ChatRole.USER, "u"),), **options)
+
+
+def test_what_is_left_open_is_left_out() -> None:
+    assert to_openai_body(request(), "m", OPENAI) == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def test_without_a_system_text_there_is_no_system_message() -> None:
+    body = to_openai_body(GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),)), "m", OPENAI)
+    assert body["messages"] == [{"role": "user", "content": "u"}]
+
+
+def test_options_travel_under_the_names_of_the_dialect() -> None:
+    options = request(max_output_tokens=5, temperature=0.0, seed=0)
+    assert to_openai_body(options, "m", OPENAI)["max_completion_tokens"] == 5
+    generic = to_openai_body(options, "m", GENERIC)
+    assert (generic["max_tokens"], generic["temperature"], generic["seed"]) == (5, 0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("document", "strict"),
+    [
+        (CLOSED, True),
+        ({**CLOSED, "required": []}, False),
+        ({**CLOSED, "additionalProperties": True}, False),
+        ({"type": "array", "items": {"type": "object"}}, False),
+        ({"$defs": {"x": {"anyOf": [CLOSED, {"type": "object"}]}}}, False),
+    ],
+)
+def test_strict_mode_is_asked_for_only_where_the_schema_allows_it(
+    document: dict[str, Any], strict: bool
+) -> None:
+    body = to_openai_body(request(schema=ResponseSchema("a", document)), "m", OPENAI)
+    assert body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "a", "schema": document, "strict": strict},
+    }
+
+
+def read(*events: bytes) -> tuple[str, ChatCompletionStream]:
+    stream = ChatCompletionStream(FAILURES, "m")
+    datas = [event.decode().removeprefix("data: ").strip() for event in events]
+    return "".join(stream.feed(data) for data in datas), stream
+
+
+def test_a_whole_answer_is_read_with_its_end_and_its_usage() -> None:
+    text, stream = read(
+        delta(None), delta("a"), delta(""), delta("b"), finish(), usage(5, 2, 3), b"data: [DONE]"
+    )
+    end = stream.finish()
+    assert (text, end.stop_reason, end.model) == ("ab", StopReason.END, "m-1")
+    assert end.usage == Usage(5, 2, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("stop", StopReason.END),
+        ("length", StopReason.LENGTH),
+        ("content_filter", StopReason.REFUSAL),
+        ("tool_calls", StopReason.OTHER),
+        ("new", StopReason.OTHER),
+    ],
+)
+def test_every_reason_to_stop_has_a_meaning(reason: str, expected: StopReason) -> None:
+    assert read(delta("a"), finish(reason))[1].finish().stop_reason is expected
+
+
+def test_an_end_without_done_and_without_usage_is_an_end() -> None:
+    assert read(delta("a", finish_reason="stop"))[1].finish().usage == Usage()
+
+
+def test_done_without_a_reason_is_an_end() -> None:
+    assert read(delta("a"), b"data: [DONE]")[1].finish().stop_reason is StopReason.OTHER
+
+
+@pytest.mark.parametrize("events", [[], [delta("a")], [delta(None)], [delta("a"), usage(1, 1)]])
+def test_an_end_that_was_not_announced_is_a_cut(events: list[bytes]) -> None:
+    with pytest.raises(UnavailableError) as caught:
+        read(*events)[1].finish()
+    assert caught.value.code == "STREAM_TRUNCATED"
+
+
+def test_a_refusal_in_words_is_a_refusal() -> None:
+    refusal = event({"choices": [{"delta": {"refusal": "no"}}]})
+    assert read(refusal, finish())[1].finish().stop_reason is StopReason.REFUSAL
+
+
+def test_other_choices_and_unknown_fields_are_ignored() -> None:
+    other = event(
+        {"choices": [{"index": 1, "delta": {"content": "x"}, "finish_reason": "length"}], "obfuscation": "xx"}
+    )
+    text, stream = read(delta("a"), other, finish())
+    assert text == "a"
+    assert stream.finish().stop_reason is StopReason.END
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "{",
+        "[]",
+        "7",
+        '{"choices": 7}',
+        '{"choices": [7]}',
+        '{"choices": [{"delta": {"content": 7}}]}',
+        '{"usage": 7}',
+        '{"choices": [{"delta": "x"}]}',
+    ],
+)
+def test_a_chunk_of_the_wrong_shape_is_an_error(data: str) -> None:
+    with pytest.raises(UnavailableError) as caught:
+        ChatCompletionStream(FAILURES, "m").feed(data)
+    assert caught.value.code == "STREAM_MALFORMED"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"message": "x", "code": 500}, UnavailableError),
+        ({"message": "x", "type": "server_error"}, UnavailableError),
+        ({"message": "x", "code": "rate_limit_exceeded"}, ResourceExhaustedError),
+        ({"message": "x", "type": "invalid_request_error", "code": None}, InvalidArgumentError),
+        ({"message": "x", "code": 400, "type": "exceed_context_size_error"}, InvalidArgumentError),
+        ("x", UnavailableError),
+    ],
+)
+def test_an_error_inside_the_stream_is_raised_for_what_it_is(error: Any, kind: type[PeripetyError]) -> None:
+    with pytest.raises(kind):
+        ChatCompletionStream(FAILURES, "m").feed(json.dumps({"error": error}))
+
+
+@pytest.mark.parametrize(
+    ("status", "reported", "kind", "code"),
+    [
+        (307, {}, FailedPreconditionError, "PROVIDER_REDIRECTS"),
+        (400, {}, InvalidArgumentError, "PROVIDER_REFUSED_REQUEST"),
+        (400, {"code": "context_length_exceeded"}, InvalidArgumentError, "CONTEXT_LENGTH_EXCEEDED"),
+        (401, {}, FailedPreconditionError, "PROVIDER_REFUSED_KEY"),
+        (402, {}, ResourceExhaustedError, "PROVIDER_QUOTA_EXHAUSTED"),
+        (403, {}, FailedPreconditionError, "PROVIDER_REFUSED_KEY"),
+        (404, {}, NotFoundError, "MODEL_NOT_FOUND"),
+        (408, {}, UnavailableError, "PROVIDER_FAILED"),
+        (422, {}, InvalidArgumentError, "PROVIDER_REFUSED_REQUEST"),
+        (429, {}, ResourceExhaustedError, "PROVIDER_RATE_LIMITED"),
+        (429, {"code": "insufficient_quota"}, ResourceExhaustedError, "PROVIDER_QUOTA_EXHAUSTED"),
+        (500, {}, UnavailableError, "PROVIDER_FAILED"),
+        (503, {}, UnavailableError, "PROVIDER_FAILED"),
+        (529, {}, UnavailableError, "PROVIDER_FAILED"),
+    ],
+)
+def test_every_status_has_a_kind_and_a_reason(
+    status: int, reported: dict[str, str], kind: type[PeripetyError], code: str
+) -> None:
+    error = FAILURES.by_status(status, {}, json.dumps({"error": {"message": "told", **reported}}).encode())
+    assert (type(error), error.code) == (kind, code)
+
+
+@pytest.mark.parametrize(
+    ("status", "variable"), [(401, "OPENAI_API_KEY"), (404, "MODEL_NAME"), (302, "OPENAI_API_BASE")]
+)
+def test_an_error_names_the_variable_to_set(status: int, variable: str) -> None:
+    assert variable in FAILURES.by_status(status, {}, b"").message
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b'"x"', b'{"error": "x"}', b'{"message": "x"}', b"\xff" * 10]
+)
+def test_any_body_is_survived(body: bytes) -> None:
+    assert FAILURES.by_status(500, {}, body).code == "PROVIDER_FAILED"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_the_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
+    assert FAILURES.by_status(429, headers, b"").retry_after == seconds
+
+
+@pytest.mark.parametrize(("offset", "seconds"), [(30, 30), (-30, 0)])
+def test_the_time_to_wait_may_be_a_date(offset: int, seconds: int) -> None:
+    headers = {"retry-after": formatdate(time() + offset, usegmt=True)}
+    assert FAILURES.by_status(429, headers, b"").retry_after == pytest.approx(seconds, abs=2)
+
+
+def test_the_servers_words_are_passed_on_without_the_key_and_on_one_line() -> None:
+    told = json.dumps({"error": {"message": f"bad {KEY}\nline two\u2028" + "x" * 1000}}).encode()
+    message = FAILURES.by_status(400, {}, told).message
+    assert "bad *** line two" in message
+    assert KEY not in message
+    assert len(message) < 500
+
+
+def test_what_the_server_says_about_a_key_is_never_repeated() -> None:
+    told = json.dumps({"error": {"message": "Incorrect API key provided: sk-can****7890"}}).encode()
+    assert "sk-can" not in FAILURES.by_status(401, {}, told).message
+
+
+@pytest.mark.parametrize(
+    ("dialect", "settings", "variable"),
+    [(OPENAI, {}, "OPENAI_API_KEY"), (GENERIC, {}, "OPENAI_API_BASE")],
+)
+def test_a_missing_setting_shows_when_the_provider_is_made(
+    dialect: Any, settings: dict[str, Any], variable: str
+) -> None:
+    with pytest.raises(FailedPreconditionError, match=variable):
+        OpenAIProvider(dialect, **{"base_url": None, "api_key": None, "model": None, **settings})
+
+
+async def test_a_missing_model_shows_when_none_is_asked_for() -> None:
+    provider = OpenAIProvider(GENERIC, base_url="http://127.0.0.1:1", api_key=None, model=None)
+    with pytest.raises(FailedPreconditionError, match="MODEL_NAME"):
+        await anext(provider.stream(request()))
+    await provider.aclose()

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from peripety.config import Config, ProviderName
+from peripety.errors import FailedPreconditionError
+from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest
+from peripety.gateway.providers.registry import Providers
+
+
+def request(model: str | None) -> GenerateRequest:
+    return GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),), model=model)
+
+
+def generic(**settings: Any) -> Config:
+    return Config(
+        model_provider=ProviderName.GENERIC, openai_api_base="http://127.0.0.1:1", model_name="m", **settings
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "bare"),
+    [
+        (None, "generic", None),
+        ("plain", "generic", "plain"),
+        ("owner/name", "generic", "owner/name"),
+        ("generic/owner/name", "generic", "owner/name"),
+        ("offline/any", "offline", "any"),
+        ("offline", "offline", None),
+    ],
+)
+async def test_the_provider_is_chosen_by_configuration_or_by_name(
+    model: str | None, provider: str, bare: str | None
+) -> None:
+    providers = Providers(generic())
+    chosen, asked = providers.select(request(model))
+    assert (chosen.name, asked.model) == (provider, bare)
+    await providers.aclose()
+
+
+async def test_a_provider_is_made_once() -> None:
+    providers = Providers(generic())
+    assert providers.select(request(None))[0] is providers.select(request("generic/x"))[0]
+    await providers.aclose()
+
+
+def test_a_configured_provider_without_its_key_shows_at_the_start() -> None:
+    with pytest.raises(FailedPreconditionError, match="OPENAI_API_KEY"):
+        Providers(Config(model_provider=ProviderName.OPENAI))
+
+
+def test_another_provider_without_its_setting_shows_when_asked_for() -> None:
+    providers = Providers(Config())
+    with pytest.raises(FailedPreconditionError, match="OPENAI_API_BASE"):
+        providers.select(request("generic/m"))

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from peripety.errors import FailedPreconditionError, Finding, InvalidArgumentError, Severity
+from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    Completed,
+    Completion,
+    GatewayEvent,
+    GenerateRequest,
+    Repairing,
+    ResponseSchema,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+from peripety.gateway.structured import ask_until_valid, parse_json_with_schema
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+ANSWER = ResponseSchema("answer", SCHEMA)
+QUESTION = GenerateRequest("be brief", (ChatMessage(ChatRole.USER, "give a"),), schema=ANSWER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1}',
+        '\ufeff \n{"a": 1}\n',
+        '```json\n{"a": 1}\n```',
+        'Of course!\n```\n{"a": 1}\n```\nAnything else?',
+        'Take {this} and [that]: {"a": 1}. Or [2].',
+        'A smile :[ and then {"a": 1}',
+        '```json\n{"a": 1}',
+        'He said "a {" but {"a": 1}',
+    ],
+)
+def test_json_is_found_alone_in_a_fence_or_in_prose(text: str) -> None:
+    assert parse_json_with_schema(text, SCHEMA) == {"a": 1}
+
+
+def test_a_fence_inside_of_a_string_is_text() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    text = json.dumps({"a": "```\nnot this\n```"})
+    assert parse_json_with_schema(f"Here: {text}", schema) == {"a": "```\nnot this\n```"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no",
+        '{"a": 1',
+        '{"a": 1,}',
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        '{"a": 1, "a": 2}',
+        "[" * 100_000,
+        '{"a": "\\ud800"}',
+    ],
+)
+def test_what_is_not_json_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse_json_with_schema(text, SCHEMA)
+    assert caught.value.code == "NOT_JSON"
+
+
+def test_a_part_of_an_answer_that_was_cut_off_is_not_the_answer() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse_json_with_schema('{"b": [{"a": 1}, {"a": 2}], "c', SCHEMA)
+    assert caught.value.code == "NOT_JSON"
+
+
+def test_json_that_breaks_the_schema_is_refused_with_its_places() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse_json_with_schema('{"a": "one", "b": 2}', SCHEMA)
+    assert caught.value.code == "SCHEMA_MISMATCH"
+    assert {violation.field for violation in caught.value.violations} == {"/a", "/b"}
+
+
+@given(st.text(st.sampled_from('{}[]",:`\\ \na1'), max_size=60))
+def test_any_text_gives_a_value_or_a_typed_error(text: str) -> None:
+    with suppress(InvalidArgumentError):
+        assert isinstance(parse_json_with_schema(text, SCHEMA), dict)
+
+
+class Model:
+    """Answers with the given texts, one after the other, and remembers the questions."""
+
+    def __init__(self, *texts: str, stop: StopReason = StopReason.END) -> None:
+        self._texts = list(texts)
+        self._stop = stop
+        self.questions: list[GenerateRequest] = []
+
+    async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        self.questions.append(request)
+        text = self._texts.pop(0)
+        yield TextDelta(text)
+        yield Completed(Completion(text, None, Usage(10, 2, 4, 1), self._stop, "m", "p"))
+
+
+async def ask(model: Model, schema: ResponseSchema = ANSWER) -> list[GatewayEvent]:
+    return [event async for event in ask_until_valid(model.ask, QUESTION, schema)]
+
+
+def completion(events: list[GatewayEvent]) -> Completion:
+    last = events[-1]
+    assert isinstance(last, Completed)
+    return last.completion
+
+
+async def test_a_valid_answer_is_passed_on_with_its_value() -> None:
+    events = await ask(Model('{"a": 1}'))
+    assert events[0] == TextDelta('{"a": 1}')
+    assert completion(events) == Completion(
+        '{"a": 1}', {"a": 1}, Usage(10, 2, 4, 1), StopReason.END, "m", "p"
+    )
+
+
+async def test_an_invalid_answer_is_asked_for_once_more_with_its_findings() -> None:
+    model = Model('{"a": "x"}', '{"a": 2}')
+    events = await ask(model)
+    kinds = [type(event) for event in events]
+    assert kinds == [TextDelta, Repairing, TextDelta, Completed]
+    last = completion(events)
+    assert (last.value, last.repaired, last.calls) == ({"a": 2}, True, 2)
+    assert last.usage == Usage(20, 4, 8, 2)
+    assert [finding.path for finding in last.findings] == ["/a"]
+    assert isinstance(events[1], Repairing)
+    assert events[1].findings == last.findings
+
+
+async def test_the_repair_extends_the_question_and_changes_nothing_of_it() -> None:
+    model = Model('{"a": "x"}', '{"a": 2}')
+    await ask(model)
+    first, second = model.questions
+    assert second.system == first.system
+    assert second.messages[:1] == first.messages
+    refused, complaint = second.messages[1:]
+    assert refused == ChatMessage(ChatRole.ASSISTANT, '{"a": "x"}')
+    assert complaint.role is ChatRole.USER
+    assert [told["path"] for told in json.loads(complaint.content)["findings"]] == ["/a"]
+
+
+async def test_a_second_invalid_answer_is_an_error_with_the_findings() -> None:
+    model = Model("no", "still no")
+    with pytest.raises(FailedPreconditionError) as caught:
+        await ask(model)
+    assert caught.value.code == "ANSWER_INVALID"
+    assert len(caught.value.violations) == 1
+    assert len(model.questions) == 2
+
+
+async def test_the_callers_own_check_takes_part_in_the_repair() -> None:
+    def accept(value: Any) -> list[Finding]:
+        warning = Finding("ODD", "/a", "a looks odd", Severity.WARNING)
+        return [warning] if value["a"] > 1 else [Finding("TOO_SMALL", "/a", "a must be more than 1")]
+
+    events = await ask(Model('{"a": 1}', '{"a": 2}'), ResponseSchema("answer", SCHEMA, accept))
+    last = completion(events)
+    assert last.value == {"a": 2}
+    assert [finding.code for finding in last.findings] == ["TOO_SMALL"]
+
+
+async def test_the_callers_check_never_sees_what_breaks_the_schema() -> None:
+    seen = []
+
+    def accept(value: Any) -> list[Finding]:
+        seen.append(value)
+        return []
+
+    await ask(Model("[]", '{"a": 2}'), ResponseSchema("answer", SCHEMA, accept))
+    assert seen == [{"a": 2}]
+
+
+async def test_an_answer_cut_by_the_length_limit_is_told_to_be_shorter() -> None:
+    with pytest.raises(FailedPreconditionError) as caught:
+        await ask(Model('{"a": 1', '{"a": ', stop=StopReason.LENGTH))
+    assert "TRUNCATED" in caught.value.violations[0].reason
+
+
+async def test_a_refusal_is_not_argued_with() -> None:
+    model = Model("I cannot do that.", stop=StopReason.REFUSAL)
+    with pytest.raises(FailedPreconditionError) as caught:
+        await ask(model)
+    assert caught.value.code == "ANSWER_REFUSED"
+    assert len(model.questions) == 1
+
+
+async def test_a_long_list_of_findings_is_told_in_part() -> None:
+    schema = {"type": "array", "items": {"type": "integer"}}
+    model = Model(json.dumps(["x"] * 200), "[1]")
+    await ask(model, ResponseSchema("answer", schema))
+    assert len(json.loads(model.questions[1].messages[-1].content)["findings"]) == 20
