@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import sim
 from peripety.errors import NotFoundError
 from peripety.gateway.model import Completed, Completion, StopReason, TextDelta, Usage
-from peripety.gateway.streams import completion_of
+from peripety.gateway.streams import completion_of, following
 from peripety.gateway.structured import ask_until_valid
 from peripety.scenarios.model import CompiledScenario
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest
@@ -53,7 +53,7 @@ class ScriptedGateway:
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         if request.schema is None:
             raise AssertionError("a narrator asks for an Outcome")
-        async with aclosing(ask_until_valid(self._ask, request, request.schema)) as events:
+        async with following(ask_until_valid(self._ask, request, request.schema)) as events:
             async for event in events:
                 yield event
 
@@ -108,7 +108,7 @@ class Table:
 
     async def take(self, request: TurnRequest) -> list[Seen]:
         """Play a turn to its end."""
-        async with aclosing(self.sessions.take_turn(request)) as events:
+        async with following(self.sessions.take_turn(request)) as events:
             return [event async for event in events]
 
     def request(

@@ -174,7 +174,7 @@ class _Draft:
         if self._narrative[: self._released] != narrative[: self._released]:
             yield from self.retract("the narrator's account reads otherwise as a whole")
             self._released = 0
-        rest = narrative[self._released :]
+        rest, self._released = narrative[self._released :], len(narrative)
         if rest:
             yield NarrativeChunk(rest)
         for line in outcome.get("visible_dialogue") or ():

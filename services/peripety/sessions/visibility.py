@@ -126,7 +126,7 @@ class View:
         return tuple(seen for change in changes if (seen := self._change(change)) is not None)
 
     def failures(self, errors: Iterable[_Failure]) -> tuple[_Failure, ...]:
-        """Failures of rules with their codes and places, and no more of the engine's words than all may read."""
+        """Failures of rules: codes, places, and of the engine's words only those that anyone may read."""
         return tuple(
             error if error.code in _TELLING_NOTHING else replace(error, message=_FAILURE.format(error.code))
             for error in errors

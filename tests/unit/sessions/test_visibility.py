@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from peripety.errors import InvalidArgumentError, NotFoundError
+from peripety.scenarios.model import Work
+from peripety.sessions.events import (
+    Accepted,
+    ActionResolved,
+    Committed,
+    Degraded,
+    Dialogue,
+    NarrativeChunk,
+    NarrativeRetracted,
+    RuleFailed,
+    WorldResolved,
+)
+from peripety.sessions.model import Resolution
+from peripety.sessions.visibility import View, Visibility
+from peripety.sim import ABSENT, Change, LogLine, RuleError, Status
+from support.specs import spec
+
+ENTITIES = [{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}]
+TREE = {
+    "open": 1,
+    "private": {"p": {"x": "secret of p"}, "q": {"x": "secret of q"}, "stray": "nobody's"},
+    "hidden": {"y": "deep secret"},
+    "list": [1, [2, 3], 4],
+}
+
+
+def view(viewer: str | None, *labels: dict[str, Any]) -> View:
+    return Visibility(spec(entities=ENTITIES, state=TREE, visibility=list(labels))).view(viewer)
+
+
+def change(path: str, before: Any = ABSENT, after: Any = ABSENT) -> Change:
+    return Change(path, "set", before, after, "action:act")
+
+
+def test_without_labels_everything_is_public_but_the_private_and_the_hidden() -> None:
+    assert view(None).state(TREE) == {"open": 1, "list": [1, [2, 3], 4]}
+
+
+def test_an_entity_sees_its_own_private_part_and_nobody_elses() -> None:
+    seen = view("p").state(TREE)
+    assert seen["private"] == {"p": {"x": "secret of p"}}
+    assert "hidden" not in seen
+
+
+def test_a_private_part_that_is_no_object_or_no_entitys_is_seen_by_nobody() -> None:
+    assert view("p").state({"private": "a text"}) == {}
+    assert view("p").state({"private": ["a", "list"]}) == {}
+    assert view("p").state({"private": {"stray": 1}}) == {}
+
+
+def test_a_label_holds_for_all_below_it_and_a_deeper_one_overrules_it() -> None:
+    labels = [{"path": "state.tree", "to": ["p"]}, {"path": "state.tree.sign", "to": "public"}]
+    tree = {"tree": {"sign": 1, "root": {"deep": 2}}}
+    assert view(None, *labels).state(tree) == {"tree": {"sign": 1}}
+    assert view("p", *labels).state(tree) == tree
+
+
+def test_labels_can_share_the_private_and_open_the_hidden() -> None:
+    labels = [{"path": "state.private.p", "to": ["p", "q"]}, {"path": "state.hidden.y", "to": "public"}]
+    seen = view("q", *labels).state(TREE)
+    assert seen["private"] == {"p": {"x": "secret of p"}, "q": {"x": "secret of q"}}
+    assert seen["hidden"] == {"y": "deep secret"}
+
+
+def test_opening_the_private_part_as_a_whole_opens_no_entitys_own() -> None:
+    seen = view(None, {"path": "state.private", "to": "public"}).state(TREE)
+    assert seen["private"] == {"stray": "nobody's"}
+
+
+def test_elements_of_a_list_keep_their_places_when_one_is_not_seen() -> None:
+    labels = [{"path": "state.list[0]", "to": "hidden"}, {"path": "state.list[1][1]", "to": ["q"]}]
+    assert view("p", *labels).state(TREE)["list"] == [None, [2, None], 4]
+
+
+def test_a_list_is_left_out_when_none_of_it_is_seen() -> None:
+    labels = [{"path": "state.list", "to": "hidden"}, {"path": "state.list[1]", "to": ["q"]}]
+    assert "list" not in view("p", *labels).state(TREE)
+    assert view("q", *labels).state(TREE)["list"] == [None, [2, 3], None]
+
+
+def test_a_container_is_left_out_when_nothing_in_it_is_seen_and_kept_when_it_is_merely_empty() -> None:
+    labels = [{"path": "state.open", "to": "hidden"}, {"path": "state.open.sign", "to": "public"}]
+    assert view(None, *labels).state({"open": {"other": 1}, "empty": {}}) == {"empty": {}}
+
+
+def test_keys_that_are_no_identifiers_can_be_labelled() -> None:
+    seen = view(None, {"path": 'state["odd key"]', "to": "hidden"}).state({"odd key": 1, "even": 2})
+    assert seen == {"even": 2}
+
+
+def test_changes_to_what_is_not_seen_are_left_out() -> None:
+    changes = [
+        change("state.open", 1, 2),
+        change("state.private.q.x", "a", "b"),
+        change("state.hidden.y", 1, 2),
+    ]
+    assert view("p").changes(changes) == (changes[0],)
+    assert view("q").changes(changes) == (changes[0], changes[1])
+
+
+def test_a_change_of_a_parent_is_cut_to_what_is_seen_of_it() -> None:
+    whole = change("state.private", {"p": 1, "q": 2}, {"p": 3, "q": 4})
+    assert view("p").changes([whole]) == (change("state.private", {"p": 1}, {"p": 3}),)
+
+
+def test_a_change_of_a_parent_in_which_only_the_unseen_differs_is_left_out() -> None:
+    whole = change("state.private", {"p": 1, "q": 2}, {"p": 1, "q": 4})
+    assert view("p").changes([whole]) == ()
+
+
+def test_a_visible_change_that_changes_nothing_stays() -> None:
+    same = change("state.open", 1, 1)
+    assert view(None).changes([same]) == (same,)
+
+
+def test_a_value_that_appears_where_nothing_was_is_cut_as_well() -> None:
+    made = change("state.private", ABSENT, {"p": 1, "q": 2})
+    assert view("q").changes([made]) == (change("state.private", ABSENT, {"q": 2}),)
+
+
+def test_a_change_below_a_list_element_follows_the_elements_label() -> None:
+    label = {"path": "state.list[1]", "to": "hidden"}
+    pushed = [change("state.list[1][0]", 2, 5), change("state.list[3]", ABSENT, 6)]
+    assert view(None, label).changes(pushed) == (pushed[1],)
+
+
+def test_an_unknown_entity_is_no_point_of_view() -> None:
+    with pytest.raises(NotFoundError, match="use one of p, q") as caught:
+        view("nobody")
+    assert caught.value.code == "UNKNOWN_ENTITY"
+
+
+def test_an_entity_that_cannot_be_played_is_no_point_of_view() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        view("r")
+    assert caught.value.code == "NOT_PLAYABLE"
+    assert caught.value.violations[0].field == ".pov_entity_id"
+
+
+ERROR = RuleError("TYPE_MISMATCH", "/actions/0/effects/0", "'state.hidden.y' holds a string, not a number")
+ONGOING = Status("ongoing")
+
+
+def test_of_a_rule_that_failed_only_code_and_place_are_told() -> None:
+    (told,) = view("p").failures([ERROR])
+    assert (told.code, told.rule) == (ERROR.code, ERROR.rule)
+    assert "hidden" not in told.message
+    assert "string" not in told.message
+
+
+def test_why_an_action_was_rejected_is_told_in_the_engines_words() -> None:
+    reason = RuleError("PRECONDITION_FAILED", "/actions/0/preconditions", "the preconditions do not hold")
+    assert view(None).failures([reason]) == (reason,)
+
+
+def test_prose_reaches_those_it_was_narrated_for() -> None:
+    prose = [NarrativeChunk("text"), NarrativeRetracted("why"), Dialogue("p", "words")]
+    for event in prose:
+        assert view("p").event(event, "p") == event
+        assert view("q").event(event, "p") is None
+        assert view(None).event(event, "p") is None
+        assert view("q").event(event, None) == event
+
+
+def test_what_the_player_said_reaches_those_it_was_narrated_for() -> None:
+    accepted = Accepted("attempt", "request", (), "words")
+    assert view("p").event(accepted, "p") == accepted
+    assert view(None).event(accepted, "p") == Accepted("attempt", "request", (), "")
+
+
+def test_mechanics_are_cut_to_the_viewer() -> None:
+    changes = (change("state.open", 1, 2), change("state.private.q.x", "a", "b"))
+    log = (LogLine(1, "line", "decay"),)
+    act = ActionResolved("act", {}, accepted=False, reasons=(ERROR,), changes=changes, log=log)
+    seen = view("p").event(act, None)
+    assert isinstance(seen, ActionResolved)
+    assert seen.changes == changes[:1]
+    assert seen.log == log
+    assert seen.reasons == view("p").failures([ERROR])
+    world = view("p").event(WorldResolved(None, changes, log, (ERROR,), ONGOING), None)
+    assert isinstance(world, WorldResolved)
+    assert world.changes == changes[:1]
+    assert world.errors == view("p").failures([ERROR])
+    failed = RuleFailed(ERROR.code, ERROR.rule, ERROR.message, turn_abandoned=False)
+    assert view("p").event(failed, None) == view("p").failures([failed])[0]
+
+
+def test_the_end_of_a_turn_is_cut_like_its_parts() -> None:
+    changes = (change("state.hidden.y", 1, 2),)
+    end = Committed("h", "c", ONGOING, (), Work(), changes, "prose", Resolution.NARRATED, "m", 0)
+    seen = view("q").event(end, "p")
+    assert isinstance(seen, Committed)
+    assert (seen.changes, seen.narrative) == ((), "")
+    heard = view("p").event(end, "p")
+    assert isinstance(heard, Committed)
+    assert heard.narrative == "prose"
+
+
+def test_that_the_server_tells_the_turn_is_no_secret() -> None:
+    degraded = Degraded("MODEL_UNAVAILABLE", "why")
+    assert view(None).event(degraded, "p") == degraded
