@@ -48,6 +48,7 @@ class ScriptedGateway:
 
     answers: list[str | list[str] | Exception] = field(default_factory=lambda: [outcome()])
     requests: list[GenerateRequest] = field(default_factory=list)
+    silent: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: int = 0
 
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
@@ -74,6 +75,7 @@ class ScriptedGateway:
         yield Completed(Completion("".join(pieces), None, TOKENS, StopReason.END, "scripted", "fake"))
 
     async def _keep_silent(self) -> None:
+        self.silent.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:

@@ -8,10 +8,13 @@ from peripety.sessions.facts import Scene, abridged, facts_of, history_of, quest
 from peripety.sessions.mechanics import Played, play
 from peripety.sessions.model import ActionCall
 from peripety.sessions.visibility import Visibility
-from support.specs import action, document, event
+from support.specs import Json, action, document, event
 
-ENTITIES = [{"id": "p", "name": "P", "playable": True, "description": "not told"}, {"id": "q", "kind": "k"}]
-SECRETS = [
+ENTITIES: list[Json] = [
+    {"id": "p", "name": "P", "playable": True, "description": "not told"},
+    {"id": "q", "kind": "k"},
+]
+SECRETS: list[Json] = [
     {"op": "set", "path": "state.private.q.x", "value": "new secret"},
     {"op": "inc", "path": "state.hidden.y", "value": 1},
     {"op": "inc", "path": "state.a", "value": 1},

@@ -12,6 +12,7 @@ from peripety.sessions.events import (
     Committed,
     Degraded,
     Dialogue,
+    Event,
     NarrativeChunk,
     NarrativeRetracted,
     RuleFailed,
@@ -20,10 +21,10 @@ from peripety.sessions.events import (
 from peripety.sessions.model import Resolution
 from peripety.sessions.visibility import View, Visibility
 from peripety.sim import ABSENT, Change, LogLine, RuleError, Status
-from support.specs import spec
+from support.specs import Json, spec
 
-ENTITIES = [{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}]
-TREE = {
+ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}]
+TREE: Json = {
     "open": 1,
     "private": {"p": {"x": "secret of p"}, "q": {"x": "secret of q"}, "stray": "nobody's"},
     "hidden": {"y": "deep secret"},
@@ -56,14 +57,17 @@ def test_a_private_part_that_is_no_object_or_no_entitys_is_seen_by_nobody() -> N
 
 
 def test_a_label_holds_for_all_below_it_and_a_deeper_one_overrules_it() -> None:
-    labels = [{"path": "state.tree", "to": ["p"]}, {"path": "state.tree.sign", "to": "public"}]
+    labels: list[Json] = [{"path": "state.tree", "to": ["p"]}, {"path": "state.tree.sign", "to": "public"}]
     tree = {"tree": {"sign": 1, "root": {"deep": 2}}}
     assert view(None, *labels).state(tree) == {"tree": {"sign": 1}}
     assert view("p", *labels).state(tree) == tree
 
 
 def test_labels_can_share_the_private_and_open_the_hidden() -> None:
-    labels = [{"path": "state.private.p", "to": ["p", "q"]}, {"path": "state.hidden.y", "to": "public"}]
+    labels: list[Json] = [
+        {"path": "state.private.p", "to": ["p", "q"]},
+        {"path": "state.hidden.y", "to": "public"},
+    ]
     seen = view("q", *labels).state(TREE)
     assert seen["private"] == {"p": {"x": "secret of p"}, "q": {"x": "secret of q"}}
     assert seen["hidden"] == {"y": "deep secret"}
@@ -75,18 +79,21 @@ def test_opening_the_private_part_as_a_whole_opens_no_entitys_own() -> None:
 
 
 def test_elements_of_a_list_keep_their_places_when_one_is_not_seen() -> None:
-    labels = [{"path": "state.list[0]", "to": "hidden"}, {"path": "state.list[1][1]", "to": ["q"]}]
+    labels: list[Json] = [
+        {"path": "state.list[0]", "to": "hidden"},
+        {"path": "state.list[1][1]", "to": ["q"]},
+    ]
     assert view("p", *labels).state(TREE)["list"] == [None, [2, None], 4]
 
 
 def test_a_list_is_left_out_when_none_of_it_is_seen() -> None:
-    labels = [{"path": "state.list", "to": "hidden"}, {"path": "state.list[1]", "to": ["q"]}]
+    labels: list[Json] = [{"path": "state.list", "to": "hidden"}, {"path": "state.list[1]", "to": ["q"]}]
     assert "list" not in view("p", *labels).state(TREE)
     assert view("q", *labels).state(TREE)["list"] == [None, [2, 3], None]
 
 
 def test_a_container_is_left_out_when_nothing_in_it_is_seen_and_kept_when_it_is_merely_empty() -> None:
-    labels = [{"path": "state.open", "to": "hidden"}, {"path": "state.open.sign", "to": "public"}]
+    labels: list[Json] = [{"path": "state.open", "to": "hidden"}, {"path": "state.open.sign", "to": "public"}]
     assert view(None, *labels).state({"open": {"other": 1}, "empty": {}}) == {"empty": {}}
 
 
@@ -161,7 +168,7 @@ def test_why_an_action_was_rejected_is_told_in_the_engines_words() -> None:
 
 
 def test_prose_reaches_those_it_was_narrated_for() -> None:
-    prose = [NarrativeChunk("text"), NarrativeRetracted("why"), Dialogue("p", "words")]
+    prose: list[Event] = [NarrativeChunk("text"), NarrativeRetracted("why"), Dialogue("p", "words")]
     for event in prose:
         assert view("p").event(event, "p") == event
         assert view("q").event(event, "p") is None

@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
+from peripety.sessions.events import Accepted, Committed, Degraded, RuleFailed
+from peripety.sessions.mechanics import next_hash, opening_hash
+from peripety.sessions.model import ActionCall, NewSession, Resolution
+from peripety.sessions.narrator import Narrator
+from peripety.sessions.sessions import Sessions
+from peripety.sessions.store import SessionStore
+from peripety.storage import Database
+from support.sessions import SILENCE, OneScenario, ScriptedGateway, kinds, new_id, only, outcome, table
+from support.specs import action, at_most, document, never
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from peripety.sessions.turns import Seen
+    from support.sessions import Table
+
+WHOLE_TURN = ["Accepted", "ActionResolved", "WorldResolved", "NarrativeChunk", "Committed"]
+ENTITIES = [{"id": "p", "playable": True}, {"id": "q", "playable": True}]
+
+
+async def chain_of(game: Table) -> str:
+    """The chain hash as the recorded turns give it."""
+    session = (await game.now()).session
+    chain = opening_hash(session.seed, session.spec_hash)
+    for turn in await game.store.turns(session.session_id, 0, 1_000):
+        chain = next_hash(chain, turn.record)
+    return chain
+
+
+async def test_mechanics_come_before_prose_and_the_commit_comes_last(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        events = await game.play(1, "act")
+    assert kinds(events) == WHOLE_TURN
+    assert [seen.sequence for seen in events] == [1, 2, 3, 4, 5]
+    assert {seen.turn for seen in events} == {1}
+
+
+async def test_mechanics_do_not_wait_for_the_narrator(tmp_path: Path) -> None:
+    async with table(tmp_path, document(), ScriptedGateway([[SILENCE]])) as game:
+        async with aclosing(game.sessions.take_turn(game.request(1, "act"))) as events:
+            first = [await anext(events) for _ in range(3)]
+        assert kinds(first) == WHOLE_TURN[:3]
+
+
+async def test_the_session_moves_on_by_what_was_committed(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        before = (await game.now()).session
+        (committed,) = only(await game.play(1, "act"), Committed)
+        after = await game.now()
+    assert (before.turn, after.session.turn) == (0, 1)
+    assert after.session.state_hash == committed.state_hash != before.state_hash
+    assert after.session.chain_hash == committed.chain_hash != before.chain_hash
+    assert after.session.usage == committed.usage
+    assert after.session.last_sequence == 5
+    assert json.loads(after.state)["a"] == 11
+    assert after.legal_actions == committed.legal_actions == ("act",)
+
+
+async def test_the_recorded_turns_give_the_chain_hash(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        for turn in range(1, 5):
+            await game.play(turn, *["act"] * (turn % 3))
+        assert (await game.now()).session.chain_hash == await chain_of(game)
+
+
+async def test_sequences_go_on_from_turn_to_turn_without_a_gap(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        events = [seen for turn in range(1, 4) for seen in await game.play(turn, "act")]
+    assert [seen.sequence for seen in events] == list(range(1, len(events) + 1))
+
+
+async def test_waiting_is_a_turn(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        assert kinds(await game.play(1)) == ["Accepted", "WorldResolved", "NarrativeChunk", "Committed"]
+
+
+async def test_a_turn_whose_actions_are_all_rejected_is_not_taken_and_says_why(tmp_path: Path) -> None:
+    gateway = ScriptedGateway()
+    shut = action("no", preconditions={"<": [1, 0]})
+    async with table(tmp_path, document(actions=[shut, action("act")]), gateway) as game:
+        before = await game.now()
+        request = game.request(1, "no")
+        events = await game.take(request)
+        assert kinds(events) == ["Accepted", "ActionResolved", "RuleFailed"]
+        assert only(events, RuleFailed)[0].turn_abandoned
+        assert await game.now() == before
+        assert gateway.requests == []
+        assert kinds(await game.take(request)) == kinds(events)
+        assert kinds(await game.play(1, "no", "act"))[-1] == "Committed"
+
+
+async def test_a_stale_turn_names_the_one_that_comes_next(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        await game.play(1, "act")
+        for turn in (1, 3):
+            with pytest.raises(ConflictError, match="the next turn of the session is 2") as caught:
+                await game.play(turn, "act")
+            assert caught.value.code == "STALE_TURN"
+            assert caught.value.details["turn"] == "1"
+
+
+async def test_a_run_that_has_ended_takes_no_more_turns(tmp_path: Path) -> None:
+    ends = [at_most("first", "state.b", 5), never("second")]
+    async with table(tmp_path, document(loss_conditions=ends)) as game:
+        (committed,) = only(await game.play(1), Committed)
+        assert (committed.status.kind, committed.status.condition, committed.legal_actions) == (
+            "lost",
+            "first",
+            (),
+        )
+        with pytest.raises(FailedPreconditionError) as caught:
+            await game.play(2)
+        assert caught.value.code == "RUN_ENDED"
+        assert (await game.now()).legal_actions == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        (".request_id", {"request_id": "not-a-uuid"}),
+        (".expected_turn", {"turn": 0}),
+        (".input", {"input": "é" * 8_193}),
+        (".actions", {"actions": ["act"] * 17}),
+        (".actions[1].action_id", {"actions": ["act", "unknown"]}),
+        (".actions[0].params[n]", {"actions": [ActionCall("act", {"n": float("nan")})]}),
+    ],
+)
+async def test_a_wrong_field_is_named_and_changes_nothing(
+    tmp_path: Path, field: str, change: dict[str, Any]
+) -> None:
+    async with table(tmp_path, document()) as game:
+        before = await game.now()
+        wanted: dict[str, Any] = {"turn": 1, "actions": ["act"], **change}
+        turn, actions = wanted.pop("turn"), wanted.pop("actions")
+        with pytest.raises(InvalidArgumentError) as caught:
+            await game.play(turn, *actions, **wanted)
+        assert [violation.field for violation in caught.value.violations] == [field]
+        assert await game.now() == before
+
+
+async def test_all_wrong_fields_are_named_at_once(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        game.session_id = ""
+        with pytest.raises(InvalidArgumentError) as caught:
+            await game.play(0, request_id="x")
+        fields = [violation.field for violation in caught.value.violations]
+        assert fields == [".session_id", ".request_id", ".expected_turn"]
+
+
+async def test_an_unknown_session_or_point_of_view_is_not_found(tmp_path: Path) -> None:
+    async with table(tmp_path, document(entities=ENTITIES)) as game:
+        with pytest.raises(NotFoundError, match="no entity 'r'"):
+            await game.play(1, "act", pov="r")
+        game.session_id = new_id()
+        with pytest.raises(NotFoundError) as caught:
+            await game.play(1, "act")
+        assert caught.value.code == "UNKNOWN_SESSION"
+
+
+async def test_the_same_request_replays_the_recorded_turn(tmp_path: Path) -> None:
+    gateway = ScriptedGateway([outcome("First.", visible_dialogue=[]), outcome("Second.")])
+    async with table(tmp_path, document(), gateway) as game:
+        request = game.request(1, "act", input="words")
+        events = await game.take(request)
+        await game.play(2, "act")
+        before = await game.now()
+        assert await game.take(request) == events
+        assert await game.now() == before
+        assert len(gateway.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"input": "other"}, {"pov": "p"}, {"actions": ["act", "act"]}, {"turn": 2}]
+)
+async def test_the_same_request_id_for_another_turn_is_refused(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    async with table(tmp_path, document(entities=ENTITIES)) as game:
+        request_id = new_id()
+        await game.play(1, "act", request_id=request_id)
+        wanted: dict[str, Any] = {"turn": 1, "actions": ["act"], **change}
+        turn, actions = wanted.pop("turn"), wanted.pop("actions")
+        with pytest.raises(AlreadyExistsError) as caught:
+            await game.play(turn, *actions, request_id=request_id, **wanted)
+        assert caught.value.code == "REQUEST_ID_REUSED"
+
+
+async def test_duplicates_in_parallel_have_one_effect_and_equal_answers(tmp_path: Path) -> None:
+    gateway = ScriptedGateway()
+    async with table(tmp_path, document(), gateway) as game:
+        request = game.request(1, "act")
+        answers = await asyncio.gather(*(game.take(request) for _ in range(8)))
+        assert all(answer == answers[0] for answer in answers)
+        assert kinds(answers[0]) == WHOLE_TURN
+        assert json.loads((await game.now()).state)["a"] == 11
+        assert len(gateway.requests) == 1
+
+
+async def test_of_concurrent_turns_exactly_one_wins(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        taken = await asyncio.gather(*(game.play(1, "act") for _ in range(8)), return_exceptions=True)
+        won = [answer for answer in taken if isinstance(answer, list)]
+        lost = [error for error in taken if isinstance(error, ConflictError)]
+        assert (len(won), len(lost)) == (1, 7)
+        assert {error.code for error in lost} == {"STALE_TURN"}
+        assert json.loads((await game.now()).state)["a"] == 11
+
+
+async def test_sessions_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    gateway = ScriptedGateway([[SILENCE], outcome()])
+    async with table(tmp_path, document(), gateway) as game:
+        other = await game.sessions.create(NewSession(new_id(), "scenario"))
+        stuck = asyncio.ensure_future(game.play(1, "act"))
+        await gateway.silent.wait()
+        mine, game.session_id = game.session_id, other.session.session_id
+        assert kinds(await game.play(1, "act")) == WHOLE_TURN
+        game.session_id = mine
+        stuck.cancel()
+        await asyncio.wait([stuck])
+
+
+class Gated(ScriptedGateway):
+    """A narrator that waits until a number of turns are being narrated."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__()
+        self._barrier = asyncio.Barrier(turns)
+
+    async def _ask(self, request: Any) -> Any:
+        await self._barrier.wait()
+        async for event in super()._ask(request):
+            yield event
+
+
+async def _in_two_processes(
+    tmp_path: Path, game: Table, same_request: bool
+) -> list[list[Seen] | BaseException]:
+    """Take the next turn twice at a time, each over a database connection and locks of its own."""
+    gateway = Gated(2)
+    other = await Database.open(f"sqlite:///{tmp_path / 'sessions.db'}")
+    try:
+        requests = (
+            [game.request(1, "act")] * 2 if same_request else [game.request(1, "act") for _ in range(2)]
+        )
+        sessions = [
+            Sessions(SessionStore(database), OneScenario(document()), Narrator(gateway))
+            for database in (game.database, other)
+        ]
+
+        async def take(number: int) -> list[Seen]:
+            return [event async for event in sessions[number].take_turn(requests[number])]
+
+        return list(await asyncio.gather(take(0), take(1), return_exceptions=True))
+    finally:
+        await other.close()
+
+
+async def test_of_two_processes_the_database_lets_one_through(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        taken = await _in_two_processes(tmp_path, game, same_request=False)
+        assert sorted(type(answer).__name__ for answer in taken) == ["ConflictError", "list"]
+        assert json.loads((await game.now()).state)["a"] == 11
+
+
+async def test_two_processes_give_the_same_answer_to_the_same_request(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        taken = await _in_two_processes(tmp_path, game, same_request=True)
+        ends = []
+        for answer in taken:
+            assert isinstance(answer, list)
+            begun = max(index for index, seen in enumerate(answer) if isinstance(seen.event, Accepted))
+            ends.append(answer[begun:])
+        assert ends[0] == ends[1]
+        assert kinds(ends[0]) == WHOLE_TURN
+        assert json.loads((await game.now()).state)["a"] == 11
+
+
+async def test_a_turn_that_is_cancelled_leaves_nothing_and_ends_the_model_s_call(tmp_path: Path) -> None:
+    gateway = ScriptedGateway([['{"narrative": "Half', SILENCE], outcome("Whole.")])
+    async with table(tmp_path, document(), gateway) as game:
+        before = await game.now()
+        request = game.request(1, "act")
+        turn = asyncio.ensure_future(game.take(request))
+        await gateway.silent.wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        assert gateway.cancelled == 1
+        assert await game.now() == before
+        again = await game.take(request)
+        assert kinds(again) == WHOLE_TURN
+        assert again[0].sequence == 1
+
+
+async def test_an_attempt_that_is_begun_anew_says_so(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        request = game.request(1, "act")
+        async with aclosing(game.sessions.take_turn(request)) as events:
+            first = await anext(events)
+        second = (await game.take(request))[0]
+        assert isinstance(first.event, Accepted)
+        assert isinstance(second.event, Accepted)
+        assert first.event.attempt_id != second.event.attempt_id
+        assert first.sequence == second.sequence
+
+
+async def test_a_reader_who_leaves_after_the_commit_finds_the_turn_done(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        request = game.request(1, "act")
+        async with aclosing(game.sessions.take_turn(request)) as events:
+            async for seen in events:
+                if isinstance(seen.event, Committed):
+                    break
+        assert (await game.now()).session.turn == 1
+        assert kinds(await game.take(request)) == WHOLE_TURN
+
+
+async def test_when_the_narrator_fails_the_turn_is_told_and_stored_all_the_same(tmp_path: Path) -> None:
+    async with table(tmp_path, document(), ScriptedGateway(["nonsense"])) as game:
+        request = game.request(1, "act")
+        events = await game.take(request)
+        (committed,) = only(events, Committed)
+        assert only(events, Degraded)[0].reason == "OUTCOME_INVALID"
+        assert committed.resolution is Resolution.SERVER_RESOLVED
+        assert await game.take(request) == events
+
+
+async def test_prose_does_not_change_the_chain(tmp_path: Path) -> None:
+    chains = []
+    for name, text in (("one", "One telling."), ("two", "Another telling.")):
+        (tmp_path / name).mkdir()
+        async with table(tmp_path / name, document(), ScriptedGateway([outcome(text)])) as game:
+            (committed,) = only(await game.play(1, "act"), Committed)
+            chains.append(committed.chain_hash)
+    assert chains[0] == chains[1]
+
+
+async def test_the_narrator_is_reminded_of_what_the_point_of_view_has_heard(tmp_path: Path) -> None:
+    gateway = ScriptedGateway([outcome(text) for text in ("For all.", "For p.", "For q.", "Now.")])
+    async with table(tmp_path, document(entities=ENTITIES), gateway) as game:
+        for turn, pov in enumerate([None, "p", "q", "p"], 1):
+            await game.play(turn, "act", pov=pov)
+    histories = [json.loads(request.messages[-1].content)["history"] for request in gateway.requests]
+    assert histories == [[], ["For all."], ["For all."], ["For all.", "For p."]]
