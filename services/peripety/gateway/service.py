@@ -37,7 +37,7 @@ _ROLES = {
     pb.CHAT_ROLE_USER: ChatRole.USER,
     pb.CHAT_ROLE_ASSISTANT: ChatRole.ASSISTANT,
 }
-_LATER_OPTIONS = ("stop_sequences", "fallback_models", "budget")
+_LATER_OPTIONS = ("stop_sequences", "fallback_models", "cache", "budget")
 
 
 class GatewayServicer(GatewayServiceServicer):
@@ -107,8 +107,6 @@ def _refuse_what_comes_later(request: pb.GenerateRequest | pb.GenerateObjectRequ
     asked = [f".options.{name}" for name in _LATER_OPTIONS if _is_set(options, name)]
     if options.response_cache not in {pb.RESPONSE_CACHE_MODE_UNSPECIFIED, pb.RESPONSE_CACHE_MODE_OFF}:
         asked.append(".options.response_cache")
-    if options.cache.disabled:
-        asked.append(".options.cache.disabled")
     if request.conversation_id:
         asked.append(".conversation_id")
     asked += [f".prompt.{name}" for name in ("tools", "tool_choice") if _is_set(request.prompt, name)]

@@ -221,6 +221,11 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
         (generate(prompt=pb.Prompt(tools=[pb.Tool(name="t")])), UnsupportedError, ".prompt.tools"),
         (generate(conversation_id="c"), UnsupportedError, ".conversation_id"),
         (
+            generate(options=pb.GenerationOptions(cache=pb.CacheConfig(disabled=True))),
+            UnsupportedError,
+            ".options.cache",
+        ),
+        (
             generate(options=pb.GenerationOptions(budget=common.Budget(max_calls=1))),
             UnsupportedError,
             ".options.budget",
