@@ -233,8 +233,8 @@ class PolicyDraws:
 def legal_choices(state: State, draws: PolicyDraws) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The actions that could be taken now, each with parameters drawn for it, in the order of the document.
 
-    The state is not touched. An action whose parameters matter to its preconditions gets a few draws; one that
-    none of them suits counts as not legal.
+    The state is not touched. An action whose parameters matter to its preconditions gets a few draws; one
+    that none of them suits counts as not legal.
     """
     state = _as_opened(state)
     choices = []
