@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.api.common.v1 import engine_pb2 as engine
+from peripety.api.session.v1 import session_pb2 as pb
+from peripety.errors import InvalidArgumentError, UnsupportedError
+from peripety.sessions.service import SessionServicer
+from support.sessions import ScriptedGateway, new_id, outcome, table
+from support.specs import action, document, event
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.sessions import Table
+
+PARAMS = {
+    "amount": {"type": "integer", "minimum": 1, "maximum": 3},
+    "choice": {"type": "string", "enum": ["x", "y"]},
+    "flag": {"type": "boolean"},
+    "text": {"type": "string", "maxLength": 9},
+}
+RICH = document(
+    entities=[{"id": "p", "playable": True}, {"id": "q", "playable": True}],
+    state={"a": 1, "list": [], "private": {"p": {"x": 1}}},
+    actions=[
+        {
+            **action(
+                "act", [{"op": "inc", "path": "state.a", "value": 1}], params=PARAMS, description="More."
+            ),
+            "name": "Act now",
+        },
+        action(
+            "log", [{"op": "addlog", "message": "A line."}, {"op": "set", "path": "state.new", "value": [1]}]
+        ),
+        action("broken", [{"op": "pop", "path": "state.list"}]),
+    ],
+    random_events=[
+        event(f"e{n}", [{"op": "inc", "path": "state.private.p.x", "value": 1}]) for n in range(4)
+    ],
+    negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": {"state.a": 0.5}},
+)
+
+
+async def take(game: Table, request: pb.TakeTurnRequest) -> list[pb.TurnEvent]:
+    servicer = SessionServicer(game.sessions)
+    return [response.event async for response in servicer.TakeTurn(request, None)]
+
+
+def turn_request(game: Table, turn: int, *calls: engine.ActionCall, **more: Any) -> pb.TakeTurnRequest:
+    return pb.TakeTurnRequest(
+        session_id=game.session_id, request_id=new_id(), expected_turn=turn, actions=calls, **more
+    )
+
+
+def call(name: str, **params: Any) -> engine.ActionCall:
+    given = {key: engine.ParamValue(**value) for key, value in params.items()}
+    return engine.ActionCall(action_id=name, params=given)
+
+
+ACT = call("act", amount={"number": 2}, choice={"text": "y"}, flag={"flag": False}, text={"text": ""})
+
+
+async def test_a_turn_is_streamed_in_the_words_of_the_contract(tmp_path: Path) -> None:
+    dialogue = [{"entity_id": "q", "utterance": "Words."}]
+    gateway = ScriptedGateway([outcome("Told.", visible_dialogue=dialogue)])
+    async with table(tmp_path, RICH, gateway) as game:
+        events = await take(game, turn_request(game, 1, ACT, call("broken"), call("log"), input="said"))
+    assert [event.WhichOneof("event") for event in events] == [
+        "accepted",
+        "action_resolved",
+        "action_resolved",
+        "action_resolved",
+        "world_resolved",
+        "narrative_chunk",
+        "dialogue",
+        "committed",
+    ]
+    accepted, act, broken, log, world, chunk, spoken, end = events
+    assert accepted.accepted.actions[0] == ACT
+    assert accepted.accepted.input == "said"
+    assert (act.session_id, act.turn, act.sequence) == (game.session_id, 1, 2)
+    assert act.action_resolved == pb.TurnEvent.ActionResolved(
+        action_id="act",
+        accepted=True,
+        params=ACT.params,
+        changes=[
+            engine.Change(
+                path="state.a",
+                op=engine.EFFECT_OP_INC,
+                before=b"1",
+                after=b"2",
+                cause=engine.Cause(kind=engine.CAUSE_KIND_ACTION, id="act"),
+            )
+        ],
+    )
+    assert not broken.action_resolved.accepted
+    assert broken.action_resolved.reasons[0].code == "EMPTY_ARRAY"
+    assert log.action_resolved.log[0].message == "A line."
+    made = log.action_resolved.changes[0]
+    assert (made.HasField("before"), made.after) == (False, b"[1]")
+    assert world.world_resolved.event_id.startswith("e")
+    assert [change.cause.kind for change in world.world_resolved.changes] == [engine.CAUSE_KIND_DECAY]
+    assert world.world_resolved.status.kind == engine.RUN_STATUS_KIND_ONGOING
+    assert chunk.narrative_chunk.text == "Told."
+    assert (spoken.dialogue.entity_id, spoken.dialogue.utterance) == ("q", "Words.")
+    committed = end.committed
+    assert (committed.narrative, committed.model, committed.resolution) == (
+        "Told.",
+        "fake/scripted",
+        pb.RESOLUTION_NARRATED,
+    )
+    assert committed.usage.calls == 1
+    assert committed.usage.tokens.input_tokens == 7
+    assert len(committed.changes) == 3
+    assert committed.commit_time.seconds > 0
+
+
+async def test_what_the_server_tells_itself_is_marked(tmp_path: Path) -> None:
+    async with table(tmp_path, RICH, ScriptedGateway([outcome("Bad.", extra=1)])) as game:
+        events = await take(game, turn_request(game, 1))
+    assert [event.WhichOneof("event") for event in events[2:]] == [
+        "narrative_chunk",
+        "narrative_retracted",
+        "narrative_chunk",
+        "narrative_retracted",
+        "degraded",
+        "narrative_chunk",
+        "committed",
+    ]
+    assert events[-3].degraded.reason == "OUTCOME_INVALID"
+    assert events[-1].committed.resolution == pb.RESOLUTION_SERVER_RESOLVED
+
+
+async def test_a_turn_that_is_not_taken_ends_with_the_rule_that_forbade_it(tmp_path: Path) -> None:
+    async with table(tmp_path, RICH) as game:
+        events = await take(game, turn_request(game, 1, call("act")))
+    last = events[-1].rule_failed
+    assert (last.code, last.rule, last.turn_abandoned) == ("ACTIONS_REJECTED", "/actions/0/params", True)
+
+
+async def test_an_event_that_holds_nothing_for_the_viewer_is_empty_but_counted(tmp_path: Path) -> None:
+    async with table(tmp_path, RICH) as game:
+        await take(game, turn_request(game, 1, pov_entity_id="p", input="said"))
+        request = pb.ResumeTurnRequest(session_id=game.session_id, turn=1)
+        servicer = SessionServicer(game.sessions)
+        events = [response.event async for response in servicer.ResumeTurn(request, None)]
+    assert [event.sequence for event in events] == [1, 2, 3, 4]
+    assert events[2].WhichOneof("event") is None
+    assert events[0].accepted.input == events[-1].committed.narrative == ""
+
+
+async def test_a_session_is_told_in_the_words_of_the_contract(tmp_path: Path) -> None:
+    async with table(tmp_path, RICH) as game:
+        servicer = SessionServicer(game.sessions)
+        request = pb.CreateSessionRequest(
+            request_id=new_id(), scenario_id="scenario", seed=0, pov_entity_id="p"
+        )
+        session = (await servicer.CreateSession(request, None)).session
+        again = pb.GetSessionRequest(session_id=session.session_id, pov_entity_id="p")
+        assert (await servicer.GetSession(again, None)).session == session
+    assert (session.seed, session.turn, session.pov_entity_id) == (0, 0, "p")
+    assert json.loads(session.state) == {"a": 1, "list": [], "private": {"p": {"x": 1}}}
+    act = session.legal_actions[0]
+    assert (act.action_id, act.name, act.description) == ("act", "Act now", "More.")
+    amount, choice, flag, text = act.params
+    assert (amount.name, amount.type, amount.minimum, amount.maximum) == (
+        "amount",
+        engine.PARAM_TYPE_INTEGER,
+        1,
+        3,
+    )
+    assert [value.text for value in choice.choices] == ["x", "y"]
+    assert flag.type == engine.PARAM_TYPE_BOOLEAN
+    assert (text.max_length, text.HasField("minimum")) == (9, False)
+    assert session.legal_actions[1].name == "log"
+
+
+async def test_a_seed_that_is_not_given_is_the_scenario_s(tmp_path: Path) -> None:
+    async with table(tmp_path, RICH) as game:
+        request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")
+        assert (await SessionServicer(game.sessions).CreateSession(request, None)).session.seed == 7
+
+
+async def test_lists_tell_sessions_and_turns_in_short(tmp_path: Path) -> None:
+    dialogue = [{"entity_id": "p", "utterance": "Words."}]
+    gateway = ScriptedGateway([outcome("Bad.", extra=1), outcome("Good.", visible_dialogue=dialogue)])
+    async with table(tmp_path, RICH, gateway) as game:
+        events = await take(game, turn_request(game, 1, ACT, call("log"), input="said"))
+        servicer = SessionServicer(game.sessions)
+        (summary,) = (await servicer.ListSessions(pb.ListSessionsRequest(), None)).sessions
+        request = pb.ListTurnsRequest(session_id=game.session_id)
+        (turn,) = (await servicer.ListTurns(request, None)).turns
+        await servicer.DeleteSession(
+            pb.DeleteSessionRequest(session_id=game.session_id, request_id=new_id()), None
+        )
+        assert (await servicer.ListSessions(pb.ListSessionsRequest(), None)).sessions == []
+    assert (summary.session_id, summary.turn) == (game.session_id, 1)
+    end = events[-1].committed
+    assert (turn.turn, turn.first_sequence, turn.last_sequence) == (1, 1, len(events))
+    assert [call.action_id for call in turn.actions] == ["act", "log"]
+    assert (turn.input, turn.narrative, turn.resolution) == ("said", "Good.", pb.RESOLUTION_REPAIRED)
+    assert [spoken.utterance for spoken in turn.dialogue] == ["Words."]
+    assert list(turn.changes) == list(end.changes)
+    assert [line.message for line in turn.log] == ["A line."]
+    assert turn.event_id == events[3].world_resolved.event_id
+    assert (turn.state_hash, turn.chain_hash, turn.usage) == (end.state_hash, end.chain_hash, end.usage)
+
+
+@pytest.mark.parametrize("field", ["table", "narrator"])
+async def test_what_comes_later_is_refused_when_a_session_is_made(tmp_path: Path, field: str) -> None:
+    async with table(tmp_path, RICH) as game:
+        request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")
+        getattr(request, field).SetInParent()
+        with pytest.raises(UnsupportedError, match=rf"\.{field}") as caught:
+            await SessionServicer(game.sessions).CreateSession(request, None)
+    assert caught.value.code == "FIELD_UNSUPPORTED"
+
+
+async def test_what_comes_later_is_refused_when_a_turn_is_taken(tmp_path: Path) -> None:
+    async with table(tmp_path, RICH) as game:
+        with pytest.raises(UnsupportedError, match=r"\.seat_id"):
+            await take(game, turn_request(game, 1, seat_id="seat"))
+
+
+async def test_a_parameter_without_a_value_is_refused(tmp_path: Path) -> None:
+    async with table(tmp_path, RICH) as game:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await take(game, turn_request(game, 1, call("act", amount={})))
+    assert caught.value.violations[0].field == ".actions[0].params[amount]"
+
+
+async def test_a_turn_to_hear_again_must_be_named(tmp_path: Path) -> None:
+    async with table(tmp_path, RICH) as game:
+        request = pb.ResumeTurnRequest(session_id=game.session_id)
+        with pytest.raises(InvalidArgumentError, match=r"\.which"):
+            [_ async for _ in SessionServicer(game.sessions).ResumeTurn(request, None)]

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from peripety.sessions.events import Committed
+from peripety.sessions.model import NewSession
+from peripety.sessions.narrator import Narrator
+from peripety.sessions.sessions import Sessions
+from peripety.sessions.store import SessionStore
+from peripety.storage import Database
+from support.sessions import OneScenario, ScriptedGateway, kinds, new_id, outcome, table
+from support.specs import action, document
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from peripety.scenarios.model import CompiledScenario
+
+ENTITIES = [{"id": "p", "playable": True}, {"id": "q", "playable": True}]
+EFFECTS = [{"op": "inc", "path": path, "value": 1} for path in ("state.a", "state.private.p.x")]
+SECRETIVE = document(
+    entities=ENTITIES,
+    state={"a": 1, "private": {"p": {"x": 1}}, "hidden": {"y": 2}},
+    actions=[action("act", EFFECTS)],
+)
+
+
+class Emptied(OneScenario):
+    """A source whose scenario can be deleted."""
+
+    deleted = False
+
+    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
+        if self.deleted:
+            raise NotFoundError("it is gone")
+        return await super().compiled(scenario_id, spec_hash)
+
+
+@asynccontextmanager
+async def served(tmp_path: Path, source: OneScenario | None = None) -> AsyncIterator[Sessions]:
+    database = await Database.open(f"sqlite:///{tmp_path / 'sessions.db'}")
+    try:
+        scenarios = source or OneScenario(document())
+        yield Sessions(SessionStore(database), scenarios, Narrator(ScriptedGateway()))
+    finally:
+        await database.close()
+
+
+def new(**more: Any) -> NewSession:
+    return NewSession(**{"request_id": new_id(), "scenario_id": "scenario", **more})
+
+
+async def test_a_session_starts_at_turn_zero_of_its_scenario(tmp_path: Path) -> None:
+    async with served(tmp_path) as sessions:
+        made = await sessions.create(new())
+        assert await sessions.get(made.session.session_id, None) == made
+    assert (made.session.turn, made.session.last_sequence, made.session.seed) == (0, 0, 7)
+    assert made.session.status.kind == "ongoing"
+    assert json.loads(made.state)["a"] == 10
+    assert made.legal_actions == ("act",)
+
+
+async def test_a_seed_of_its_own_takes_the_place_of_the_scenario_s(tmp_path: Path) -> None:
+    async with served(tmp_path) as sessions:
+        one, other = await sessions.create(new()), await sessions.create(new(seed=2**53 - 1))
+    assert other.session.seed == 2**53 - 1
+    assert one.session.chain_hash != other.session.chain_hash
+    assert one.session.state_hash == other.session.state_hash
+
+
+async def test_the_same_request_makes_one_session(tmp_path: Path) -> None:
+    source = Emptied(document())
+    async with served(tmp_path, source) as sessions:
+        asked = new()
+        made = await asyncio.gather(*(sessions.create(asked) for _ in range(5)))
+        assert len({seen.session.session_id for seen in made}) == 1
+        source.deleted = True
+        assert await sessions.create(asked) == made[0]
+        assert len((await sessions.list(None, 0, "")).items) == 1
+
+
+async def test_the_same_request_id_for_another_session_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path) as sessions:
+        asked = new()
+        await sessions.create(asked)
+        with pytest.raises(AlreadyExistsError) as caught:
+            await sessions.create(new(request_id=asked.request_id, seed=1))
+    assert caught.value.code == "REQUEST_ID_REUSED"
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        (".request_id", {"request_id": ""}),
+        (".scenario_id", {"scenario_id": ""}),
+        (".seed", {"seed": 2**53}),
+        (".seed", {"seed": -1}),
+    ],
+)
+async def test_a_wrong_field_of_a_new_session_is_named(
+    tmp_path: Path, field: str, change: dict[str, Any]
+) -> None:
+    async with served(tmp_path) as sessions:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await sessions.create(new(**change))
+        assert (await sessions.list(None, 0, "")).items == ()
+    assert [violation.field for violation in caught.value.violations] == [field]
+
+
+@pytest.mark.parametrize("change", [{"scenario_id": "other"}, {"spec_hash": "0" * 64}, {"pov": "p"}])
+async def test_a_session_of_what_does_not_exist_is_not_made(tmp_path: Path, change: dict[str, Any]) -> None:
+    async with served(tmp_path) as sessions:
+        with pytest.raises(NotFoundError):
+            await sessions.create(new(**change))
+        assert (await sessions.list(None, 0, "")).items == ()
+
+
+async def test_a_session_goes_on_when_its_scenario_is_deleted(tmp_path: Path) -> None:
+    source = Emptied(document())
+    async with served(tmp_path, source) as sessions:
+        made = await sessions.create(new())
+    source.deleted = True
+    async with served(tmp_path, source) as restarted:
+        assert await restarted.get(made.session.session_id, None) == made
+
+
+async def test_each_point_of_view_sees_its_own_state(tmp_path: Path) -> None:
+    async with served(tmp_path, OneScenario(SECRETIVE)) as sessions:
+        made = await sessions.create(new(pov="p"))
+        assert json.loads(made.state) == {"a": 1, "private": {"p": {"x": 1}}}
+        for viewer in (None, "q"):
+            assert json.loads((await sessions.get(made.session.session_id, viewer)).state) == {"a": 1}
+
+
+async def test_sessions_are_listed_newest_first_page_by_page(tmp_path: Path) -> None:
+    async with served(tmp_path) as sessions:
+        made = [(await sessions.create(new())).session.session_id for _ in range(5)]
+        first = await sessions.list("scenario", 2, "")
+        second = await sessions.list("scenario", 2, first.next_page_token)
+        third = await sessions.list("scenario", 2, second.next_page_token)
+        listed = [session.session_id for page in (first, second, third) for session in page.items]
+        assert sorted(listed) == sorted(made)
+        assert [page.items[0].created for page in (first, second, third)] == sorted(
+            (page.items[0].created for page in (first, second, third)), reverse=True
+        )
+        assert third.next_page_token == ""
+        assert (await sessions.list("another", 0, "")).items == ()
+
+
+@pytest.mark.parametrize("token", ["x", "e30=", "WzFd", "WyJhIiwgImIiXQ==", "é"])
+async def test_a_page_token_of_another_list_is_refused(tmp_path: Path, token: str) -> None:
+    async with served(tmp_path) as sessions:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await sessions.list(None, 0, token)
+    assert caught.value.violations[0].field == ".page_token"
+
+
+async def test_a_negative_page_size_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path) as sessions:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await sessions.list(None, -1, "")
+    assert caught.value.violations[0].field == ".page_size"
+
+
+async def test_a_deleted_session_is_gone_with_its_turns(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        await game.play(1, "act")
+        request_id = new_id()
+        await game.sessions.delete(game.session_id, request_id)
+        await game.sessions.delete(game.session_id, request_id)
+        assert await game.store.turn(game.session_id, 1) is None
+        for call in (game.now(), game.sessions.delete(game.session_id, new_id()), game.play(2, "act")):
+            with pytest.raises(NotFoundError):
+                await call
+
+
+async def test_a_deletion_names_its_wrong_fields(tmp_path: Path) -> None:
+    async with served(tmp_path) as sessions:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await sessions.delete("", "")
+    assert [violation.field for violation in caught.value.violations] == [".session_id", ".request_id"]
+
+
+async def test_a_session_must_be_named(tmp_path: Path) -> None:
+    async with served(tmp_path) as sessions:
+        for call in (sessions.get("", None), sessions.resume("", 1), sessions.turns("", None, 0, "")):
+            with pytest.raises(InvalidArgumentError) as caught:
+                await call
+            assert caught.value.violations[0].field == ".session_id"
+
+
+async def test_a_turn_is_heard_again_from_where_the_reader_left(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        await game.play(1, "act")
+        request = game.request(2, "act")
+        events = await game.take(request)
+        begun = events[0].event
+        assert await game.sessions.resume(game.session_id, 2) == tuple(events)
+        assert await game.sessions.resume(game.session_id, request.request_id) == tuple(events)
+        left = events[2].sequence
+        assert await game.sessions.resume(game.session_id, 2, after=left) == tuple(events[3:])
+        assert await game.sessions.resume(game.session_id, 2, after=events[-1].sequence) == ()
+        same = await game.sessions.resume(game.session_id, 2, after=left, attempt_id=begun.attempt_id)  # type: ignore[union-attr]  # it is Accepted
+        assert same == tuple(events[3:])
+
+
+async def test_who_followed_another_attempt_hears_the_turn_from_its_start(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        events = await game.play(1, "act")
+        assert await game.sessions.resume(game.session_id, 1, after=3, attempt_id=new_id()) == tuple(events)
+
+
+@pytest.mark.parametrize("which", [2, new_id()])
+async def test_a_turn_that_is_not_committed_cannot_be_heard(tmp_path: Path, which: int | str) -> None:
+    async with table(tmp_path, document()) as game:
+        await game.play(1, "act")
+        with pytest.raises(NotFoundError) as caught:
+            await game.sessions.resume(game.session_id, which)
+    assert caught.value.code == "UNKNOWN_TURN"
+
+
+async def test_a_turn_heard_again_is_cut_to_who_hears_it(tmp_path: Path) -> None:
+    gateway = ScriptedGateway([outcome("Told to p alone.")])
+    async with table(tmp_path, SECRETIVE, gateway) as game:
+        mine = await game.play(1, "act", pov="p", input="said to p alone")
+        theirs = await game.sessions.resume(game.session_id, 1, pov="q")
+        assert [seen.sequence for seen in theirs] == [seen.sequence for seen in mine]
+        assert kinds(theirs) == ["Accepted", "ActionResolved", "WorldResolved", "NoneType", "Committed"]
+        assert "to p alone" in str(mine)
+        assert "to p alone" not in str([seen.event for seen in theirs])
+        assert "private" not in str([seen.event for seen in theirs])
+
+
+async def test_turns_are_listed_oldest_first_page_by_page(tmp_path: Path) -> None:
+    async with table(tmp_path, document()) as game:
+        played = [await game.play(turn, "act") for turn in range(1, 6)]
+        first = await game.sessions.turns(game.session_id, None, 3, "")
+        second = await game.sessions.turns(game.session_id, None, 3, first.next_page_token)
+        assert [list(turn.events) for turn in (*first.items, *second.items)] == played
+        assert isinstance(second.items[-1].events[-1].event, Committed)
+        assert second.next_page_token == ""
+
+
+async def test_more_scenarios_than_are_kept_compiled_can_be_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("peripety.sessions.rulesets._KEPT", 1)
+    async with table(tmp_path, document()) as game:
+        other = Sessions(game.store, OneScenario(document(seed=8)), Narrator(ScriptedGateway()))
+        made = await other.create(new())
+        assert (await other.get(game.session_id, None)).session.seed == 7
+        assert await other.get(made.session.session_id, None) == made
