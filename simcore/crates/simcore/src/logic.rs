@@ -7,6 +7,8 @@ mod convert;
 mod evaluation;
 mod expression;
 
+use std::borrow::Cow;
+
 use crate::error::{Code, Error, Result};
 use crate::value::{Object, Value};
 use evaluation::Evaluation;
@@ -44,9 +46,7 @@ impl Rule {
     /// `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`, `NUMERIC_RANGE` or
     /// `FUEL_EXHAUSTED`.
     pub fn evaluate(&self, data: Data<'_>) -> Result<Value> {
-        let value = Evaluation::new().value(&self.0, data)?;
-        convert::check_nesting(&value)?;
-        Ok(value)
+        self.borrowed(data).map(Cow::into_owned)
     }
 
     /// Whether the expression, as a condition, holds.
@@ -55,7 +55,13 @@ impl Rule {
     ///
     /// As [`Rule::evaluate`].
     pub fn holds(&self, data: Data<'_>) -> Result<bool> {
-        Ok(truthy(&self.evaluate(data)?))
+        self.borrowed(data).map(|value| truthy(&value))
+    }
+
+    fn borrowed<'a>(&'a self, data: Data<'a>) -> Result<Cow<'a, Value>> {
+        let value = Evaluation::new().value(&self.0, data)?;
+        convert::check_nesting(&value)?;
+        Ok(value)
     }
 }
 
@@ -94,17 +100,17 @@ pub fn finite(value: f64) -> Result<f64> {
     }
 }
 
-impl Data<'_> {
-    /// The data as a value of its own.
-    fn whole(self) -> Value {
+impl<'a> Data<'a> {
+    /// All of the data.
+    fn whole(self) -> Cow<'a, Value> {
         match self {
-            Self::Value(value) => value.clone(),
+            Self::Value(value) => Cow::Borrowed(value),
             Self::Members(members) => {
                 let mut object = Object::default();
                 for (name, value) in members {
                     object.insert((*name).into(), (*value).clone());
                 }
-                object.into()
+                Cow::Owned(object.into())
             }
         }
     }

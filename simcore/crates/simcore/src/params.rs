@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::logic::finite;
 use crate::read;
 use crate::rng::{choose, unit};
-use crate::value::{Object, Value};
+use crate::value::{NOTHING, Object, Value};
 
 /// The parameters that an action takes, by name.
 #[derive(Debug)]
@@ -77,6 +77,9 @@ impl Params {
 
     /// Parameters drawn uniformly from their domains, one draw each, in the order of their names.
     pub(crate) fn sample(&self, mut next_draw: impl FnMut() -> u64) -> Result<Value> {
+        if self.is_empty() {
+            return Ok(NOTHING.clone());
+        }
         let mut sampled = Object::default();
         for (name, param) in &self.0 {
             sampled.insert(Arc::clone(name), param.sample(next_draw())?);

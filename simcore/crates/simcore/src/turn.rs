@@ -12,7 +12,7 @@ use crate::program::{Action, Condition, Program};
 use crate::record::{Draw, Failure, Record};
 use crate::rng::{draw, stream_key, unit};
 use crate::state::{Lasting, State, Status};
-use crate::value::{Object, Value, count, object};
+use crate::value::{NOTHING, Object, Value, count, object};
 
 pub(crate) use choices::{PolicyDraws, legal_choices};
 
@@ -194,7 +194,7 @@ fn draw_event(program: &Program, state: &State, lasting: &[Lasting], record: &mu
         if lasting.iter().any(|entry| entry.event == index) {
             continue;
         }
-        match rules::holds(program, state, &event.when, &rules::NOTHING) {
+        match rules::holds(program, state, &event.when, &NOTHING) {
             Ok(true) => {
                 eligible.push((index, event.weight));
                 total += event.weight;
@@ -229,7 +229,7 @@ fn begin(program: &Program, state: &mut State, event: usize, record: &mut Record
 /// Apply the effects of an event; whether they failed.
 fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut Record) -> Result<bool> {
     let Some(event) = program.events.get(event) else { return Ok(true) };
-    Ok(rules::cause(program, state, &event.consequence, &rules::NOTHING, record)?.is_some())
+    Ok(rules::cause(program, state, &event.consequence, &NOTHING, record)?.is_some())
 }
 
 fn decay(program: &Program, state: &mut State, record: &mut Record) -> Result<()> {
@@ -258,7 +258,7 @@ fn first_that_holds(
     record: &mut Record,
 ) -> Option<usize> {
     conditions.iter().enumerate().position(|(index, condition)| {
-        rules::holds(program, state, &condition.when, &rules::NOTHING).unwrap_or_else(|error| {
+        rules::holds(program, state, &condition.when, &NOTHING).unwrap_or_else(|error| {
             record.fail(&error, format_args!("/{section}/{index}/when"));
             false
         })

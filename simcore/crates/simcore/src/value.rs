@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::canonical;
 
@@ -63,6 +63,9 @@ impl Value {
         if let Self::Object(members) = self { Some(members) } else { None }
     }
 }
+
+/// An empty object: the parameters of what takes none.
+pub(crate) static NOTHING: LazyLock<Value> = LazyLock::new(|| Object::default().into());
 
 /// An object of some members.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {

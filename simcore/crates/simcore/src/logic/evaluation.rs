@@ -1,6 +1,6 @@
 //! The interpreter. The order in which it burns fuel is part of what it means: it decides which error comes first.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use crate::canonical::number_text;
 use crate::error::{Code, Error, Result};
@@ -15,6 +15,9 @@ use super::{Data, FUEL, OUTPUT_LIMIT, finite, truthy};
 
 const CHARACTERS_PER_STEP: usize = 1024;
 
+/// The values of a [`Pair`].
+type Evaluated<'a> = (Cow<'a, Value>, Cow<'a, Value>, Vec<Cow<'a, Value>>);
+
 /// One evaluation and what it may still spend.
 pub(super) struct Evaluation {
     fuel: u32,
@@ -26,24 +29,19 @@ impl Evaluation {
         Self { fuel: FUEL, output: OUTPUT_LIMIT }
     }
 
-    pub(super) fn value(&mut self, expression: &Expression, data: Data<'_>) -> Result<Value> {
+    /// The value of an expression, borrowed where it stands in the expression or in the data.
+    pub(super) fn value<'a>(&mut self, expression: &'a Expression, data: Data<'a>) -> Result<Cow<'a, Value>> {
         self.burn(1)?;
-        match expression {
-            Expression::Literal(value) => Ok(value.clone()),
-            Expression::List(items) => {
-                let items = self.values(items, data)?;
-                self.made(items)
-            }
-            Expression::Refused(error) => Err(error.clone()),
-            Expression::Variable { path, others } => self.variable(path, others, data),
+        let made = match expression {
+            Expression::Literal(value) => return Ok(Cow::Borrowed(value)),
+            Expression::Variable { path, others } => return self.variable(path, others, data),
+            Expression::If(items) => return self.choose(items, data),
+            Expression::Connective { stops_at, items } => return self.connective(*stops_at, items, data),
+            Expression::Refused(error) => return Err(error.clone()),
+            Expression::List(items) => self.list(items, data),
             Expression::Missing(arguments) => self.missing(arguments, data),
             Expression::MissingSome(pair) => self.missing_some(pair, data),
-            Expression::If(items) => self.choose(items, data),
-            Expression::Connective { stops_at, items } => self.connective(*stops_at, items, data),
-            Expression::Truth { negated, arguments } => {
-                let values = self.arguments(arguments, data)?;
-                Ok(Value::Bool(values.first().is_some_and(truthy) != *negated))
-            }
+            Expression::Truth { negated, arguments } => self.truth(*negated, arguments, data),
             Expression::Chain { relation, first, rest } => self.chain(*relation, first, rest, data),
             Expression::Arithmetic { operation, arguments } => self.arithmetic(*operation, arguments, data),
             Expression::Extreme { extreme, arguments } => self.extreme(*extreme, arguments, data),
@@ -52,7 +50,8 @@ impl Evaluation {
             Expression::In(pair) => self.contains(pair, data),
             Expression::Cat(arguments) => self.cat(arguments, data),
             Expression::Substr(pair) => self.substr(pair, data),
-        }
+        };
+        made.map(Cow::Owned)
     }
 
     fn burn(&mut self, amount: usize) -> Result<()> {
@@ -85,12 +84,25 @@ impl Evaluation {
         Ok(items.into())
     }
 
-    fn values(&mut self, expressions: &[Expression], data: Data<'_>) -> Result<Vec<Value>> {
+    fn values<'a>(&mut self, expressions: &'a [Expression], data: Data<'a>) -> Result<Vec<Cow<'a, Value>>> {
         expressions.iter().map(|expression| self.value(expression, data)).collect()
     }
 
+    fn owned(&mut self, expression: &Expression, data: Data<'_>) -> Result<Value> {
+        self.value(expression, data).map(Cow::into_owned)
+    }
+
+    fn is_true(&mut self, condition: &Expression, data: Data<'_>) -> Result<bool> {
+        self.value(condition, data).map(|value| truthy(&value))
+    }
+
+    fn list(&mut self, items: &[Expression], data: Data<'_>) -> Result<Value> {
+        let items = items.iter().map(|item| self.owned(item, data)).collect::<Result<_>>()?;
+        self.made(items)
+    }
+
     /// All arguments, evaluated; an operand that is not a list is the only argument.
-    fn arguments(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Vec<Value>> {
+    fn arguments<'a>(&mut self, arguments: &'a Arguments, data: Data<'a>) -> Result<Vec<Cow<'a, Value>>> {
         match arguments {
             Arguments::List(items) => self.values(items, data),
             Arguments::Single(item) => Ok(vec![self.value(item, data)?]),
@@ -98,17 +110,20 @@ impl Evaluation {
     }
 
     /// As `arguments`, but an operation that yields an array provides them all.
-    fn spread(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Vec<Value>> {
-        match arguments {
-            Arguments::List(items) => self.values(items, data),
-            Arguments::Single(item) => Ok(match self.value(item, data)? {
-                Value::Array(items) => items.to_vec(),
-                value => vec![value],
-            }),
-        }
+    fn spread<'a>(&mut self, arguments: &'a Arguments, data: Data<'a>) -> Result<Vec<Cow<'a, Value>>> {
+        let values = self.arguments(arguments, data)?;
+        Ok(match (arguments, values.as_slice()) {
+            (Arguments::Single(_), [Cow::Borrowed(Value::Array(items))]) => {
+                items.iter().map(Cow::Borrowed).collect()
+            }
+            (Arguments::Single(_), [Cow::Owned(Value::Array(items))]) => {
+                items.iter().cloned().map(Cow::Owned).collect()
+            }
+            _ => values,
+        })
     }
 
-    fn pair(&mut self, pair: &Pair, data: Data<'_>) -> Result<(Value, Value, Vec<Value>)> {
+    fn pair<'a>(&mut self, pair: &'a Pair, data: Data<'a>) -> Result<Evaluated<'a>> {
         let first = self.value(&pair.first, data)?;
         let second = self.value(&pair.second, data)?;
         Ok((first, second, self.values(&pair.others, data)?))
@@ -116,57 +131,75 @@ impl Evaluation {
 
     // --- data ---
 
-    fn variable(&mut self, path: &VariablePath, others: &[Expression], data: Data<'_>) -> Result<Value> {
+    fn variable<'a>(
+        &mut self,
+        path: &'a VariablePath,
+        others: &'a [Expression],
+        data: Data<'a>,
+    ) -> Result<Cow<'a, Value>> {
         let (found, default) = match path {
             VariablePath::Nowhere => (Some(data.whole()), None),
             VariablePath::Fixed(segments) => {
                 self.burn(1)?;
-                let default = self.values(others, data)?.into_iter().next();
+                let default = self.default(others, data)?;
                 (data.find(segments), default)
             }
             VariablePath::Computed(path) => {
                 let path = self.value(path, data)?;
-                let default = self.values(others, data)?.into_iter().next();
+                let default = self.default(others, data)?;
                 (data.find_computed(&path)?, default)
             }
         };
-        Ok(found.or(default).unwrap_or(Value::Null))
+        Ok(found.or(default).unwrap_or(Cow::Owned(Value::Null)))
+    }
+
+    /// What a variable is where there is nothing: its second argument; further ones are evaluated, too.
+    fn default<'a>(&mut self, others: &'a [Expression], data: Data<'a>) -> Result<Option<Cow<'a, Value>>> {
+        let Some((first, rest)) = others.split_first() else { return Ok(None) };
+        let default = self.value(first, data)?;
+        self.values(rest, data)?;
+        Ok(Some(default))
     }
 
     fn missing(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.arguments(arguments, data)?;
-        let paths = match values.first() {
-            Some(Value::Array(paths)) => paths.as_slice(),
-            _ => values.as_slice(),
-        };
-        Ok(data.absent(paths)?.into())
+        match values.first().and_then(|first| first.as_array()) {
+            Some(paths) => data.absent(paths.iter()),
+            None => data.absent(values.iter().map(|value| &**value)),
+        }
+        .map(Value::from)
     }
 
     fn missing_some(&mut self, pair: &Pair, data: Data<'_>) -> Result<Value> {
         let (needed, paths, _) = self.pair(pair, data)?;
-        let (Value::Number(needed), Value::Array(paths)) = (needed, paths) else {
+        let (Value::Number(needed), Value::Array(paths)) = (&*needed, &*paths) else {
             let message = "'missing_some' needs a number and a list of paths";
             return Err(Error::new(Code::InvalidArguments, message));
         };
-        let absent = data.absent(&paths)?;
-        Ok(if count(paths.len() - absent.len()) >= needed { Vec::new() } else { absent }.into())
+        let absent = data.absent(paths.iter())?;
+        Ok(if count(paths.len() - absent.len()) >= *needed { Vec::new() } else { absent }.into())
     }
 
     // --- control ---
 
-    fn choose(&mut self, items: &[Expression], data: Data<'_>) -> Result<Value> {
+    fn choose<'a>(&mut self, items: &'a [Expression], data: Data<'a>) -> Result<Cow<'a, Value>> {
         for clause in items.chunks(2) {
             match clause {
-                [condition, then] if truthy(&self.value(condition, data)?) => return self.value(then, data),
+                [condition, then] if self.is_true(condition, data)? => return self.value(then, data),
                 [otherwise] => return self.value(otherwise, data),
                 _ => {}
             }
         }
-        Ok(Value::Null)
+        Ok(Cow::Owned(Value::Null))
     }
 
-    fn connective(&mut self, stops_at: bool, items: &[Expression], data: Data<'_>) -> Result<Value> {
-        let mut value = Value::Bool(false);
+    fn connective<'a>(
+        &mut self,
+        stops_at: bool,
+        items: &'a [Expression],
+        data: Data<'a>,
+    ) -> Result<Cow<'a, Value>> {
+        let mut value = Cow::Owned(Value::Bool(false));
         for item in items {
             value = self.value(item, data)?;
             if truthy(&value) == stops_at {
@@ -174,6 +207,11 @@ impl Evaluation {
             }
         }
         Ok(value)
+    }
+
+    fn truth(&mut self, negated: bool, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
+        let values = self.arguments(arguments, data)?;
+        Ok(Value::Bool(values.first().is_some_and(|value| truthy(value)) != negated))
     }
 
     // --- comparison ---
@@ -249,7 +287,7 @@ impl Evaluation {
 
     fn arithmetic(&mut self, operation: Arithmetic, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.spread(arguments, data)?;
-        let numbers: Vec<f64> = values.iter().map(number).collect::<Result<_>>()?;
+        let numbers: Vec<f64> = values.iter().map(|value| number(value)).collect::<Result<_>>()?;
         let result = match operation {
             Arithmetic::Sum => finite(numbers.iter().fold(0.0, |total, value| total + value)),
             Arithmetic::Product => finite(numbers.iter().fold(1.0, |total, value| total * value)),
@@ -262,7 +300,7 @@ impl Evaluation {
 
     fn extreme(&mut self, extreme: Extreme, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.spread(arguments, data)?;
-        let numbers: Option<Vec<f64>> = values.iter().map(Value::as_number).collect();
+        let numbers: Option<Vec<f64>> = values.iter().map(|value| value.as_number()).collect();
         let best = numbers.and_then(|numbers| {
             numbers.into_iter().reduce(|best, value| match extreme {
                 Extreme::Least => {
@@ -293,36 +331,23 @@ impl Evaluation {
     // --- arrays ---
 
     fn iterate(&mut self, iteration: &Iteration, data: Data<'_>) -> Result<Value> {
-        let elements = self.elements(iteration, data)?;
+        let source = self.value(&iteration.source, data)?;
+        let elements = elements(iteration, &source)?;
         let body = &iteration.body;
         match iteration.kind {
             IterationKind::Map => {
-                let items = elements.iter().map(|element| self.value(body, Data::Value(element)));
+                let items = elements.iter().map(|element| self.owned(body, Data::Value(element)));
                 let items = items.collect::<Result<_>>()?;
                 self.made(items)
             }
-            IterationKind::Filter => self.filter(&elements, body),
-            IterationKind::Reduce => self.reduce(&elements, iteration, data),
+            IterationKind::Filter => self.filter(elements, body),
+            IterationKind::Reduce => self.reduce(elements, iteration, data),
             IterationKind::All => {
-                let fails = self.any(&elements, body, false)?;
+                let fails = self.any(elements, body, false)?;
                 Ok(Value::Bool(!elements.is_empty() && !fails))
             }
-            IterationKind::Some => Ok(Value::Bool(self.any(&elements, body, true)?)),
-            IterationKind::None => Ok(Value::Bool(!self.any(&elements, body, true)?)),
-        }
-    }
-
-    fn elements(&mut self, iteration: &Iteration, data: Data<'_>) -> Result<Arc<Array>> {
-        let value = self.value(&iteration.source, data)?;
-        let may_be_missing =
-            matches!(iteration.kind, IterationKind::Map | IterationKind::Filter | IterationKind::Reduce);
-        match value {
-            Value::Array(items) => Ok(items),
-            Value::Null if may_be_missing && !iteration.source.is_null() => Ok(Arc::default()),
-            _ => {
-                let message = format!("'{}' needs an array to go through", iteration.kind.name());
-                Err(Error::new(Code::InvalidArguments, message))
-            }
+            IterationKind::Some => Ok(Value::Bool(self.any(elements, body, true)?)),
+            IterationKind::None => Ok(Value::Bool(!self.any(elements, body, true)?)),
         }
     }
 
@@ -332,7 +357,7 @@ impl Evaluation {
         }
         let mut kept = Vec::new();
         for element in elements {
-            if truthy(&self.value(body, Data::Value(element))?) {
+            if self.is_true(body, Data::Value(element))? {
                 self.produce(1)?;
                 kept.push(element.clone());
             }
@@ -343,12 +368,12 @@ impl Evaluation {
     fn reduce(&mut self, elements: &[Value], iteration: &Iteration, data: Data<'_>) -> Result<Value> {
         let mut elements = elements.iter();
         let mut total = match &iteration.start {
-            Some(start) => self.value(start, data)?,
+            Some(start) => self.owned(start, data)?,
             None => elements.next().cloned().unwrap_or(Value::Null),
         };
         for element in elements {
             total =
-                self.value(&iteration.body, Data::Members(&[("current", element), ("accumulator", &total)]))?;
+                self.owned(&iteration.body, Data::Members(&[("current", element), ("accumulator", &total)]))?;
         }
         Ok(total)
     }
@@ -356,7 +381,7 @@ impl Evaluation {
     /// Whether the truth of the body is as wanted for any element; it stops at the first.
     fn any(&mut self, elements: &[Value], body: &Expression, wanted: bool) -> Result<bool> {
         for element in elements {
-            if truthy(&self.value(body, Data::Value(element))?) == wanted {
+            if self.is_true(body, Data::Value(element))? == wanted {
                 return Ok(true);
             }
         }
@@ -371,9 +396,9 @@ impl Evaluation {
         }
         let mut merged = Vec::with_capacity(size);
         for value in values {
-            match value {
+            match &*value {
                 Value::Array(items) => merged.extend(items.iter().cloned()),
-                value => merged.push(value),
+                _ => merged.push(value.into_owned()),
             }
         }
         self.made(merged)
@@ -383,10 +408,10 @@ impl Evaluation {
 
     fn contains(&mut self, pair: &Pair, data: Data<'_>) -> Result<Value> {
         let (needle, haystack, _) = self.pair(pair, data)?;
-        let found = match (&needle, &haystack) {
-            (_, Value::Array(items)) => {
+        let found = match (&*needle, &*haystack) {
+            (needle, Value::Array(items)) => {
                 for item in items.iter() {
-                    if self.equal(&needle, item, 0)? {
+                    if self.equal(needle, item, 0)? {
                         return Ok(Value::Bool(true));
                     }
                 }
@@ -419,10 +444,13 @@ impl Evaluation {
         let start = whole(&start)?;
         let start = if start < 0 { (size + start).max(0) } else { start.min(size) };
         let end = match others.first() {
-            None | Some(Value::Null) => size,
-            Some(length) => match whole(length)? {
-                length if length >= 0 => start + length,
-                length => size + length,
+            None => size,
+            Some(length) => match &**length {
+                Value::Null => size,
+                length => match whole(length)? {
+                    length if length >= 0 => start + length,
+                    length => size + length,
+                },
             },
         };
         let kept = usize::try_from(end.min(size) - start).unwrap_or(0);
@@ -432,20 +460,34 @@ impl Evaluation {
     }
 }
 
-impl Data<'_> {
-    fn find(self, path: &[Segment]) -> Option<Value> {
+/// What an iterator goes through.
+fn elements<'a>(iteration: &Iteration, source: &'a Value) -> Result<&'a [Value]> {
+    let may_be_missing =
+        matches!(iteration.kind, IterationKind::Map | IterationKind::Filter | IterationKind::Reduce);
+    match source {
+        Value::Array(items) => Ok(items),
+        Value::Null if may_be_missing && !iteration.source.is_null() => Ok(&[]),
+        _ => {
+            let message = format!("'{}' needs an array to go through", iteration.kind.name());
+            Err(Error::new(Code::InvalidArguments, message))
+        }
+    }
+}
+
+impl<'a> Data<'a> {
+    fn find(self, path: &[Segment]) -> Option<Cow<'a, Value>> {
         match (self, path) {
             (_, []) => Some(self.whole()),
-            (Self::Value(value), path) => lookup(value, path).cloned(),
+            (Self::Value(value), path) => lookup(value, path).map(Cow::Borrowed),
             (Self::Members(members), [first, rest @ ..]) => {
                 let Segment::Key(name) = first else { return None };
                 let (_, value) = members.iter().find(|(member, _)| *member == &**name)?;
-                lookup(value, rest).cloned()
+                lookup(value, rest).map(Cow::Borrowed)
             }
         }
     }
 
-    fn find_computed(self, path: &Value) -> Result<Option<Value>> {
+    fn find_computed(self, path: &Value) -> Result<Option<Cow<'a, Value>>> {
         match path {
             Value::Null => Ok(Some(self.whole())),
             Value::Text(text) => Ok(self.find(&split_variable(text))),
@@ -455,15 +497,16 @@ impl Data<'_> {
     }
 
     /// Those of the paths at which there is nothing, null or "".
-    fn absent(self, paths: &[Value]) -> Result<Vec<Value>> {
+    fn absent<'p>(self, paths: impl Iterator<Item = &'p Value>) -> Result<Vec<Value>> {
         let mut absent = Vec::new();
         for path in paths {
-            let is_absent = match self.find_computed(path)? {
-                None | Some(Value::Null) => true,
-                Some(Value::Text(text)) => text.is_empty(),
-                Some(_) => false,
+            let found = self.find_computed(path)?;
+            let is_there = match found.as_deref() {
+                None | Some(Value::Null) => false,
+                Some(Value::Text(text)) => !text.is_empty(),
+                Some(_) => true,
             };
-            if is_absent {
+            if !is_there {
                 absent.push(path.clone());
             }
         }

@@ -1,7 +1,7 @@
 //! What every rule has in common: a condition that holds or not, values derived, effects applied.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::effects::{Effect, Transaction};
 use crate::error::{Code, Result};
@@ -9,10 +9,7 @@ use crate::logic::{Data, Rule};
 use crate::program::{Consequence, Program};
 use crate::record::{Failure, Record};
 use crate::state::State;
-use crate::value::{Object, Value, count};
-
-/// An empty object: the parameters of what takes none.
-pub(super) static NOTHING: LazyLock<Value> = LazyLock::new(|| Object::default().into());
+use crate::value::{NOTHING, Object, Value, count};
 
 /// Whether a condition holds; the empty one always does.
 pub(super) fn holds(program: &Program, state: &State, condition: &Rule, params: &Value) -> Result<bool> {

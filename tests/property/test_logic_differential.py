@@ -1,0 +1,106 @@
+"""JSONLogic on both cores, expressions that no scenario would be allowed included: what is malformed, what
+coerces, what costs too much. `test_engine_differential` has the expressions of valid scenarios."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure.logic import OPERATORS
+from support.cores import core_named
+
+if TYPE_CHECKING:
+    from peripety.sim._core import Core
+
+EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 4
+thorough = settings(max_examples=EXAMPLES, deadline=None)
+
+names = ["", "a", "b", "1", "é", "😀", "\ufb33", "odd key"]
+paths = [
+    *names,
+    "a.b",
+    "a.0",
+    "a[0]",
+    'a["odd key"]',
+    "a[",
+    "[0]",
+    ".",
+    "a..b",
+    "current",
+    "accumulator.a",
+    "00",
+]
+number_like = ["0", " 2 ", "-0", ".5", "5.", "1e3", "1e999", "0x1", "inf", "1_0", "\xa01"]
+scalars = st.one_of(
+    st.sampled_from(
+        [None, True, False, 0, -0.0, 1, 2, -1, 0.5, 0.1, 1e21, 1e-7, 1.7e308, 5e-324, 2.0**53 - 1]
+    ),
+    st.sampled_from([*paths, *number_like]),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+data = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(names), inner, max_size=3),
+)
+
+
+def _operations(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    arguments = st.one_of(st.lists(inner, max_size=4), st.lists(inner, min_size=2, max_size=3), inner)
+    usual = st.dictionaries(st.sampled_from(sorted(OPERATORS)), arguments, min_size=1, max_size=1)
+    odd = st.dictionaries(st.sampled_from(["nope", "x" * 50, "+", "var"]), arguments, max_size=2)
+    return st.one_of(usual, usual, usual, odd, st.lists(inner, max_size=3))
+
+
+variables = st.sampled_from(paths).map(lambda path: {"var": path})
+expressions = st.recursive(st.one_of(data, variables), _operations, max_leaves=12)
+
+CURRENT, TOTAL = {"var": "current"}, {"var": "accumulator"}
+appetites: list[Any] = [
+    {"var": ""},
+    [TOTAL],
+    {"cat": [TOTAL, TOTAL, "é"]},
+    {"merge": [TOTAL, TOTAL]},
+    {"+": [CURRENT, TOTAL]},
+    {"in": ["b", {"var": "text"}]},
+    {"===": [{"var": "items"}, {"var": "items"}]},
+    {"map": [{"var": ""}, {"var": ""}]},
+    {"substr": [{"cat": [CURRENT, CURRENT]}, 1, -1]},
+]
+
+
+def verdict(core: Core, logic: Any, over: Any) -> bytes | tuple[str, str, str]:
+    try:
+        return core.evaluate(json.dumps(logic).encode("utf-8"), json.dumps(over).encode("utf-8"))
+    except CoreError as error:
+        return (error.code, error.message, error.path)
+
+
+def assert_same_verdict(logic: Any, over: Any) -> None:
+    assert verdict(core_named("native"), logic, over) == verdict(core_named("python"), logic, over)
+
+
+@thorough
+@given(logic=expressions, over=data)
+def test_any_expression_has_the_same_value_or_error(logic: Any, over: Any) -> None:
+    assert_same_verdict(logic, over)
+
+
+@thorough
+@given(
+    count=st.sampled_from([0, 1, 30, 60, 64, 65, 99, 130, 1000, 4000]),
+    element=st.sampled_from([0, "x", "y" * 1500, [1, 2]]),
+    body=st.sampled_from(appetites),
+    start=st.sampled_from([0, "", [], None]),
+    operator=st.sampled_from(["reduce", "map", "filter", "all", "some", "none"]),
+)
+def test_budgets_run_out_at_the_same_step(
+    count: int, element: Any, body: Any, start: Any, operator: str
+) -> None:
+    over = {"items": [element] * min(count, 60_000 // len(str(element))), "text": "a" * 3000}
+    assert_same_verdict({operator: [{"var": "items"}, body, start]}, over)
+    assert_same_verdict({"and": [{operator: [{"var": "items"}, body, start]}, {"var": "text"}]}, over)
