@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import pytest
 
 from support.api import Api, turn_request
 from support.fake_model import FakeModel, serving_fake_model
@@ -14,78 +13,78 @@ from support.playable import playable
 from support.processes import ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
 
     from peripety.api.session.v1 import session_pb2
 
 WORDS = ("one ", "two ", "three.")
 PIECES = ('{"narrative":"', *WORDS, '"}')
+PERMITS = {"world_resolved": 2, "narrative_chunk": 1}
 
 
-@pytest.fixture
-def model() -> Iterator[FakeModel]:
+@dataclass(frozen=True)
+class Play:
+    """A server with a model that writes only when it is let, and a client."""
+
+    model: FakeModel
+    server: ServerProcess
+    api: Api
+
+    async def turn(self, request: session_pb2.TakeTurnRequest) -> AsyncGenerator[session_pb2.TurnEvent]:
+        """Take a turn with the model never further than what was read."""
+        async with aclosing(self.api.turn(request)) as events:
+            async for event in events:
+                yield event
+                self.model.permit(PERMITS.get(event.WhichOneof("event") or "", 0))
+
+
+@asynccontextmanager
+async def playing(home: Path) -> AsyncIterator[Play]:
+    """A new process on what an earlier one left in `home`."""
     with serving_fake_model(*PIECES) as model:
-        yield model
+        settings = {"MODEL_PROVIDER": "generic", "OPENAI_API_BASE": model.url, "MODEL_NAME": "fake"}
+        with ServerProcess(home, settings=settings) as server:
+            async with Api.connected(server.address) as api:
+                yield Play(model, server, api)
 
 
-def server_with(model: FakeModel, home: Path) -> ServerProcess:
-    home.mkdir(exist_ok=True)
-    settings = {"MODEL_PROVIDER": "generic", "OPENAI_API_BASE": model.url, "MODEL_NAME": "fake"}
-    return ServerProcess(home, settings=settings)
+async def test_mechanics_reach_the_client_before_the_model_has_written_a_word(tmp_path: Path) -> None:
+    async with playing(tmp_path) as play:
+        request = turn_request(await play.api.session_of(playable()))
+        async with aclosing(play.api.turn(request)) as events:
+            kinds = [(await anext(events)).WhichOneof("event") for _ in range(3)]
+    assert kinds == ["accepted", "action_resolved", "world_resolved"]
 
 
-async def whole_turn(
-    api: Api, request: session_pb2.TakeTurnRequest, model: FakeModel
-) -> list[session_pb2.TurnEvent]:
-    model.permit(len(PIECES))
-    return [event async for event in api.turn(request)]
-
-
-async def test_prose_reaches_the_client_while_the_model_still_writes(
-    model: FakeModel, tmp_path: Path
-) -> None:
-    with server_with(model, tmp_path) as server:
-        async with Api.connected(server.address) as api:
-            events = api.turn(turn_request(await api.session_of(playable())))
-            model.permit(2)
+async def test_prose_reaches_the_client_while_the_model_still_writes(tmp_path: Path) -> None:
+    async with playing(tmp_path) as play:
+        request = turn_request(await play.api.session_of(playable()))
+        play.model.permit(2)
+        async with aclosing(play.api.turn(request)) as events:
             async for event in events:
                 if event.HasField("narrative_chunk"):
                     break
             assert event.narrative_chunk.text.strip() == WORDS[0].strip()
-            model.permit(len(PIECES))
+            play.model.permit(len(PIECES))
             assert [event async for event in events][-1].HasField("committed")
 
 
-async def test_mechanics_reach_the_client_before_the_model_has_written_a_word(
-    model: FakeModel, tmp_path: Path
-) -> None:
-    with server_with(model, tmp_path) as server:
-        async with Api.connected(server.address) as api:
-            events = api.turn(turn_request(await api.session_of(playable())))
-            kinds = [(await anext(events)).WhichOneof("event") for _ in range(3)]
-            assert kinds == ["accepted", "action_resolved", "world_resolved"]
-
-
-async def test_a_kill_between_any_two_events_leaves_the_turn_before_or_after(
-    model: FakeModel, tmp_path: Path
-) -> None:
-    reference = await uninterrupted(model, tmp_path / "reference")
+async def test_a_kill_between_any_two_events_leaves_the_turn_before_or_after(tmp_path: Path) -> None:
+    reference = await uninterrupted(tmp_path / "reference")
     found = [
-        await found_after_kill(Killing(after_events=count), model, tmp_path / str(count), reference)
+        await found_after_kill(Killing(after_events=count), tmp_path / str(count), reference)
         for count in range(1, len(reference) + 1)
     ]
     assert found == [0] * (len(reference) - 1) + [1]
 
 
-async def test_a_kill_around_the_commit_leaves_the_turn_before_or_after(
-    model: FakeModel, tmp_path: Path
-) -> None:
-    reference = await uninterrupted(model, tmp_path / "reference")
+async def test_a_kill_around_the_commit_leaves_the_turn_before_or_after(tmp_path: Path) -> None:
+    reference = await uninterrupted(tmp_path / "reference")
     last_chunk = len(reference) - 1
-    for delay in (0.0, 0.002, 0.004, 0.008, 0.016):
+    for delay in (0.0, 0.003, 0.006, 0.012):
         killing = Killing(after_events=last_chunk, finish_writing=True, seconds_later=delay)
-        await found_after_kill(killing, model, tmp_path / str(delay), reference)
+        await found_after_kill(killing, tmp_path / str(delay), reference)
 
 
 @dataclass(frozen=True)
@@ -97,48 +96,35 @@ class Killing:
     seconds_later: float = 0.0
 
 
-async def uninterrupted(model: FakeModel, home: Path) -> list[session_pb2.TurnEvent]:
-    with server_with(model, home) as server:
-        async with Api.connected(server.address) as api:
-            return await whole_turn(api, turn_request(await api.session_of(playable())), model)
+async def uninterrupted(home: Path) -> list[session_pb2.TurnEvent]:
+    async with playing(home) as play:
+        request = turn_request(await play.api.session_of(playable()))
+        return [event async for event in play.turn(request)]
 
 
-async def found_after_kill(
-    killing: Killing, model: FakeModel, home: Path, reference: list[session_pb2.TurnEvent]
-) -> int:
+async def found_after_kill(killing: Killing, home: Path, reference: list[session_pb2.TurnEvent]) -> int:
     """Kill a server during a turn; check what the next server finds, and return its turn."""
-    with server_with(model, home) as server:
-        async with Api.connected(server.address) as api:
-            before = await api.session_of(playable())
-            request = turn_request(before)
-            await play_until_killed(api, request, killing, model, server)
+    async with playing(home) as play:
+        before = await play.api.session_of(playable())
+        request = turn_request(before)
+        await play_until_killed(play, request, killing)
     committed = reference[-1].committed
-    with server_with(model, home) as server:
-        async with Api.connected(server.address) as api:
-            after = await api.session(before.session_id)
-            assert after.state_hash == {0: before.state_hash, 1: committed.state_hash}[after.turn]
-            assert (after.last_sequence > 0) == (after.turn == 1)
-            again = await whole_turn(api, request, model)
-            assert again[-1].committed.state_hash == committed.state_hash
-            assert again[-1].committed.chain_hash == committed.chain_hash
-            assert (await api.session(before.session_id)).turn == 1
+    async with playing(home) as play:
+        after = await play.api.session(before.session_id)
+        assert after.state_hash == {0: before.state_hash, 1: committed.state_hash}[after.turn]
+        assert (after.last_sequence > 0) == (after.turn == 1)
+        again = [event async for event in play.turn(request)]
+        assert again[-1].committed.state_hash == committed.state_hash
+        assert again[-1].committed.chain_hash == committed.chain_hash
+        assert (await play.api.session(before.session_id)).turn == 1
     return after.turn
 
 
-async def play_until_killed(
-    api: Api, request: session_pb2.TakeTurnRequest, killing: Killing, model: FakeModel, server: ServerProcess
-) -> None:
-    """Take the turn with the model never further than what was read."""
-    read = 0
-    async for event in api.turn(request):
-        read += 1
-        if read == killing.after_events:
-            break
-        if event.HasField("world_resolved"):
-            model.permit(2)
-        elif event.HasField("narrative_chunk"):
-            model.permit()
-    if killing.finish_writing:
-        model.permit()
-        await asyncio.sleep(killing.seconds_later)
-    server.kill()
+async def play_until_killed(play: Play, request: session_pb2.TakeTurnRequest, killing: Killing) -> None:
+    async with aclosing(play.turn(request)) as events:
+        for _ in range(killing.after_events):
+            await anext(events)
+        if killing.finish_writing:
+            play.model.permit()
+            await asyncio.sleep(killing.seconds_later)
+        play.server.kill()

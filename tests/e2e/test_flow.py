@@ -104,8 +104,6 @@ async def test_reflection_and_health_name_the_services(server: ServerProcess) ->
 
 async def test_each_service_can_run_alone(tmp_path: Path) -> None:
     homes = [tmp_path / name for name in ("gateway", "scenarios", "sessions")]
-    for home in homes:
-        home.mkdir()
     peers: dict[str, str] = {}
     with ServerProcess(homes[0], "gateway") as gateway:
         peers["PERIPETY_GATEWAY_ADDRESS"] = gateway.address

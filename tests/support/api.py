@@ -13,7 +13,7 @@ from peripety.api.session.v1 import session_pb2, session_pb2_grpc
 from peripety.client.channel import open_channel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
 
 def new_id() -> str:
@@ -57,7 +57,7 @@ class Api:
         """A session as it stands."""
         return (await self.sessions.GetSession(session_pb2.GetSessionRequest(session_id=session_id))).session
 
-    async def turn(self, request: session_pb2.TakeTurnRequest) -> AsyncIterator[session_pb2.TurnEvent]:
+    async def turn(self, request: session_pb2.TakeTurnRequest) -> AsyncGenerator[session_pb2.TurnEvent]:
         """The events of a turn."""
         async for response in self.sessions.TakeTurn(request):
             yield response.event

@@ -28,7 +28,8 @@ class FakeModel:
 
     def permit(self, count: int = 1) -> None:
         """Let it write this many pieces."""
-        self._permits.release(count)
+        for _ in range(count):
+            self._permits.release()
 
     def wait_for_permit(self) -> bool:
         """Return whether to go on writing."""
@@ -48,7 +49,7 @@ def serving_fake_model(*pieces: str) -> Iterator[FakeModel]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(model))
     server.daemon_threads = True
     model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield model

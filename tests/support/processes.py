@@ -42,6 +42,7 @@ class ServerProcess:
     address: str = ""
 
     def __enter__(self) -> Self:
+        self.home.mkdir(exist_ok=True)
         with (self.home / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*PERIPETY, "serve", self.service, "--listen", "127.0.0.1:0"],
@@ -52,7 +53,9 @@ class ServerProcess:
             )
         assert self.process.stdout is not None
         said = self.process.stdout.readline()
-        assert said.startswith("listening on "), f"the server said {said!r} and logged:\n{self.log}"
+        if not said.startswith("listening on "):
+            self.__exit__(None, None, None)
+            raise AssertionError(f"the server said {said!r} and logged:\n{self.log}")
         self.address = said.removeprefix("listening on ").strip()
         return self
 

@@ -21,6 +21,8 @@ def serve(service: str | None, listen: str | None) -> None:
 
 async def _serve(config: Config, services: set[str]) -> None:
     async with app.serve(config, services) as running:
+        end = asyncio.ensure_future(running.wait())
+        await asyncio.sleep(0)  # signals are handled from here on: who reads the line may send one at once
         results().print(f"listening on {running.address}")
         results().file.flush()
-        await running.wait()
+        await end
