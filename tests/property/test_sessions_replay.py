@@ -1,0 +1,78 @@
+"""A session played again from its log gives the same records and hashes, on either core."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from peripety.sessions.events import Committed
+from peripety.sessions.mechanics import Played, next_hash, opening_hash, play
+from peripety.sessions.model import ActionCall, CommittedTurn, Session
+from support.cores import CORE_NAMES, core_named, program_on
+from support.sessions import only, table
+from support.strategies import specs
+
+if TYPE_CHECKING:
+    from support.specs import Json
+
+EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+async def recorded(spec: Json, plan: list[list[ActionCall]]) -> tuple[Session, list[CommittedTurn]]:
+    """A session and its log after as much of a plan as can be played."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with table(Path(directory), json.dumps(spec).encode()) as game:
+            turn = 1
+            for actions in plan:
+                if (await game.now()).session.status.kind == "ongoing":
+                    turn += len(only(await game.play(turn, *actions), Committed))
+            session = (await game.now()).session
+            return session, await game.store.turns(session.session_id, 0, 100)
+
+
+def params(schemas: Json) -> st.SearchStrategy[dict[str, Any]]:
+    """Values for the parameters of an action, not all of them legal."""
+    values = st.sampled_from([-3.0, -1.0, 0.0, 0.5, 1.0, 3.0, True, False, "", "x", "é", "too long"])
+    return st.fixed_dictionaries(dict.fromkeys(schemas, values))
+
+
+def calls(spec: Json) -> st.SearchStrategy[ActionCall]:
+    """Actions of a scenario."""
+    return st.one_of(
+        [st.builds(ActionCall, st.just(action["id"]), params(action["params"])) for action in spec["actions"]]
+    )
+
+
+@pytest.mark.parametrize("name", CORE_NAMES)
+def test_a_log_gives_its_hashes_back(name: str) -> None:
+    core = core_named(name)
+
+    @thorough
+    @given(st.data(), specs())
+    def replay(data: st.DataObject, spec: Json) -> None:
+        plan = data.draw(st.lists(st.lists(calls(spec), max_size=2), max_size=6))
+        session, turns = asyncio.run(recorded(spec, plan))
+        program = program_on(core, json.dumps(spec).encode())
+        snapshot = program.new_state(session.seed).to_json()
+        chain = opening_hash(session.seed, program.spec_hash)
+        for turn in turns:
+            tried = json.loads(turn.record)["actions"]
+            again = play(program, snapshot, [ActionCall(call["id"], call["params"]) for call in tried])
+            assert isinstance(again, Played)
+            assert again.record == turn.record
+            snapshot, chain = again.snapshot, next_hash(chain, again.record)
+            committed = turn.events[-1]
+            assert isinstance(committed, Committed)
+            assert (committed.chain_hash, committed.state_hash) == (chain, again.state_hash)
+        assert (session.chain_hash, session.snapshot) == (chain, snapshot)
+
+    replay()
