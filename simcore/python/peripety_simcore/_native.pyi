@@ -1,5 +1,7 @@
 from typing import Final, final
 
+__all__ = ["Program", "State", "__version__", "compile", "draw", "evaluate", "parse", "run_seed"]
+
 __version__: Final[str]
 
 @final

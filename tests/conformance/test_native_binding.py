@@ -1,0 +1,68 @@
+"""What only the native core has: a boundary to cross, and threads that go on meanwhile."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+import pytest
+
+from peripety.sim._core import CoreError
+from support.cores import core_named
+from support.specs import action, at_most, document, never
+
+COUNTDOWN = document(
+    actions=[action("act", [{"op": "dec", "path": "state.a", "value": 1}])],
+    loss_conditions=[at_most("first", "state.a", -1000), never("second")],
+)
+
+
+def test_other_threads_go_on_during_a_dry_run() -> None:
+    core = core_named("native")
+    program = core.compile(core.parse(COUNTDOWN))
+    options = json.dumps(
+        {"runs": 2000, "first_run": 0, "seed": "1", "persona": "random", "horizon": 500}
+    ).encode()
+    worker = threading.Thread(target=program.dry_run, args=[options])
+    worker.start()
+    wakes = 0
+    while worker.is_alive():
+        time.sleep(0.002)
+        wakes += 1
+    assert wakes > 20
+
+
+def test_two_threads_can_play_one_state() -> None:
+    core = core_named("native")
+    program = core.compile(core.parse(COUNTDOWN))
+    state = program.new_state(1)
+    workers = [
+        threading.Thread(target=lambda: [program.act(state, "act", b"{}") for _ in range(200)])
+        for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert json.loads(state.tree())["a"] == 10 - 800
+
+
+def test_a_refusal_is_the_error_of_both_cores() -> None:
+    with pytest.raises(CoreError, match="expected a value") as refusal:
+        core_named("native").parse(b"?")
+    assert (refusal.value.code, refusal.value.path) == ("INVALID_JSON", "")
+
+
+def test_what_was_never_validated_is_refused_and_nothing_worse() -> None:
+    with pytest.raises(CoreError) as refusal:
+        core_named("native").compile(b'{"state": []}')
+    assert refusal.value.code == "SPEC_INVALID"
+    core = core_named("native")
+    program = core.compile(core.parse(COUNTDOWN))
+    with pytest.raises(CoreError) as refusal:
+        program.load_state(b"{}")
+    assert refusal.value.code == "SNAPSHOT_INVALID"
+    with pytest.raises(CoreError) as refusal:
+        program.dry_run(b"{}")
+    assert refusal.value.code == "OPTIONS_INVALID"
