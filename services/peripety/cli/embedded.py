@@ -23,9 +23,9 @@ __all__ = ["embedded_services"]
 async def embedded_services(*names: str) -> AsyncIterator[grpc.aio.Channel]:
     """Run the named services and give the channel to them.
 
-    Only warnings are logged unless PERIPETY_LOG_LEVEL says otherwise: the command tells the rest itself.
+    Only errors are logged unless PERIPETY_LOG_LEVEL says otherwise: the command tells the rest itself.
     """
-    quiet = {} if os.environ.get("PERIPETY_LOG_LEVEL") else {"log_level": LogLevel.WARNING}
+    quiet = {} if os.environ.get("PERIPETY_LOG_LEVEL") else {"log_level": LogLevel.ERROR}
     config = Config.from_environment(**quiet)
     logs.configure(config)
     async with (
