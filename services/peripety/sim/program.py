@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Program", "State", "engine_error"]
 
+_MAX_SEED = 2**64 - 1
+
 _KINDS: dict[str, type[PeripetyError]] = {
     "RUN_ENDED": FailedPreconditionError,
     "STATE_LIMIT": ResourceExhaustedError,
@@ -98,7 +100,12 @@ class Program:
 
     def new_state(self, seed: int | None = None) -> State:
         """The initial state under a seed (0 … 2^64 - 1); the spec's own by default."""
-        return State(self._core.new_state(self.spec["seed"] if seed is None else seed))
+        return State(self._core.new_state(self._seed(seed)))
+
+    def _seed(self, given: int | None) -> int:
+        seed: int = self.spec["seed"] if given is None else given
+        _require("seed", seed, 0, _MAX_SEED)
+        return seed
 
     def load_state(self, snapshot: bytes) -> State:
         """A state from what `State.to_json` gave.
@@ -176,7 +183,7 @@ class Program:
         options: dict[str, Any] = {
             "runs": runs,
             "persona": persona,
-            "seed": str(self.spec["seed"] if seed is None else seed),
+            "seed": str(self._seed(seed)),
             "first_run": first_run,
         }
         if persona not in {"random", "idle"}:

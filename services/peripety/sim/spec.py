@@ -21,7 +21,9 @@ _Duration = Annotated[str, Field(min_length=2, max_length=32)]
 _Turns = Annotated[int, Field(ge=1, le=1_000_000)]
 _Logic = Annotated[dict[str, JsonValue], Field(description="A JSONLogic expression; {} is always true.")]
 _Weight = Annotated[float, Field(ge=0.05, le=0.30)]
-_Derives = Annotated[dict[str, JsonValue], Field(description="Named JSONLogic values that effects may use.")]
+_Derives = Annotated[
+    dict[str, JsonValue], Field(max_length=64, description="Named JSONLogic values that effects may use.")
+]
 
 
 class _Closed(BaseModel):

@@ -111,6 +111,18 @@ def test_a_string_that_names_a_derived_value_means_it(core: Core) -> None:
     assert (tree["a"], tree["note"], tree["tree"]) == (14, "a4", {"kept": "twice"})
 
 
+def test_a_derived_value_keeps_what_it_read_when_effects_change_it(core: Core) -> None:
+    effects: list[dict[str, Any]] = [
+        {"op": "push", "path": "state.list", "value": 9},
+        {"op": "set", "path": "state.note", "value": "before"},
+    ]
+    derives = {"before": {"var": "state.list"}}
+    program = program_on(core, document(actions=[action("act", effects, derives=derives)]))
+    state = program.new_state()
+    program.act(state, "act")
+    assert (state.tree()["list"], state.tree()["note"]) == ([1, 2, 9], [1, 2])
+
+
 def test_a_derived_value_of_the_wrong_type_is_an_error_of_the_effect(core: Core) -> None:
     effects = [{"op": "inc", "path": "state.a", "value": "text"}]
     program = program_on(core, document(actions=[action("act", effects, derives={"text": {"cat": ["a"]}})]))

@@ -88,12 +88,15 @@ def doubling(items: int) -> Any:
         {"reduce": [list(range(64)), [{"var": "accumulator"}, {"var": "accumulator"}], 1]},
         {"reduce": [list(range(40)), {"merge": [{"var": "accumulator"}, {"var": "accumulator"}]}, [1]]},
         {"map": [list(range(200)), {"map": [list(range(200)), {"+": [1, 1]}]}]},
+        {"merge": [{"var": "big"}] * 9000},
+        {"max": {"var": "big"}},
+        {"missing": {"var": "big"}},
         {"cat": [{"substr": ["a" * 60_000, 0]}, {"substr": ["b" * 60_000, 0]}]},
     ],
 )
 def test_no_rule_costs_more_than_its_budget(core: Core, logic: Any) -> None:
     with pytest.raises(CoreError) as caught:
-        run(core, logic)
+        run(core, logic, {"big": [1] * 10_001})
     assert caught.value.code == "FUEL_EXHAUSTED"
 
 

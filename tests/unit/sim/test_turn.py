@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -312,12 +313,38 @@ def test_a_snapshot_goes_on_exactly_where_it_was_taken(core: Core) -> None:
 
 
 @pytest.mark.parametrize(
-    "snapshot", [b"{}", b"[]", b"null", b'{"rng_version":2}', b"nonsense", b'{"rng_version":1}']
+    "snapshot", [b"{}", b"[]", b"null", b'{"rng_version":2}', b'{"rng_version":1}', b"no"]
 )
 def test_a_foreign_snapshot_is_refused(core: Core, snapshot: bytes) -> None:
     program = program_on(core, document())
     with pytest.raises(InvalidArgumentError):
         program.load_state(snapshot)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"turn": "5"},
+        {"turn": 0.5},
+        {"seed": 7},
+        {"state": []},
+        {"lasting": [{"id": "ghost", "until": 3}]},
+        {"scheduled": [{"id": "s"}]},
+        {"rng_version": 2},
+    ],
+)
+def test_a_snapshot_of_the_wrong_shape_is_refused(core: Core, part: dict[str, Any]) -> None:
+    program = program_on(core, document())
+    snapshot = json.loads(program.new_state().to_json()) | part
+    with pytest.raises(InvalidArgumentError) as caught:
+        program.load_state(sim.canonical(snapshot))
+    assert caught.value.code == "SNAPSHOT_INVALID"
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_out_of_range_is_refused(core: Core, seed: int) -> None:
+    with pytest.raises(InvalidArgumentError, match="seed must be"):
+        program_on(core, document()).new_state(seed)
 
 
 def test_the_hash_is_sha256_of_the_canonical_tree(core: Core) -> None:

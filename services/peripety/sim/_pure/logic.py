@@ -106,7 +106,10 @@ class _Evaluation:
         if isinstance(operand, list):
             return self.arguments(operand, data)
         value = self.value(operand, data)
-        return value if isinstance(operand, dict) and isinstance(value, list) else [value]
+        if not isinstance(operand, dict) or not isinstance(value, list):
+            return [value]
+        self.burn(len(value))
+        return value
 
     def equal(self, a: Any, b: Any, depth: int = 0) -> bool:
         """Strict, structural equality."""
@@ -192,13 +195,14 @@ def _var(run: _Evaluation, operand: Any, data: Any) -> Any:
     return args[1] if len(args) > 1 else None
 
 
-def _absent(paths: list[Any], data: Any) -> list[Any]:
+def _absent(run: _Evaluation, paths: list[Any], data: Any) -> list[Any]:
+    run.burn(len(paths))
     return [path for path in paths if _find(path, data) in (MISSING, None, "")]
 
 
 def _missing(run: _Evaluation, operand: Any, data: Any) -> list[Any]:
     args = run.arguments(operand, data)
-    return _absent(args[0] if args and isinstance(args[0], list) else args, data)
+    return _absent(run, args[0] if args and isinstance(args[0], list) else args, data)
 
 
 def _missing_some(run: _Evaluation, operand: Any, data: Any) -> list[Any]:
@@ -206,7 +210,7 @@ def _missing_some(run: _Evaluation, operand: Any, data: Any) -> list[Any]:
     needed, paths = args[0], args[1]
     if not isinstance(needed, float) or not isinstance(paths, list):
         raise CoreError("INVALID_ARGUMENTS", "'missing_some' needs a number and a list of paths")
-    absent = _absent(paths, data)
+    absent = _absent(run, paths, data)
     return [] if len(paths) - len(absent) >= needed else absent
 
 
@@ -406,10 +410,11 @@ def _none(run: _Evaluation, operand: Any, data: Any) -> bool:
 
 
 def _merge(run: _Evaluation, operand: Any, data: Any) -> list[Any]:
-    result: list[Any] = []
-    for value in run.arguments(operand, data):
-        result.extend(value if isinstance(value, list) else [value])
-    return run.made(result)
+    parts = [value if isinstance(value, list) else [value] for value in run.arguments(operand, data)]
+    size = sum(len(part) for part in parts)
+    if size > run.output:
+        run.produce(size)  # refused before it takes memory
+    return run.made([item for part in parts for item in part])
 
 
 # --- text ---
@@ -438,6 +443,7 @@ def _substr(run: _Evaluation, operand: Any, data: Any) -> str:
     args = run.arguments(_operands("substr", operand, 2), data)
     source = _text(args[0])
     size = len(source)
+    run.burn(size // _CHARACTERS_PER_STEP)
     start = _position(args[1], size)
     if len(args) > 2 and args[2] is not None:  # noqa: PLR2004 - the optional length
         length = _whole(args[2])

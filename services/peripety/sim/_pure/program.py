@@ -106,21 +106,49 @@ class State:
     def from_json(cls, program: Program, snapshot: bytes) -> State:
         """A state from what `to_json` gave."""
         value = border.parse_canonical(snapshot)
-        try:
-            if value["rng_version"] != RNG_VERSION:
-                raise CoreError(
-                    "SNAPSHOT_INVALID", "the snapshot is of another version of the random numbers"
-                )
-            return cls(
-                program,
-                int(value["seed"]),
-                value["state"],
-                int(value["turn"]),
-                value["opened"],
-                value["scheduled"],
-                value["lasting"],
-                value["log"],
-                value["status"],
-            )
-        except (KeyError, TypeError, ValueError):
-            raise CoreError("SNAPSHOT_INVALID", "the snapshot was not made by this engine") from None
+        if isinstance(value, dict) and value.get("rng_version", RNG_VERSION) != RNG_VERSION:
+            raise CoreError("SNAPSHOT_INVALID", "the snapshot is of another version of the random numbers")
+        if not _is_snapshot(value, program):
+            raise CoreError("SNAPSHOT_INVALID", "the snapshot was not made by this engine")
+        return cls(
+            program,
+            int(value["seed"]),
+            value["state"],
+            int(value["turn"]),
+            value["opened"],
+            value["scheduled"],
+            value["lasting"],
+            value["log"],
+            value["status"],
+        )
+
+
+_MEMBERS: dict[str, type] = {
+    "lasting": list,
+    "log": list,
+    "opened": bool,
+    "rng_version": float,
+    "scheduled": list,
+    "seed": str,
+    "state": dict,
+    "status": dict,
+    "turn": float,
+}
+
+
+def _is_snapshot(value: Any, program: Program) -> bool:
+    """Whether a value is of the shape that `State.to_json` gives it for this program."""
+    if not isinstance(value, dict) or value.keys() != _MEMBERS.keys():
+        return False
+    if not all(isinstance(value[name], kind) for name, kind in _MEMBERS.items()):
+        return False
+    events = {event["id"] for event in program.events}
+    return (
+        value["seed"].isdecimal()
+        and value["turn"].is_integer()
+        and all(isinstance(entry, dict) and entry.get("id") in events for entry in value["lasting"])
+        and all(
+            isinstance(entry, dict) and {"id", "due", "effects"} <= entry.keys()
+            for entry in value["scheduled"]
+        )
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
@@ -295,7 +296,8 @@ def _derive(state: State, expressions: dict[str, Any], params: dict[str, Any]) -
         for other in sorted(derive_names(expressions[name]) & expressions.keys()):
             visit(other)
         try:
-            derives[name] = evaluate(expressions[name], _root(state, params, derives))
+            # A copy: what the expression found in the state is about to be changed by the effects.
+            derives[name] = copy.deepcopy(evaluate(expressions[name], _root(state, params, derives)))
         except CoreError as error:
             raise CoreError(error.code, error.message, f"/{_escaped(name)}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
+from peripety.sim._pure.border import MAX_SAFE_INTEGER
 from peripety.sim._pure.turn import derive_names
 from peripety.sim.checks.documents import check_duration
 from peripety.sim.checks.effects import check_effects, check_path
@@ -97,6 +98,10 @@ def _param_problems(kind: str, schema: dict[str, Any]) -> Iterator[str]:
         float(schema.get(bound, 0)).is_integer() for bound in ("minimum", "maximum")
     ):
         yield "the bounds of an integer are integers"
+    if kind == "integer" and any(
+        abs(schema.get(bound, 0)) > MAX_SAFE_INTEGER for bound in ("minimum", "maximum")
+    ):
+        yield f"the bounds of an integer lie within ±{MAX_SAFE_INTEGER}"
 
 
 def _is_of(kind: str, value: Any) -> bool:

@@ -114,9 +114,11 @@ impl Evaluation {
         let values = self.arguments(arguments, data)?;
         Ok(match (arguments, values.as_slice()) {
             (Arguments::Single(_), [Cow::Borrowed(Value::Array(items))]) => {
+                self.burn(items.len())?;
                 items.iter().map(Cow::Borrowed).collect()
             }
             (Arguments::Single(_), [Cow::Owned(Value::Array(items))]) => {
+                self.burn(items.len())?;
                 items.iter().cloned().map(Cow::Owned).collect()
             }
             _ => values,
@@ -164,8 +166,14 @@ impl Evaluation {
     fn missing(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.arguments(arguments, data)?;
         match values.first().and_then(|first| first.as_array()) {
-            Some(paths) => data.absent(paths.iter()),
-            None => data.absent(values.iter().map(|value| &**value)),
+            Some(paths) => {
+                self.burn(paths.len())?;
+                data.absent(paths.iter())
+            }
+            None => {
+                self.burn(values.len())?;
+                data.absent(values.iter().map(|value| &**value))
+            }
         }
         .map(Value::from)
     }
@@ -176,6 +184,7 @@ impl Evaluation {
             let message = "'missing_some' needs a number and a list of paths";
             return Err(Error::new(Code::InvalidArguments, message));
         };
+        self.burn(paths.len())?;
         let absent = data.absent(paths.iter())?;
         Ok(if count(paths.len() - absent.len()) >= *needed { Vec::new() } else { absent }.into())
     }
@@ -440,7 +449,9 @@ impl Evaluation {
         let (source, start, others) = self.pair(pair, data)?;
         let mut text = String::new();
         append_text(&mut text, &source, 0)?;
-        let size = i64::try_from(length(&text)).unwrap_or(i64::MAX);
+        let size = length(&text);
+        self.burn(size / CHARACTERS_PER_STEP)?;
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
         let start = whole(&start)?;
         let start = if start < 0 { (size + start).max(0) } else { start.min(size) };
         let end = match others.first() {
