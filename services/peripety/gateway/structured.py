@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,15 @@ from typing import Any, TypeAlias
 
 import jiter
 
-from peripety.errors import FailedPreconditionError, FieldViolation, Finding, InvalidArgumentError, Severity
+from peripety import sim
+from peripety.errors import (
+    FailedPreconditionError,
+    FieldViolation,
+    Finding,
+    InvalidArgumentError,
+    Severity,
+    SpecError,
+)
 from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
@@ -239,21 +246,8 @@ def _balanced_end(text: str, start: int) -> int | None:
 
 
 def _parse(text: str) -> Any:
-    value = jiter.from_json(
-        text.encode(errors="surrogatepass"), allow_inf_nan=False, catch_duplicate_keys=True
-    )
-    if not _is_finite(value):
-        raise ValueError("a number is too large")
-    return value
-
-
-def _is_finite(value: Any) -> bool:
-    match value:
-        case float():
-            return math.isfinite(value)
-        case list():
-            return all(map(_is_finite, value))
-        case dict():
-            return all(map(_is_finite, value.values()))
-        case _:
-            return True
+    """The value of a JSON text, through the one border that documents pass, however they come."""
+    try:
+        return sim.parse(text)
+    except SpecError as error:
+        raise ValueError(error.findings[0].message) from None

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import add_ScenarioServiceServicer_to_server
-from peripety.client.model_gateway import RemoteModelGateway
 from peripety.gateway.model import ModelGateway
+from peripety.gateway.remote import RemoteModelGateway
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.generate import Generator
 from peripety.scenarios.model import ScenarioSource

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import add_SessionServiceServicer_to_server
-from peripety.client.model_gateway import RemoteModelGateway
-from peripety.client.scenario_source import RemoteScenarioSource
 from peripety.gateway.model import ModelGateway
+from peripety.gateway.remote import RemoteModelGateway
 from peripety.scenarios.model import ScenarioSource
+from peripety.scenarios.remote import RemoteScenarioSource
 from peripety.sessions.narrator import Narrator
 from peripety.sessions.service import SessionServicer
 from peripety.sessions.sessions import Sessions

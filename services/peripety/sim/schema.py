@@ -49,7 +49,12 @@ def pointer(segments: Iterable[str | int]) -> str:
 
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> jsonschema_rs.Validator:
-    return jsonschema_rs.validator_for(json.loads(schema))
+    return jsonschema_rs.validator_for(json.loads(schema), retriever=_refuse)
+
+
+def _refuse(uri: str) -> Any:
+    """A schema is whole as it stands: nothing is ever read or fetched for it."""
+    raise ValueError(f"a schema may not refer to anything outside itself, such as {uri[:80]}")
 
 
 def _findings(error: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> Iterator[Finding]:

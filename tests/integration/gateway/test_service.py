@@ -15,7 +15,6 @@ from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.client.channel import open_channel
 from peripety.client.facade import Client
-from peripety.client.model_gateway import RemoteModelGateway
 from peripety.config import ProviderName
 from peripety.errors import (
     DeadlineError,
@@ -39,6 +38,7 @@ from peripety.gateway.model import (
     TextDelta,
     Usage,
 )
+from peripety.gateway.remote import RemoteModelGateway
 from peripety.rpc.app import serve_bound
 from support.apps import config_for
 from support.upstream import DONE, Reply, Request, answering, delta, finish, upstream, usage
