@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["Story", "describe_findings", "describe_spec"]
+__all__ = ["Story"]
 
 _SHOWN_VALUE = 60
 _SHOWN_HASH = 12
@@ -42,12 +42,14 @@ class Story:
             case "progress":
                 self._progress(event.progress)
             case "findings":
-                self._lines(describe_findings(event.findings))
+                self._lines(_findings(event.findings))
             case "repaired":
                 self._line(f"  repaired by answer {event.repaired.attempt}", "yellow")
                 self._lines(f"    {printable(edit.summary)}" for edit in event.repaired.edits)
             case "completed":
-                self._lines(describe_spec(event.completed))
+                title, author = _summary(event.completed)
+                self._line(title, "bold")
+                self._line(author)
 
     def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
         """Tell an event of compiling it."""
@@ -64,7 +66,7 @@ class Story:
 
     def session(self, session: session_pb2.Session) -> None:
         """Tell the beginning, or where a session stands."""
-        self._line(f"Session {session.session_id}, seed {session.seed}, turn {session.turn}")
+        self._line(f"\nSession {session.session_id}, seed {session.seed}, turn {session.turn}")
 
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Tell an event of a turn."""
@@ -210,13 +212,13 @@ def _dry_run(report: scenario_pb2.DryRunReport) -> str:
     return f"{report.lost} of {report.runs} runs lost ({report.fail_rate:.1%}; {interval}), persona {persona}"
 
 
-def describe_findings(findings: scenario_pb2.Findings) -> list[str]:
+def _findings(findings: scenario_pb2.Findings) -> list[str]:
     """Tell what is wrong with a draft."""
     return [f"    {f.code} {printable(f.path) or '/'}: {printable(f.message)}" for f in findings.findings]
 
 
-def describe_spec(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> list[str]:
-    """Tell what a specification holds, and who wrote it."""
+def _summary(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> tuple[str, str]:
+    """Tell what a specification holds, and who wrote it, in a line each."""
     spec = json.loads(completed.spec)
     counts = ", ".join(
         f"{len(spec.get(key, []))} {name}"
@@ -227,4 +229,4 @@ def describe_spec(completed: scenario_pb2.GenerateScenarioResponse.Completed) ->
         ]
     )
     by = "rules, without a language model" if completed.authored_without_model else completed.model
-    return [f"{printable(spec['name'])}: {counts}", f"  written by {printable(by)}"]
+    return f"{printable(spec['name'])}: {counts}", f"  written by {printable(by)}"
