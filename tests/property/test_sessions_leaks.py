@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from peripety.errors import PeripetyError
 from peripety.sessions.model import ActionCall
 from support.sessions import ScriptedGateway, outcome, table
-from support.specs import document
+from support.specs import action, document
 from support.strategies import specs
 
 if TYPE_CHECKING:
@@ -96,6 +96,14 @@ def secret_effects(draw: st.DrawFn) -> list[Json]:
 
 
 @st.composite
+def stirring(draw: st.DrawFn, name: str) -> Json:
+    """An action that does one thing to a secret place."""
+    path = draw(st.sampled_from(sorted(OWNERS)))
+    effect = draw(st.sampled_from(writes(path, canary(OWNERS[path], draw(st.integers(10, 99))))))
+    return action(name, [effect])
+
+
+@st.composite
 def secretive(draw: st.DrawFn) -> Json:
     """A random scenario with secrets in it, and rules that read, write and fail on them."""
     spec = draw(specs())
@@ -109,6 +117,7 @@ def secretive(draw: st.DrawFn) -> Json:
         if draw(st.integers(0, 3)) == 0:
             condition = {">": [{"+": [{"var": f"{draw(st.sampled_from(sorted(OWNERS)))}.x"}]}, 0]}
             rule["preconditions" if "preconditions" in rule else "when"] = condition
+    spec["actions"] += [draw(stirring(f"stir{number}")) for number in range(4)]
     return spec
 
 
@@ -167,7 +176,7 @@ async def play(spec: Json, plan: list[tuple[str | None, list[ActionCall]]]) -> N
 def test_secrets_reach_nobody_but_their_owner(data: st.DataObject, spec: Json) -> None:
     ids = [action["id"] for action in spec["actions"]]
     calls = st.builds(ActionCall, st.sampled_from(ids), st.just({}))
-    plan = data.draw(st.lists(st.tuples(st.sampled_from(VIEWERS), st.lists(calls, max_size=2)), max_size=4))
+    plan = data.draw(st.lists(st.tuples(st.sampled_from(VIEWERS), st.lists(calls, max_size=3)), max_size=4))
     asyncio.run(play(spec, plan))
 
 
