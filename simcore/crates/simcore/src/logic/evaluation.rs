@@ -165,17 +165,14 @@ impl Evaluation {
 
     fn missing(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.arguments(arguments, data)?;
-        match values.first().and_then(|first| first.as_array()) {
-            Some(paths) => {
-                self.burn(paths.len())?;
-                data.absent(paths.iter())
-            }
-            None => {
-                self.burn(values.len())?;
-                data.absent(values.iter().map(|value| &**value))
-            }
-        }
-        .map(Value::from)
+        let absent = if let Some(paths) = values.first().and_then(|first| first.as_array()) {
+            self.burn(paths.len())?;
+            data.absent(paths.iter())
+        } else {
+            self.burn(values.len())?;
+            data.absent(values.iter().map(|value| &**value))
+        };
+        absent.map(Value::from)
     }
 
     fn missing_some(&mut self, pair: &Pair, data: Data<'_>) -> Result<Value> {
