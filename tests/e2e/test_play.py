@@ -13,6 +13,7 @@ import pytest
 from peripety import sim
 from support.processes import PERIPETY, environment
 from support.repository import ROOT
+from support.terminal import terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,6 +159,27 @@ def test_ctrl_c_ends_the_game_quietly(tmp_path: Path) -> None:
     _, stderr = game.communicate(timeout=30)
     assert game.returncode == 130
     assert b"Traceback" not in stderr
+
+
+def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
+    with terminal([*PERIPETY, "play"], environment(tmp_path)) as person:
+        person.wait_for("about? >")
+        person.type("A few words.")
+        person.wait_for("q to stop >")
+        person.type("words to say")
+        person.wait_for("Turn 1")
+        person.wait_for("q to stop >")
+        person.type("q")
+        assert person.process.wait(timeout=30) == 0
+        assert "\x1b[" in person.screen
+
+
+def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
+    with terminal([*PERIPETY, "play", "--about", ""], environment(tmp_path)) as person:
+        person.wait_for("q to stop >")
+        person.process.send_signal(signal.SIGINT)
+        assert person.process.wait(timeout=30) == 130
+        assert "Traceback" not in person.screen
 
 
 @pytest.mark.skipif(
