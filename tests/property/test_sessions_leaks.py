@@ -126,7 +126,7 @@ class Telltale(ScriptedGateway):
 
     async def _ask(self, request: GenerateRequest) -> Any:
         said = request.messages[-1].content
-        self.answers = [outcome(f"I know: {said[-1_900:]}")]
+        self.answers = [outcome(f"I know: {said[-1_400:]}")]
         async for event in super()._ask(request):
             yield event
 

@@ -100,7 +100,7 @@ async def told(answers: list[str | list[str] | Exception]) -> list[Any]:
 def test_every_turn_is_told(script: list[str | list[str] | Exception]) -> None:
     *events, end = asyncio.run(told(script))
     assert isinstance(end, Told)
-    assert end.narrative.strip()
+    assert any(map(str.isalnum, end.narrative))
     shown = ""
     for event in events:
         if isinstance(event, NarrativeRetracted):

@@ -49,7 +49,7 @@ DEFAULT_SECONDS = 90.0
 
 # What is left of the caller's time for storing the turn.
 _RESERVE_SECONDS = 1.0
-_NARRATIVE_CHARACTERS = 2_000
+_NARRATIVE_CHARACTERS = 1_500
 _UTTERANCES = 4
 _UTTERANCE_CHARACTERS = 300
 _OUTPUT_TOKENS = 1_024
@@ -239,8 +239,8 @@ def _schema(speakers: list[str]) -> Mapping[str, Any]:
 def _problems(outcome: Any) -> list[Finding]:
     """What the schema cannot say about an Outcome."""
     narrative = _clean(outcome["narrative"]).strip()
-    if not narrative:
-        return [Finding("BLANK", "/narrative", "the narrative is blank; tell the turn in words")]
+    if not any(map(str.isalnum, narrative)):
+        return [Finding("BLANK", "/narrative", "the narrative has no words; tell the turn")]
     if narrative.startswith(_CODE_STARTS):
         return [Finding("NOT_PROSE", "/narrative", "the narrative is code; write plain prose")]
     return []

@@ -102,9 +102,10 @@ async def test_dialogue_comes_after_the_narrative_when_the_answer_is_known_to_be
         outcome("Bad.", visible_dialogue=[{"entity_id": "stranger", "utterance": "Words."}]),
         outcome("Bad.", extra=1),
         outcome("   "),
+        outcome("..."),
         outcome('{"narrative": "nested"}'),
         outcome("```json"),
-        outcome("x" * 2_001),
+        outcome("x" * 1_501),
         '{"narrative": 5}',
         '{"narrative": "Bad."',
         "no JSON at all",
@@ -213,7 +214,7 @@ async def test_an_answer_without_end_is_cut_off() -> None:
     events = await told(Endless())
     assert_told_by_server(events, "OUTCOME_INVALID")
     released = sum(len(event.text) for event in events[:-2] if isinstance(event, NarrativeChunk))
-    assert released <= 2_000 + len(events[-1].narrative)
+    assert released <= 1_500 + len(events[-1].narrative)
 
 
 async def test_a_stream_without_an_end_event_is_no_answer() -> None:
