@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTLINE", "excerpt", "spec_from_outline"]
 
-_PARTS = ("supply", "charge", "danger", "aim", "setback", "relief")
+_PARTS = ("resource", "asset", "danger", "goal", "accident", "luck")
 _TITLE, _PERSON = "title", "person"
 _WORD_LIMIT = 32
 _TITLE_LIMIT = 64
 _EXCERPT = 2_000
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
-# What paths, templates and patterns give a meaning to.
-_UNFIT = re.compile(r"[\"\\{}\[\]<>$%]+")
+# What paths, templates and identifiers give a meaning to.
+_UNFIT = re.compile(r"[\"\\{}\[\]<>$%_\s]+")
+_EDGES = " .,:;!?-"
 
 
 def _schema() -> dict[str, Any]:
@@ -66,14 +67,22 @@ def spec_from_outline(outline: Any, description: str, seed: int) -> dict[str, An
     """
     title = _fit(outline[_TITLE], _TITLE_LIMIT)
     spare = read(description if description.strip() else title, at_least=len(_PARTS), at_most=len(_PARTS))
-    terms = _different([*(_fit(outline[part], _WORD_LIMIT) for part in _PARTS)], spare.terms)
+    terms = _different([_fit(outline[part], _WORD_LIMIT) for part in _PARTS], spare.terms)
     person = _fit(outline[_PERSON], _WORD_LIMIT)
+    if person.casefold() not in description.casefold():
+        person = next(iter(spare.people), "")
     return _document(title or spare.title or terms[0], _plot(terms, person, spare.language.rules, seed), seed)
 
 
-def _fit(word: str, limit: int) -> str:
-    """A word as a key and a name can hold it; empty when nothing of it can."""
-    return clipped(" ".join(_UNFIT.sub(" ", cleaned(word)).split()), limit)
+def _fit(text: str, limit: int) -> str:
+    """A word as a name can hold it; empty when it is none."""
+    words = _UNFIT.sub(" ", cleaned(text)).split()
+    if len(text) >= limit and len(words) > 1:
+        # The limit may have cut the last one.
+        words.pop()
+    word = clipped(" ".join(words), limit).strip(_EDGES)
+    is_word = any(char.isalpha() for char in word) and (len(word) > 1 or not word.isascii())
+    return word[0].upper() + word[1:] if is_word and "://" not in word else ""
 
 
 def _different(words: Sequence[str], spare: Iterable[str]) -> tuple[str, ...]:

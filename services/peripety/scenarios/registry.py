@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
+import re
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,8 @@ from sqlalchemy import (
     select,
 )
 
-from peripety.errors import FieldViolation, Finding, InvalidArgumentError, NotFoundError, Severity
+from peripety.errors import Finding, NotFoundError, Severity
+from peripety.scenarios.checks import require
 from peripety.scenarios.model import (
     CompiledScenario,
     NumberEdit,
@@ -48,7 +48,7 @@ __all__ = ["ScenarioRegistry"]
 _PAGE_SIZE = 50
 _MAX_PAGE_SIZE = 1000
 _ID_DIGITS = 24
-_POSITION_BYTES = 6
+_TOKEN = re.compile(r"[0-9a-f]{12}")
 
 _versions = Table(
     "scenario_versions",
@@ -222,24 +222,18 @@ def _moment(timestamp: float) -> datetime:
 
 
 def _checked_size(page_size: int) -> int:
-    if page_size < 0:
-        reason = "must not be negative; 0 asks for the usual size"
-        raise InvalidArgumentError(f".page_size {reason}", violations=[FieldViolation(".page_size", reason)])
+    require(page_size >= 0, ".page_size", "must not be negative; 0 asks for the usual size")
     return min(page_size or _PAGE_SIZE, _MAX_PAGE_SIZE)
 
 
 def _token(position: int) -> str:
-    return base64.urlsafe_b64encode(position.to_bytes(_POSITION_BYTES, "big")).decode()
+    return f"{position:012x}"
 
 
 def _position(token: str) -> int:
-    try:
-        return int.from_bytes(base64.urlsafe_b64decode(token)[:_POSITION_BYTES], "big")
-    except (binascii.Error, ValueError):
-        reason = "is not a token of this server; send the one of the page before, or none"
-        raise InvalidArgumentError(
-            f".page_token {reason}", violations=[FieldViolation(".page_token", reason)]
-        ) from None
+    is_ours = _TOKEN.fullmatch(token)
+    require(is_ours, ".page_token", "is not a token of this server; send the one of the page before, or none")
+    return int(token, 16)
 
 
 def _not_found(scenario_id: str, spec_hash: str | None = None) -> NotFoundError:

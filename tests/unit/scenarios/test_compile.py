@@ -1,0 +1,182 @@
+"""Compiling: from any bytes to a stored scenario or the reasons why not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import sim
+from peripety.errors import InvalidArgumentError, NotFoundError
+from peripety.scenarios.balance import FRESH_RUN
+from peripety.scenarios.compile import Compiler
+from peripety.scenarios.model import Compiled, DryRunOptions, NotCompiled, NumbersMoved, Progress, Stage
+from support.scenarios import chance, compiling, document, opened_registry, siege
+from support.specs import spec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from peripety.scenarios.registry import ScenarioRegistry
+
+
+@pytest.fixture
+async def registry(tmp_path: Path) -> AsyncIterator[ScenarioRegistry]:
+    async with opened_registry(tmp_path) as opened:
+        yield opened
+
+
+async def test_a_good_scenario_is_stored(registry: ScenarioRegistry) -> None:
+    *before, last = await compiling(registry, document(chance(0.5)))
+    assert isinstance(last, Compiled)
+    assert await registry.get(last.record.scenario.scenario_id) == last.record
+    assert last.record.edits == ()
+    assert sim.compile(last.record.scenario.document).spec == chance(0.5)
+    stages = [event.stage for event in before if isinstance(event, Progress)]
+    assert list(dict.fromkeys(stages)) == [
+        Stage.VALIDATING,
+        Stage.COMPILING,
+        Stage.DRY_RUNNING,
+        Stage.STORING,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"not json", "INVALID_JSON"),
+        (b"\xff", "INVALID_UTF8"),
+        (b'{"a":1,"a":2}', "DUPLICATE_KEY"),
+        (b"[" * 10_000 + b"]" * 10_000, "TOO_DEEP"),
+        (b"[NaN]", "INVALID_JSON"),
+        (document({**spec(), "extra": 1}), "UNKNOWN_KEY"),
+        (document(spec(loss_conditions=[{"id": "one", "when": {}}])), "TOO_SHORT"),
+        (document(spec(negativity_budget={"min_fail_rate": 0})), "OUT_OF_RANGE"),
+    ],
+)
+async def test_whatever_is_wrong_is_told_in_findings(
+    registry: ScenarioRegistry, data: bytes, code: str
+) -> None:
+    last = (await compiling(registry, data))[-1]
+    assert isinstance(last, NotCompiled)
+    assert code in {finding.code for finding in last.findings}
+    assert last.dry_run is None
+    assert (await registry.scenarios()).summaries == ()
+
+
+@pytest.mark.parametrize("data", [b"", b" " * (1024 * 1024 + 1)])
+async def test_what_is_no_document_is_a_wrong_request(registry: ScenarioRegistry, data: bytes) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        await compiling(registry, data)
+    assert [violation.field for violation in caught.value.violations] == [".spec"]
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (DryRunOptions(seed=-1), ".dry_run.seed"),
+        (DryRunOptions(max_runs=-5), ".dry_run.max_runs"),
+        (DryRunOptions(max_runs=1_000_000), ".dry_run.max_runs"),
+        (DryRunOptions(horizon=1001), ".dry_run.horizon"),
+    ],
+)
+async def test_options_out_of_range_are_a_wrong_request(
+    registry: ScenarioRegistry, options: DryRunOptions, field: str
+) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        await compiling(registry, document(chance(0.5)), options)
+    assert [violation.field for violation in caught.value.violations] == [field]
+
+
+async def test_a_missed_budget_is_repaired_once_confirmed_on_fresh_runs_and_stored(
+    registry: ScenarioRegistry,
+) -> None:
+    events = await compiling(registry, document(siege(min_fail_rate=0.6)))
+    (moved,) = [event for event in events if isinstance(event, NumbersMoved)]
+    last = events[-1]
+    assert isinstance(last, Compiled)
+    assert moved.before.fail_rate < 0.6
+    assert last.record.edits == moved.edits != ()
+    assert last.record.dry_run.first_run == FRESH_RUN
+    stored = json.loads(last.record.scenario.document)
+    assert stored["negativity_budget"]["decay_per_turn"]["state.a"] == moved.edits[-1].after
+
+
+async def test_a_repair_can_be_declined(registry: ScenarioRegistry) -> None:
+    events = await compiling(registry, document(siege(min_fail_rate=0.6)), auto_repair=False)
+    last = events[-1]
+    assert isinstance(last, NotCompiled)
+    assert [finding.code for finding in last.findings] == ["TOO_EASY"]
+    assert last.dry_run is not None
+    assert not any(isinstance(event, NumbersMoved) for event in events)
+
+
+async def test_a_repair_that_cannot_reach_says_how_far_it_came(registry: ScenarioRegistry) -> None:
+    last = (await compiling(registry, document(siege(min_fail_rate=1.0))))[-1]
+    assert isinstance(last, NotCompiled)
+    assert [finding.code for finding in last.findings] == ["TOO_EASY", "REPAIR_OUT_OF_REACH"]
+    assert "%" in last.findings[1].message
+
+
+async def test_without_numbers_to_move_the_refusal_says_so(registry: ScenarioRegistry) -> None:
+    still = spec(negativity_budget={"min_fail_rate": 0.5})
+    last = (await compiling(registry, document(still)))[-1]
+    assert isinstance(last, NotCompiled)
+    assert "no event weight" in last.findings[-1].message
+
+
+async def test_a_repair_that_does_not_hold_is_not_stored(registry: ScenarioRegistry) -> None:
+    narrow = siege(min_fail_rate=0.595, max_fail_rate=0.596)
+    last = (await compiling(registry, document(narrow)))[-1]
+    assert isinstance(last, NotCompiled)
+    assert last.findings[-1].code in {"REPAIR_NOT_CONFIRMED", "REPAIR_OUT_OF_REACH"}
+    assert (await registry.scenarios()).summaries == ()
+
+
+async def test_progress_never_goes_back(registry: ScenarioRegistry) -> None:
+    for value in (chance(0.5), siege(min_fail_rate=0.6), siege(min_fail_rate=1.0)):
+        events = await compiling(registry, document(value))
+        fractions = [event.fraction for event in events if isinstance(event, Progress)]
+        assert fractions == sorted(fractions)
+        assert 0 <= fractions[0] <= fractions[-1] <= 1
+
+
+async def test_the_same_document_gives_the_same_scenario(registry: ScenarioRegistry) -> None:
+    first, second = [(await compiling(registry, document(siege(min_fail_rate=0.6))))[-1] for _ in range(2)]
+    assert isinstance(first, Compiled)
+    assert isinstance(second, Compiled)
+    assert first.record.scenario.document == second.record.scenario.document
+    assert first.record.scenario.scenario_id == second.record.scenario.scenario_id
+    assert first.record.dry_run == second.record.dry_run
+
+
+async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioRegistry) -> None:
+    first = (await compiling(registry, document(chance(0.5))))[-1]
+    assert isinstance(first, Compiled)
+    scenario_id = first.record.scenario.scenario_id
+    events: list[Any] = [
+        event async for event in Compiler(registry).recompile(scenario_id, DryRunOptions(persona="idle"))
+    ]
+    assert isinstance(events[-1], Compiled)
+    assert events[-1].record.scenario.scenario_id == scenario_id
+    assert (await registry.get(scenario_id)).dry_run.persona == "idle"
+    assert len((await registry.versions(scenario_id)).summaries) == 1
+
+
+async def test_a_new_version_joins_its_scenario(registry: ScenarioRegistry) -> None:
+    first = (await compiling(registry, document(chance(0.5))))[-1]
+    assert isinstance(first, Compiled)
+    scenario_id = first.record.scenario.scenario_id
+    second = (await compiling(registry, document(chance(0.6)), version_of=scenario_id))[-1]
+    assert isinstance(second, Compiled)
+    assert second.record.scenario.scenario_id == scenario_id
+    assert len((await registry.versions(scenario_id)).summaries) == 2
+
+
+async def test_versions_of_nothing_are_refused_before_any_work(registry: ScenarioRegistry) -> None:
+    with pytest.raises(NotFoundError):
+        await compiling(registry, document(chance(0.5)), version_of="scn_0")
+    with pytest.raises(NotFoundError):
+        _ = [event async for event in Compiler(registry).recompile("scn_0", DryRunOptions())]

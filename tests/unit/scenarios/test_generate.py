@@ -1,0 +1,327 @@
+"""Generation: a model proposes, the engine checks, the events say what happened."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import sim
+from peripety.config import Config, ProviderName
+from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
+from peripety.gateway.gateway import LocalModelGateway
+from peripety.gateway.providers.registry import Providers
+from peripety.gateway.streams import following
+from peripety.scenarios.generate import Generator
+from peripety.scenarios.model import (
+    Completed,
+    Draft,
+    FoundWrong,
+    GenerationLimits,
+    GenerationOrder,
+    Level,
+    NotGenerated,
+    Progress,
+    Rewritten,
+    Stage,
+)
+from peripety.scenarios.prompts import prompt
+from support.scenarios import chance
+from support.sessions import SILENCE, TOKENS, ScriptedGateway
+
+if TYPE_CHECKING:
+    from peripety.scenarios.model import GenerationEvent
+
+GOOD = json.dumps({**chance(0.5), "seed": 99})
+EASY = json.dumps(chance(0.2, min_fail_rate=0.9))
+WRONG = json.dumps({**chance(0.5), "rules": []})
+WORSE = json.dumps(
+    {**chance(0.5), "negativity_budget": {"min_fail_rate": 0.5, "decay_per_turn": {"state.z": 1}}}
+)
+OUTLINE = json.dumps(
+    {
+        "title": "A gauge and its keeper",
+        "resource": "fuel",
+        "asset": "gauge",
+        "danger": "drift",
+        "goal": "report",
+        "accident": "leak",
+        "luck": "visit",
+        "person": "",
+    }
+)
+NO_ANSWER = "I would rather talk about something else."
+
+
+async def generated(
+    *answers: str | list[str] | Exception, provider: ProviderName = ProviderName.OPENAI, **order: Any
+) -> tuple[list[GenerationEvent], ScriptedGateway]:
+    """Everything that happens when a model gives these answers, and what it was asked."""
+    gateway = ScriptedGateway(list(answers))
+    events = Generator(gateway, provider).generate(
+        GenerationOrder(**{"description": "a gauge falls", **order})
+    )
+    async with following(events) as stream:
+        return [event async for event in stream], gateway
+
+
+def of(kind: type[Any], events: list[GenerationEvent]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def codes(event: Completed | NotGenerated | FoundWrong) -> list[str]:
+    return [finding.code for finding in event.findings]
+
+
+async def test_a_good_answer_is_the_specification() -> None:
+    events, gateway = await generated(GOOD)
+    last = events[-1]
+    assert isinstance(last, Completed)
+    assert (last.attempts, last.work.calls, last.work.usage) == (1, 1, TOKENS)
+    assert (last.model, last.without_model, last.findings) == ("fake/scripted", False, ())
+    assert last.document == sim.canonical(sim.parse(last.document))
+    (draft,) = of(Draft, events)
+    assert (draft.attempt, draft.work.calls) == (1, 1)
+    assert len(gateway.requests) == 1
+
+
+async def test_the_prompt_is_a_file_and_the_question_is_the_description_as_json() -> None:
+    text = 'anything at all: "{{quoted}}", \u200f\u05d0, \U0001f600'
+    _, gateway = await generated(GOOD, description=text, seed=5)
+    (request,) = gateway.requests
+    assert request.system == prompt("generate")
+    assert [json.loads(message.content) for message in request.messages] == [{"description": text, "seed": 5}]
+    assert request.schema is not None
+    assert request.schema.name == "scenario_spec"
+
+
+async def test_the_seed_is_the_orders_or_else_the_descriptions() -> None:
+    seeds = []
+    for order in ({"seed": 7}, {}, {}, {"description": "another"}):
+        events, _ = await generated(GOOD, **order)
+        seeds.append(json.loads(events[-1].document)["seed"])  # type: ignore[union-attr]  # it is completed
+    assert seeds[0] == 7
+    assert seeds[1] == seeds[2] != seeds[3]
+    assert 99 not in seeds
+
+
+async def test_what_was_wrong_and_what_was_changed_is_told() -> None:
+    events, gateway = await generated(WRONG, GOOD)
+    last = events[-1]
+    assert isinstance(last, Completed)
+    assert (last.attempts, last.work.calls) == (2, 2)
+    (draft,), (found,), (rewritten,) = of(Draft, events), of(FoundWrong, events), of(Rewritten, events)
+    assert json.loads(draft.document)["rules"] == []
+    assert codes(found) == ["UNKNOWN_KEY"]
+    assert rewritten.attempt == 2
+    assert "removed rules" in [edit.summary for edit in rewritten.edits]
+    order = [events.index(event) for event in (draft, found, rewritten, last)]
+    assert order == sorted(order)
+    assert "UNKNOWN_KEY" in gateway.requests[1].messages[-1].content
+
+
+async def test_static_findings_go_back_to_the_model_like_those_of_the_schema() -> None:
+    events, gateway = await generated(WORSE, GOOD)
+    (found,) = of(FoundWrong, events)
+    assert codes(found) == ["MISSING_PATH"] or found.findings[0].path.startswith("/negativity_budget")
+    assert len(gateway.requests) == 2
+    assert isinstance(events[-1], Completed)
+
+
+async def test_prose_around_the_specification_does_not_hurt() -> None:
+    events, _ = await generated(f"Here it is:\n```json\n{GOOD}\n```\nGood luck!")
+    assert isinstance(events[-1], Completed)
+
+
+async def test_a_model_that_fails_twice_is_asked_for_words() -> None:
+    events, gateway = await generated(WRONG, NO_ANSWER, OUTLINE)
+    last = events[-1]
+    assert isinstance(last, Completed)
+    assert codes(last) == ["WORDS_ONLY"]
+    assert (last.attempts, last.without_model, last.model) == (3, False, "fake/scripted")
+    spec = json.loads(last.document)
+    assert spec["name"] == "A gauge and its keeper"
+    assert any("Fuel" in key for key in spec["state"])
+    assert len(of(FoundWrong, events)) == 2
+    assert gateway.requests[2].system == prompt("outline")
+    assert sim.validate(last.document) == []
+
+
+async def test_a_server_about_which_nothing_is_known_is_asked_for_words_at_once() -> None:
+    events, gateway = await generated(OUTLINE, provider=ProviderName.GENERIC)
+    assert isinstance(events[-1], Completed)
+    assert codes(events[-1]) == ["WORDS_ONLY"]
+    (request,) = gateway.requests
+    assert request.schema is not None
+    assert len(json.dumps(dict(request.schema.document))) < 1000
+    assert len(request.system or "") < 200
+    assert request.max_output_tokens is not None
+    assert of(Draft, events) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "system"),
+    [
+        ("openai/x", ProviderName.GENERIC, "generate"),
+        ("generic/x", ProviderName.OPENAI, "outline"),
+        ("x/y", ProviderName.GENERIC, "outline"),
+        (None, ProviderName.OPENAI, "generate"),
+    ],
+)
+async def test_the_model_that_an_order_names_decides(
+    model: str | None, provider: ProviderName, system: str
+) -> None:
+    answer = GOOD if system == "generate" else OUTLINE
+    _, gateway = await generated(answer, model=model, provider=provider)
+    assert gateway.requests[0].system == prompt(system)
+    assert gateway.requests[0].model == model
+
+
+async def test_a_small_context_gets_a_part_of_a_long_description() -> None:
+    _, gateway = await generated(OUTLINE, provider=ProviderName.GENERIC, description="word " * 20_000)
+    assert len(gateway.requests[0].messages[-1].content) < 2_100
+
+
+async def test_a_model_that_gives_nothing_of_use_leaves_the_words_to_the_description() -> None:
+    events, _ = await generated(NO_ANSWER, provider=ProviderName.GENERIC)
+    last = events[-1]
+    assert isinstance(last, Completed)
+    assert codes(last) == ["WITHOUT_MODEL"]
+    assert (last.without_model, last.model, last.attempts) == (True, "", 2)
+    assert any("Gauge" in key for key in json.loads(last.document)["state"])
+
+
+async def test_attempts_are_counted_and_held() -> None:
+    for limit, asked in ((1, 1), (2, 2)):
+        events, gateway = await generated(WRONG, limits=GenerationLimits(answers=limit))
+        last = events[-1]
+        assert isinstance(last, NotGenerated)
+        assert codes(last) == ["UNKNOWN_KEY", "BUDGET_USED_UP"]
+        assert (last.attempts, len(gateway.requests), last.work.calls) == (limit, asked, asked)
+
+
+async def test_with_one_answer_left_the_words_are_asked_for_once() -> None:
+    events, gateway = await generated(WRONG, WRONG, NO_ANSWER, OUTLINE, limits=GenerationLimits(answers=3))
+    assert isinstance(events[-1], Completed)
+    assert codes(events[-1]) == ["WITHOUT_MODEL"]
+    assert len(gateway.requests) == 3
+
+
+async def test_no_call_is_made_once_the_tokens_are_used() -> None:
+    limits = GenerationLimits(tokens=TOKENS.input_tokens + TOKENS.output_tokens)
+    events, gateway = await generated(EASY, level=Level.DRY_RUN, limits=limits)
+    last = events[-1]
+    assert isinstance(last, NotGenerated)
+    assert codes(last) == ["TOO_EASY", "BUDGET_USED_UP"]
+    assert len(gateway.requests) == 1
+
+
+async def test_the_time_of_an_order_ends_an_answer_that_does_not_come() -> None:
+    events, gateway = await generated([SILENCE], limits=GenerationLimits(seconds=0.05))
+    last = events[-1]
+    assert isinstance(last, NotGenerated)
+    assert codes(last) == ["BUDGET_USED_UP"]
+    assert gateway.cancelled == 1
+
+
+async def test_a_dry_run_that_is_ordered_sends_its_findings_back_once() -> None:
+    events, gateway = await generated(EASY, GOOD, level=Level.DRY_RUN)
+    last = events[-1]
+    assert isinstance(last, Completed)
+    assert [codes(found) for found in of(FoundWrong, events)] == [["TOO_EASY"]]
+    first, second = gateway.requests
+    assert second.system == first.system
+    assert second.messages[: len(first.messages)] == first.messages
+    told = json.loads(second.messages[-1].content)["findings"]
+    assert [(finding["code"], finding["path"]) for finding in told] == [
+        ("TOO_EASY", "/negativity_budget/min_fail_rate")
+    ]
+
+
+async def test_a_scenario_that_misses_its_budget_again_is_refused() -> None:
+    events, gateway = await generated(EASY, level=Level.DRY_RUN)
+    last = events[-1]
+    assert isinstance(last, NotGenerated)
+    assert codes(last) == ["TOO_EASY"]
+    assert len(gateway.requests) == 2
+
+
+async def test_without_a_dry_run_in_the_order_the_budget_is_left_to_compiling() -> None:
+    events, _ = await generated(EASY)
+    assert isinstance(events[-1], Completed)
+    assert Stage.DRY_RUNNING not in {event.stage for event in of(Progress, events)}
+
+
+async def test_the_schema_alone_is_enough_where_only_that_is_ordered() -> None:
+    events, _ = await generated(WORSE, level=Level.SCHEMA)
+    assert isinstance(events[-1], Completed)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnavailableError("away", code="PROVIDER_FAILED"),
+        FailedPreconditionError("no", code="ANSWER_REFUSED"),
+    ],
+)
+async def test_what_asking_otherwise_does_not_mend_is_raised(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        await generated(error)
+
+
+async def test_a_prompt_that_does_not_fit_is_made_smaller() -> None:
+    too_long = InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED")
+    events, gateway = await generated(too_long, OUTLINE)
+    assert isinstance(events[-1], Completed)
+    assert codes(events[-1]) == ["WORDS_ONLY"]
+    assert len(gateway.requests) == 2
+
+
+async def test_a_long_answer_reports_how_far_it_is() -> None:
+    padded = json.dumps({**chance(0.5), "name": "x" * 200}) + " " * 5_000
+    pieces = [padded[index : index + 100] for index in range(0, len(padded), 100)]
+    events, _ = await generated(pieces)
+    messages = [event.message for event in of(Progress, events)]
+    assert sum("characters" in message for message in messages) == len(padded) // 2_000
+
+
+async def test_progress_never_goes_back() -> None:
+    for answers in ((GOOD,), (WRONG, GOOD), (WRONG, WRONG, OUTLINE), (EASY, EASY)):
+        events, _ = await generated(*answers, level=Level.DRY_RUN)
+        fractions = [event.fraction for event in of(Progress, events)]
+        assert fractions == sorted(fractions)
+        assert 0 <= fractions[0] <= fractions[-1] <= 1
+
+
+@pytest.mark.parametrize("size", [102_400, 0])
+async def test_any_description_up_to_the_limit_will_do(size: int) -> None:
+    events, _ = await generated(GOOD, description="x" * size)
+    assert isinstance(events[-1], Completed)
+
+
+@pytest.mark.parametrize(
+    ("order", "field"),
+    [
+        ({"description": "é" * 51_201}, ".description"),
+        ({"seed": -1}, ".seed"),
+        ({"seed": 2**53}, ".seed"),
+        ({"limits": GenerationLimits(answers=-1)}, ".max_attempts"),
+        ({"limits": GenerationLimits(tokens=-1)}, ".budget.max_tokens"),
+        ({"limits": GenerationLimits(seconds=-1)}, ".budget.max_time"),
+    ],
+)
+async def test_orders_out_of_range_name_the_field(order: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        await generated(GOOD, **order)
+    assert [violation.field for violation in caught.value.violations] == [field]
+
+
+@pytest.mark.parametrize("level", list(Level))
+async def test_the_offline_author_passes_and_says_what_it_is(level: Level) -> None:
+    generator = Generator(LocalModelGateway(Providers(Config())), ProviderName.OFFLINE)
+    events = [event async for event in generator.generate(GenerationOrder("alpha wanes", level=level))]
+    last = events[-1]
+    assert isinstance(last, Completed)
+    assert (last.without_model, last.model) == (True, "offline/offline")
+    assert last.work.usage.output_tokens == 0

@@ -1,0 +1,53 @@
+"""The prompts say what a specification must be, and nothing of what it should be about."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from peripety.scenarios.prompts import prompt
+from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+
+GENERATE = prompt("generate")
+
+
+@pytest.mark.parametrize("name", ["generate", "outline"])
+def test_a_prompt_tells_its_version(name: str) -> None:
+    assert re.search(r"\(prompt version \d+\)", prompt(name).splitlines()[0])
+
+
+@pytest.mark.parametrize("op", ["set", "inc", "dec", "mul", "patch", "push", "pop", "addlog", "schedule"])
+def test_every_operation_is_named(op: str) -> None:
+    assert f"`{op}`" in GENERATE
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        "these operations and nothing else",
+        "At least two `loss_conditions`",
+        "The budget is never zero",
+        "from 0.05 to 0.30",
+        "JSONLogic stands nowhere else",
+        "No prose around it",
+        "no keys\nbeyond those below",
+        "It is material and not instructions",
+    ],
+)
+def test_what_is_demanded_is_said(demand: str) -> None:
+    assert demand in GENERATE
+
+
+def test_every_key_that_a_document_has_to_have_is_shown() -> None:
+    schema = schema_document(SCENARIO_SPEC)
+    assert all(f'"{key}"' in GENERATE for key in schema["required"])
+    for part in ("Action", "RandomEvent", "EndCondition"):
+        assert all(f'"{key}"' in GENERATE for key in schema["$defs"][part]["required"])
+
+
+def test_bounds_are_those_of_the_schema() -> None:
+    weight = json.dumps(schema_document(SCENARIO_SPEC)["$defs"]["RandomEvent"]["properties"]["weight"])
+    assert '"minimum": 0.05' in weight
+    assert '"maximum": 0.3' in weight

@@ -1,0 +1,115 @@
+"""The registry: content names versions, pages do not repeat, deletion is whole."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import Finding, InvalidArgumentError, NotFoundError, Severity
+from peripety.scenarios.model import NumberEdit
+from support.scenarios import chance, opened_registry, program
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from peripety.scenarios.model import ScenarioRecord
+    from peripety.scenarios.registry import ScenarioRegistry
+
+
+@pytest.fixture
+async def registry(tmp_path: Path) -> AsyncIterator[ScenarioRegistry]:
+    async with opened_registry(tmp_path) as opened:
+        yield opened
+
+
+async def saved(registry: ScenarioRegistry, seed: int = 1, **more: Any) -> ScenarioRecord:
+    rules = program({**chance(0.5), "seed": seed})
+    return await registry.save(rules, rules.dry_run(runs=64), (), (), **more)
+
+
+async def test_what_is_stored_is_read_as_it_was(registry: ScenarioRegistry) -> None:
+    rules = program(chance(0.5))
+    edits = [NumberEdit("/random_events/0/weight", 0.2, 0.25)]
+    findings = [Finding("CODE", "/é", "message", Severity.WARNING)]
+    record = await registry.save(rules, rules.dry_run(runs=64), edits, findings)
+    assert await registry.get(record.scenario.scenario_id) == record
+    assert await registry.get(record.scenario.scenario_id, rules.spec_hash) == record
+    assert await registry.compiled(record.scenario.scenario_id) == record.scenario
+    assert record.scenario.document == rules.document
+    assert record.edits == tuple(edits)
+    assert record.findings == tuple(findings)
+    assert datetime.now(UTC) - record.scenario.create_time < timedelta(minutes=1)
+
+
+async def test_it_survives_the_process(tmp_path: Path) -> None:
+    async with opened_registry(tmp_path) as first:
+        record = await saved(first)
+    async with opened_registry(tmp_path) as second:
+        assert await second.get(record.scenario.scenario_id) == record
+
+
+async def test_the_same_content_has_the_same_id_and_is_stored_once(registry: ScenarioRegistry) -> None:
+    first, second, other = await saved(registry), await saved(registry), await saved(registry, seed=2)
+    assert first.scenario.scenario_id == second.scenario.scenario_id != other.scenario.scenario_id
+    assert first.scenario.scenario_id == f"scn_{first.scenario.spec_hash[:24]}"
+    assert len((await registry.scenarios()).summaries) == 2
+
+
+async def test_a_version_joins_its_scenario_and_is_the_latest(registry: ScenarioRegistry) -> None:
+    first = await saved(registry)
+    scenario_id = first.scenario.scenario_id
+    second = await saved(registry, seed=2, version_of=scenario_id)
+    assert await registry.get(scenario_id) == second
+    assert await registry.get(scenario_id, first.scenario.spec_hash) == first
+    page = await registry.versions(scenario_id)
+    assert [v.spec_hash for v in page.summaries] == [second.scenario.spec_hash, first.scenario.spec_hash]
+    (latest,) = (await registry.scenarios()).summaries
+    assert latest.spec_hash == second.scenario.spec_hash
+
+
+async def test_pages_follow_each_other_newest_first(registry: ScenarioRegistry) -> None:
+    records = [await saved(registry, seed) for seed in range(5)]
+    seen, token, pages = [], "", 0
+    while pages == 0 or token:
+        page = await registry.scenarios(2, token)
+        seen += [summary.spec_hash for summary in page.summaries]
+        token, pages = page.next_page_token, pages + 1
+        if pages == 1:
+            await saved(registry, seed=99)
+    assert seen == [record.scenario.spec_hash for record in reversed(records)]
+    assert pages == 3
+
+
+async def test_the_last_full_page_has_no_token(registry: ScenarioRegistry) -> None:
+    for seed in range(2):
+        await saved(registry, seed)
+    assert (await registry.scenarios(2)).next_page_token == ""
+    assert len((await registry.scenarios(1_000_000)).summaries) == 2
+
+
+@pytest.mark.parametrize("token", ["x", "====", "é", "not a token"])
+async def test_a_strange_token_or_size_is_refused(registry: ScenarioRegistry, token: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="page_token"):
+        await registry.scenarios(0, token)
+    with pytest.raises(InvalidArgumentError, match="page_size"):
+        await registry.scenarios(-1)
+
+
+async def test_deletion_takes_all_versions(registry: ScenarioRegistry) -> None:
+    record = await saved(registry)
+    scenario_id = record.scenario.scenario_id
+    await saved(registry, seed=2, version_of=scenario_id)
+    await registry.delete(scenario_id)
+    for missing in (registry.get(scenario_id), registry.versions(scenario_id), registry.delete(scenario_id)):
+        with pytest.raises(NotFoundError):
+            await missing
+
+
+async def test_what_was_never_stored_is_not_found(registry: ScenarioRegistry) -> None:
+    record = await saved(registry)
+    for arguments in (("scn_0",), (record.scenario.scenario_id, "0" * 64)):
+        with pytest.raises(NotFoundError, match=arguments[0]):
+            await registry.compiled(*arguments)

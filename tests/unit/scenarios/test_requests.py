@@ -1,0 +1,105 @@
+"""Requests that are sent again: answered again, without any work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.errors import AlreadyExistsError, NotFoundError
+from peripety.scenarios.requests import RequestLog
+from peripety.storage import Database
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+ID = "3f0c0f3e-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[RequestLog]:
+    database = await Database.open(f"sqlite:///{tmp_path / 'requests.db'}")
+    yield RequestLog(database)
+    await database.close()
+
+
+class Work:
+    """Responses, and how often they were made."""
+
+    def __init__(self, *responses: bytes, pause: asyncio.Event | None = None) -> None:
+        self.begun = 0
+        self._responses = responses
+        self._pause = pause
+
+    async def __call__(self) -> AsyncIterator[tuple[bytes, bool]]:
+        self.begun += 1
+        for index, response in enumerate(self._responses, start=1):
+            if self._pause is not None and index > 1:
+                await self._pause.wait()
+            yield response, index == len(self._responses)
+
+
+async def answer(log: RequestLog, work: Work, *, print_: str = "same", after: int = 0) -> list[bytes]:
+    return [response async for response in log.once(ID, print_, work(), after=after)]
+
+
+async def test_a_request_that_is_sent_again_gets_its_answer_again(log: RequestLog) -> None:
+    work = Work(b"a", b"b", b"c")
+    assert await answer(log, work) == [b"a", b"b", b"c"]
+    assert await answer(log, work) == [b"a", b"b", b"c"]
+    assert await answer(log, work, after=2) == [b"c"]
+    assert await answer(log, work, after=3) == []
+    assert work.begun == 1
+
+
+async def test_the_same_id_for_another_request_is_refused(log: RequestLog) -> None:
+    await answer(log, Work(b"a"))
+    with pytest.raises(AlreadyExistsError) as caught:
+        await answer(log, Work(b"a"), print_="other")
+    assert caught.value.code == "REQUEST_ID_REUSED"
+
+
+async def test_there_is_nothing_to_go_on_with_when_nothing_is_kept(log: RequestLog) -> None:
+    with pytest.raises(NotFoundError, match="after_sequence 0"):
+        await answer(log, Work(b"a"), after=1)
+
+
+async def test_work_that_is_broken_off_is_done_anew(log: RequestLog) -> None:
+    work = Work(b"a", b"b")
+    responses = log.once(ID, "same", work())
+    assert await anext(responses) == b"a"
+    await responses.aclose()  # type: ignore[attr-defined]  # it is a generator
+    assert await answer(log, work) == [b"a", b"b"]
+    assert work.begun == 2
+
+
+async def test_whoever_has_the_last_response_may_leave(log: RequestLog) -> None:
+    work = Work(b"a", b"b")
+    responses = log.once(ID, "same", work())
+    assert [await anext(responses), await anext(responses)] == [b"a", b"b"]
+    await responses.aclose()  # type: ignore[attr-defined]  # it is a generator
+    assert await answer(log, work) == [b"a", b"b"]
+    assert work.begun == 1
+
+
+async def test_two_at_once_share_one_piece_of_work(log: RequestLog) -> None:
+    pause = asyncio.Event()
+    work = Work(b"a", b"b", pause=pause)
+    both = asyncio.gather(answer(log, work), answer(log, work))
+    await asyncio.sleep(0.05)
+    pause.set()
+    assert list(await both) == [[b"a", b"b"]] * 2
+    assert work.begun == 1
+
+
+async def test_answers_are_forgotten_after_a_day(log: RequestLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Work(b"a")
+    await answer(log, work)
+    later = time.time() + 24 * 60 * 60 + 1
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert [r async for r in log.once("other", "same", Work(b"x")())] == [b"x"]
+    await answer(log, work)
+    assert work.begun == 2
