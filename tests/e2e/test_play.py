@@ -16,6 +16,7 @@ from support.repository import ROOT
 from support.terminal import terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 TEXTS = {
@@ -146,6 +147,15 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     game.wait(timeout=30)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let children be interrupted: a test run in the background ignores the signal, and hands that on."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_game_quietly(tmp_path: Path) -> None:
     game = subprocess.Popen(
         [*PERIPETY, "play", "--auto", "--turns", "100000"],
@@ -174,6 +184,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
         assert "\x1b[" in person.screen
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
     with terminal([*PERIPETY, "play", "--about", ""], environment(tmp_path)) as person:
         person.wait_for("q to stop >")
