@@ -87,7 +87,7 @@ def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["empty", "emoji", "right to left", "100 KB"])
 def test_generate_prints_a_valid_specification_and_nothing_else(tmp_path: Path, name: str) -> None:
     done = peripety(tmp_path, "generate", "--about", "-", "--json", stdin=TEXTS[name].encode())
-    assert done.returncode == 0
+    assert (done.returncode, done.stderr) == (0, "")
     assert not sim.validate(done.stdout)
     assert sim.canonical(json.loads(done.stdout)).decode() + "\n" == done.stdout
     checked = peripety(tmp_path, "validate", "-", stdin=done.stdout.encode())

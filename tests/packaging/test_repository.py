@@ -15,20 +15,19 @@ from support.repository import ROOT, text_of, tracked_files
 
 # Put together here, so that this file does not name a host itself.
 REGISTRIES = [
-    ("pypi", "org"),
-    ("pythonhosted", "org"),
-    ("npmjs", "org"),
-    ("npmjs", "com"),
-    ("crates", "io/api"),
-    ("index.crates", "io"),
-    ("static.crates", "io"),
-    ("proxy.golang", "org"),
-    ("sum.golang", "org"),
-    ("repo1.maven", "org"),
-    ("repo.maven", "apache"),
-    ("deb.debian", "org"),
+    ("pypi", ".org"),
+    ("python", "hosted"),
+    ("npm", "js.org"),
+    ("npm", "js.com"),
+    ("index.", "crates"),
+    ("static.", "crates"),
+    ("proxy.", "golang"),
+    ("sum.", "golang"),
+    ("repo.", "maven"),
+    ("repo1.", "maven"),
+    ("deb.", "debian"),
 ]
-HOSTS = re.compile("|".join(re.escape(f"{name}.{end}") for name, end in REGISTRIES))
+HOSTS = re.compile("|".join(re.escape("".join(pieces)) for pieces in REGISTRIES))
 
 
 def pins() -> dict[str, str]:

@@ -11,7 +11,7 @@ import typer
 from peripety.cli.authoring import write_specification
 from peripety.cli.choosing import ask
 from peripety.cli.embedded import embedded_services
-from peripety.cli.output import errors, results, write_bytes
+from peripety.cli.output import asides, results, write_bytes
 from peripety.cli.story import Story
 from peripety.cli.text import read_about
 
@@ -27,7 +27,7 @@ def generate(*, about: str | None, seed: int | None, as_json: bool, out: Path | 
     """Write a specification to standard output, to a file, or only tell what it holds."""
     if about is None:
         about = (ask("What is the scenario about? > ") if sys.stdin.isatty() else None) or ""
-    spec = asyncio.run(_generate(read_about(about), seed, Story(errors() if as_json else results())))
+    spec = asyncio.run(_generate(read_about(about), seed, Story(asides() if as_json else results())))
     if out is not None:
         _save(spec, out)
     if as_json:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-__all__ = ["errors", "results", "write_bytes", "write_json"]
+__all__ = ["asides", "errors", "results", "write_bytes", "write_json"]
 
 
 @cache
@@ -22,6 +22,11 @@ def results() -> Console:
 def errors() -> Console:
     """The console of standard error."""
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def asides() -> Console:
+    """Return the console for what only a person wants to see: standard error, when it is a terminal."""
+    return Console(stderr=True, quiet=not sys.stderr.isatty(), highlight=False, markup=False, emoji=False)
 
 
 def write_json(value: Any) -> None:
