@@ -1,0 +1,121 @@
+"""What is accepted keeps its budget on runs that nobody has looked at; what is refused has a reason."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from peripety import sim
+from peripety.errors import Severity
+from peripety.scenarios.model import Compiled, DryRunOptions, NotCompiled, NumbersMoved
+from peripety.scenarios.rates import INDIFFERENCE
+from support.scenarios import compiled_alone, document
+from support.specs import action, at_most, event, spec
+from support.strategies import specs
+
+RUNS = 3_000 if sim.BACKEND == "native" else 300
+FEW = DryRunOptions(max_runs=1024)
+AMOUNTS = st.sampled_from([0.25, 0.5, 1, 1.5, 2, 3, 5])
+WEIGHTS = st.sampled_from([0.05, 0.1, 0.15, 0.2, 0.3])
+
+
+@st.composite
+def contests(draw: st.DrawFn) -> dict[str, Any]:
+    """Scenarios in which two quantities are pulled up and down by actions, events and decay."""
+    effects = st.builds(
+        lambda op, path, value: {"op": op, "path": path, "value": value},
+        st.sampled_from(["inc", "dec"]),
+        st.sampled_from(["state.a", "state.b"]),
+        AMOUNTS,
+    )
+    least = draw(st.sampled_from([0.1, 0.25, 0.4, 0.6]))
+    budget: dict[str, Any] = {"min_fail_rate": least}
+    if draw(st.booleans()):
+        budget["max_fail_rate"] = least + draw(st.sampled_from([0.1, 0.2, 0.3]))
+    if draw(st.booleans()):
+        budget["decay_per_turn"] = {"state.a": draw(AMOUNTS)}
+    return spec(
+        seed=draw(st.integers(0, 2**53 - 1)),
+        state={"a": draw(st.integers(3, 20)), "b": draw(st.integers(3, 20))},
+        actions=[
+            action(f"act{index}", draw(st.lists(effects, max_size=2)))
+            for index in range(draw(st.integers(1, 2)))
+        ],
+        random_events=[
+            event(f"event{index}", draw(st.lists(effects, max_size=2)), weight=draw(WEIGHTS))
+            for index in range(draw(st.integers(1, 3)))
+        ],
+        loss_conditions=[at_most("a_gone", "state.a", 0), at_most("b_gone", "state.b", 0)],
+        win_conditions=[{"id": "won", "when": {">": [{"var": "state.b"}, 25]}}],
+        negativity_budget=budget,
+        horizon=draw(st.integers(4, 10)),
+    )
+
+
+def assert_held(data: bytes) -> None:
+    """Fresh seeds, far more runs than a verdict needs, and no more slack than chance and the test allow."""
+    rules = sim.compile(data)
+    budget = rules.spec["negativity_budget"]
+    report = rules.dry_run(runs=RUNS, seed=(rules.spec["seed"] + 1) % 2**53)
+    slack = INDIFFERENCE + 4 * math.sqrt(0.25 / RUNS)
+    assert budget["min_fail_rate"] - slack <= report.fail_rate
+    assert report.fail_rate <= budget.get("max_fail_rate", 1) + slack
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(contests())
+def test_what_is_accepted_keeps_its_budget_and_what_is_refused_has_a_reason(value: dict[str, Any]) -> None:
+    last = compiled_alone(document(value))[-1]
+    if isinstance(last, Compiled):
+        assert_held(last.record.scenario.document)
+    else:
+        assert isinstance(last, NotCompiled)
+        assert {finding.code for finding in last.findings} & {"TOO_EASY", "TOO_HARD"}
+        assert all(finding.severity is Severity.ERROR for finding in last.findings)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(contests())
+def test_a_repair_moves_few_numbers_a_little_and_nothing_else(value: dict[str, Any]) -> None:
+    events = compiled_alone(document(value))
+    moved = [happened for happened in events if isinstance(happened, NumbersMoved)]
+    last = events[-1]
+    if not moved or not isinstance(last, Compiled):
+        return
+    repaired = json.loads(last.record.scenario.document)
+    for edit in moved[0].edits:
+        assert abs(edit.after - edit.before) <= 0.5 * abs(edit.before)
+        if edit.path.endswith("weight"):
+            assert 0.05 <= edit.after <= 0.30
+    assert {key: repaired[key] for key in repaired if key not in {"random_events", "negativity_budget"}} == {
+        key: value[key] for key in value if key not in {"random_events", "negativity_budget"}
+    }
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(specs())
+def test_rules_that_fail_are_refused_and_never_raise(value: dict[str, Any]) -> None:
+    data = document(value)
+    last = compiled_alone(data, FEW)[-1]
+    if isinstance(last, Compiled):
+        assert_held(last.record.scenario.document)
+    else:
+        assert isinstance(last, NotCompiled)
+        assert last.findings
+        if last.dry_run is not None and last.dry_run.errors:
+            assert {finding.code for finding in last.findings} == {e.code for e in last.dry_run.errors}
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(contests())
+def test_compiling_is_repeatable(value: dict[str, Any]) -> None:
+    first, second = [compiled_alone(document(value), FEW)[-1] for _ in range(2)]
+    if isinstance(first, Compiled) and isinstance(second, Compiled):
+        assert first.record.scenario.document == second.record.scenario.document
+        assert first.record.dry_run == second.record.dry_run
+    else:
+        assert first == second
