@@ -86,7 +86,7 @@ class _Search:
         """The candidate at a step, with its rate."""
         move = LARGEST_MOVE * step / _STEPS
         spec, edits = turned(self._spec, self._knobs, 1 + move if self._harder else 1 - move)
-        candidate = await asyncio.to_thread(sim.compile, sim.canonical(spec))
+        candidate = await asyncio.to_thread(sim.load, sim.canonical(spec))
         report = await Runner(candidate, self._options).play(0, _SEARCH_RUNS)
         return Repair(candidate, edits, report.fail_rate)
 

@@ -166,7 +166,7 @@ class _Writing:
         self._refused = ()
         if self._order.level is Level.DRY_RUN:
             yield self._asker.progress(Stage.DRY_RUNNING, "playing runs without a model", share=0.5)
-            program = await asyncio.to_thread(sim.compile, document)
+            program = await asyncio.to_thread(sim.load, document)
             verdict = await verdict_of(program, DryRunOptions())
             if not verdict.accepted:
                 self._refused = verdict.findings

@@ -7,12 +7,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from peripety import sim
 from peripety.sessions.visibility import Visibility
-from peripety.sim import Program
-from peripety.sim._backend import CORE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+
+    from peripety.sim import Program
 
 __all__ = ["Ruleset", "Rulesets"]
 
@@ -52,15 +53,9 @@ class Rulesets:
         """
         if spec_hash not in self._kept:
             document = document or await self._document(spec_hash)
-            program = await asyncio.to_thread(_load, document)
+            program = await asyncio.to_thread(sim.load, document)
             self._kept[spec_hash] = Ruleset(program, Visibility(program.spec))
         self._kept.move_to_end(spec_hash)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return self._kept[spec_hash]
-
-
-def _load(document: bytes) -> Program:
-    # The document has been compiled before. In canonical form it need not be one that a person may hand in:
-    # large numbers stand in it as integers, which the border for strangers' documents refuses.
-    return Program(document, CORE.compile(document))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from peripety import sim
 from peripety.errors import FieldViolation, InvalidArgumentError, NotFoundError
 from peripety.sessions.events import (
     Accepted,
@@ -27,7 +28,6 @@ from peripety.sessions.events import (
     WorldResolved,
 )
 from peripety.sim import ABSENT, RuleError
-from peripety.sim._pure.paths import parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -78,7 +78,7 @@ class Visibility:
         for entity in self._entities:
             self._root.set(("private", entity), frozenset({entity}))
         for rule in spec.get("visibility", ()):
-            self._root.set(parse_path(rule["path"])[1:], _audience(rule["to"]))
+            self._root.set(sim.parse_path(rule["path"])[1:], _audience(rule["to"]))
 
     def view(self, viewer: str | None) -> View:
         """What an entity may see; None for the public part.
@@ -160,7 +160,7 @@ class View:
 
     def _change(self, change: Change) -> Change | None:
         place = self._root
-        for segment in parse_path(change.path)[1:]:
+        for segment in sim.parse_path(change.path)[1:]:
             place = self._enter(place, place.label.below.get(segment) if place.label else None)
         before, after = self._cut(change.before, place), self._cut(change.after, place)
         if before is ABSENT and after is ABSENT:

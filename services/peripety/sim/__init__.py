@@ -13,6 +13,7 @@ from peripety.errors import Finding, InternalError, Severity, SpecError
 from peripety.sim._backend import CORE
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical as _canonical
+from peripety.sim._pure.paths import parse_path as _parse_path
 from peripety.sim._pure.rng import RNG_VERSION
 from peripety.sim._values import loads
 from peripety.sim.checks import check_spec
@@ -52,7 +53,9 @@ __all__ = [
     "compile",
     "draw",
     "evaluate",
+    "load",
     "parse",
+    "parse_path",
     "validate",
 ]
 
@@ -125,10 +128,33 @@ def compile(document: bytes | str) -> Program:  # noqa: A001 - the engine's own 
     ]
     if errors:
         raise SpecError(f"the scenario has {len(errors)} error(s); the first: {errors[0].message}", errors)
+    return load(canonical_document)
+
+
+def load(document: bytes) -> Program:
+    """Compile what the engine itself wrote: `Program.document`, or a validated scenario in canonical form.
+
+    Nothing is checked again, and the long integers that canonical form makes of large numbers are understood.
+
+    Raises:
+        InternalError: the document is no such thing.
+    """
     try:
-        return Program(canonical_document, CORE.compile(canonical_document))
+        return Program(document, CORE.compile(document))
     except CoreError as error:
         raise InternalError(f"a valid scenario did not compile: {error.message}", code=error.code) from error
+
+
+def parse_path(text: str) -> tuple[str | int, ...]:
+    """The segments of a path such as `state.a[2]`, its root included.
+
+    Raises:
+        InvalidArgumentError: `BAD_PATH`.
+    """
+    try:
+        return _parse_path(text)
+    except CoreError as error:
+        raise engine_error(error) from None
 
 
 def evaluate(logic: Any, data: Any = None) -> Any:

@@ -69,3 +69,4 @@ def test_a_document_may_hold_large_floats_and_compile() -> None:
     program = sim.compile(document(state={"a": 1e17}))
     state = program.new_state()
     assert program.load_state(state.to_json()).tree() == {"a": 1e17}
+    assert sim.load(program.document).spec_hash == program.spec_hash
