@@ -121,8 +121,9 @@ class _Trial:
 
     async def events(self, *, auto_repair: bool) -> AsyncIterator[CompileEvent]:
         """Judge, and where only the budget is missed, repair and judge again on fresh runs."""
-        async for event in self._judged(0, "playing runs without a model", 0.2):
-            yield event
+        async with following(self._judged(0, "playing runs without a model", 0.2)) as steps:
+            async for step in steps:
+                yield step
         first = self._verdict()
         if first.accepted:
             return
@@ -136,8 +137,9 @@ class _Trial:
             return
         self.program, self.edits = found.program, found.edits
         yield NumbersMoved(self.edits, first.report)
-        async for event in self._judged(FRESH_RUN, "confirming the change on fresh runs", 0.7):
-            yield event
+        async with following(self._judged(FRESH_RUN, "confirming the change on fresh runs", 0.7)) as steps:
+            async for step in steps:
+                yield step
         second = self._verdict()
         if not second.accepted:
             yield NotCompiled((*second.findings, _not_confirmed()), second.report)

@@ -117,13 +117,15 @@ class _Writing:
         conversation = self._converse(prompt("generate"))
         question: dict[str, Any] = {"description": self._order.description, "seed": self._seed}
         for is_second in (False, True):
-            async for event in self._ask(conversation, question, self._schema()):
-                yield event
+            async with following(self._ask(conversation, question, self._schema())) as events:
+                async for event in events:
+                    yield event
             answer = self._asker.completion
             if answer is None:
                 break
-            async for event in self._offer(answer.value, answer):
-                yield event
+            async with following(self._offer(answer.value, answer)) as events:
+                async for event in events:
+                    yield event
             if not self._refused:
                 return
             if is_second or self._asker.exhausted():
@@ -133,8 +135,9 @@ class _Writing:
         if self._asker.exhausted():
             yield self._given_up(self._asker.findings)
             return
-        async for event in self.words():
-            yield event
+        async with following(self.words()) as events:
+            async for event in events:
+                yield event
 
     async def words(self) -> AsyncIterator[GenerationEvent]:
         """Ask for the words alone, and put them into rules of a fixed design."""
@@ -142,18 +145,21 @@ class _Writing:
         yield self._asker.progress(Stage.AUTHORING, message)
         conversation = self._converse(prompt("outline"))
         question = {"description": excerpt(self._order.description)}
-        async for event in self._ask(conversation, question, OUTLINE, max_output_tokens=_OUTLINE_TOKENS):
-            # What is drafted here is an outline, and only specifications are told as drafts.
-            if not isinstance(event, Draft | Rewritten):
-                yield event
+        asked = self._ask(conversation, question, OUTLINE, max_output_tokens=_OUTLINE_TOKENS)
+        async with following(asked) as events:
+            async for event in events:
+                # What is drafted here is an outline, and only specifications are told as drafts.
+                if not isinstance(event, Draft | Rewritten):
+                    yield event
         answer, about = self._asker.completion, self._order.description
         if answer is None:
             offer = self._offer(author(about, self._seed), None, _FROM_DESCRIPTION)
         else:
             spec = spec_from_outline(answer.value, about, self._seed)
             offer = self._offer(spec, answer, _FROM_WORDS)
-        async for event in offer:
-            yield event
+        async with following(offer) as events:
+            async for event in events:
+                yield event
         if self._refused:
             yield self._given_up(self._refused)
 

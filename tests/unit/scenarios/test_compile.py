@@ -99,7 +99,7 @@ async def test_a_missed_budget_is_repaired_once_confirmed_on_fresh_runs_and_stor
     assert isinstance(last, Compiled)
     assert moved.before.fail_rate < 0.6
     assert last.record.edits == moved.edits != ()
-    assert last.record.dry_run.first_run == FRESH_RUN
+    assert last.record.dry_run.first_run == FRESH_RUN > 100_000
     stored = json.loads(last.record.scenario.document)
     assert stored["negativity_budget"]["decay_per_turn"]["state.a"] == moved.edits[-1].after
 

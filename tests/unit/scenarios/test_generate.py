@@ -11,6 +11,7 @@ from peripety import sim
 from peripety.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from peripety.gateway.gateway import LocalModelGateway
+from peripety.gateway.model import TextDelta
 from peripety.gateway.providers.registry import Providers
 from peripety.gateway.streams import following
 from peripety.scenarios.generate import Generator
@@ -31,6 +32,9 @@ from support.scenarios import chance
 from support.sessions import SILENCE, TOKENS, ScriptedGateway
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from peripety.gateway.model import GatewayEvent, GenerateRequest
     from peripety.scenarios.model import GenerationEvent
 
 GOOD = json.dumps({**chance(0.5), "seed": 99})
@@ -325,3 +329,27 @@ async def test_the_offline_author_passes_and_says_what_it_is(level: Level) -> No
     assert isinstance(last, Completed)
     assert (last.without_model, last.model) == (True, "offline/offline")
     assert last.work.usage.output_tokens == 0
+
+
+class Endless(ScriptedGateway):
+    """A model that does not stop by itself."""
+
+    closed = False
+
+    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+        self.requests.append(request)
+        try:
+            while True:
+                yield TextDelta("x" * 500)
+        finally:
+            self.closed = True
+
+
+@pytest.mark.parametrize("provider", [ProviderName.OPENAI, ProviderName.GENERIC])
+async def test_who_leaves_early_closes_the_call_to_the_model_at_once(provider: ProviderName) -> None:
+    gateway = Endless()
+    async with following(Generator(gateway, provider).generate(GenerationOrder("a"))) as events:
+        async for event in events:
+            if isinstance(event, Progress) and "characters" in event.message:
+                break
+    assert gateway.closed
