@@ -8,10 +8,14 @@ PIP    := $(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt 
 
 # ABOUT and TURNS travel to the command through the environment, exactly as they were given: `value` keeps make from
 # expanding them, and they are kept out of MAKEFLAGS, which would need the room of a long text twice.
+# Without ABOUT an example is played; ABOUT="" is the empty text.
+ABOUT_ORIGIN := $(origin ABOUT)
 override ABOUT := $(value ABOUT)
 override TURNS := $(value TURNS)
 export ABOUT TURNS
 MAKEOVERRIDES :=
+
+DESCRIPTION = if [ "$(ABOUT_ORIGIN)" = undefined ]; then cat examples/description.txt; else printf '%s' "$$ABOUT"; fi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -22,11 +26,11 @@ help:  ## Show the targets
 
 .PHONY: play
 play: $(VENV)/installed native  ## Turn a description into a scenario and play it: ABOUT="any text" TURNS=5
-	@printf '%s' "$$ABOUT" | $(BIN)/peripety play --auto --turns "$${TURNS:-5}" --about -
+	@{ $(DESCRIPTION); } | $(BIN)/peripety play --auto --turns "$${TURNS:-5}" --about -
 
 .PHONY: play-llm
 play-llm: $(VENV)/installed-llm native  ## The same with a real language model on this machine (about 350 MB)
-	@BIN=$(BIN) examples/local-model
+	@{ $(DESCRIPTION); } | BIN=$(BIN) examples/local-model
 
 .PHONY: serve
 serve: $(VENV)/installed native  ## Serve all services in one process
