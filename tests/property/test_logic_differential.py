@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety.sim._core import CoreError
-from peripety.sim._pure.logic import OPERATORS
+from peripety.sim._pure.operators import OPERATORS
 from support.cores import core_named
 
 if TYPE_CHECKING:

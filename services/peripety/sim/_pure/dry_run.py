@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure.rng import RNG_VERSION, choose, run_seed
+from peripety.sim._pure.state import Rules, State
 from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
-
-if TYPE_CHECKING:
-    from peripety.sim._pure.program import Program, State
 
 __all__ = ["PERSONAS", "dry_run"]
 
 PERSONAS = ("random", "idle")
 
 
-def dry_run(program: Program, options: dict[str, Any]) -> dict[str, Any]:
+def dry_run(rules: Rules, options: dict[str, Any]) -> dict[str, Any]:
     """Play runs `first_run` … `first_run + runs - 1`.
 
     Args:
-        program: the scenario.
+        rules: the scenario.
         options: `{runs, first_run, seed (text), persona, horizon?}`.
 
     Returns:
         A `DryRunReport`; turns are counted over all runs.
     """
     seed, persona = int(options["seed"]), options["persona"]
-    horizon = int(options.get("horizon", program.horizon))
-    tally = _Tally(program)
+    horizon = int(options.get("horizon", rules.horizon))
+    tally = _Tally(rules)
     first = int(options["first_run"])
     for run in range(first, first + int(options["runs"])):
-        state = program.new_state(run_seed(seed, run))
+        state = State.initial(rules, run_seed(seed, run))
         tally.count(state, _play(state, persona, horizon, tally))
     return {
         **tally.counts,
@@ -50,10 +48,10 @@ def dry_run(program: Program, options: dict[str, Any]) -> dict[str, Any]:
 class _Tally:
     """What came of the runs so far."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, rules: Rules) -> None:
         self.counts = {"turns": 0, "lost": 0, "won": 0, "survived": 0, "errored": 0}
-        self.losses = {condition["id"]: 0 for condition in program.losses}
-        self.wins = {condition["id"]: 0 for condition in program.wins}
+        self.losses = {condition["id"]: 0 for condition in rules.losses}
+        self.wins = {condition["id"]: 0 for condition in rules.wins}
         self.errors: dict[tuple[str, str], dict[str, Any]] = {}
 
     def count(self, state: State, outcome: str) -> None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from peripety.sim._core import CoreError
 from peripety.sim._pure import durations
 from peripety.sim._pure.border import MAX_DEPTH, MAX_STRING_BYTES
-from peripety.sim._pure.logic import finite
+from peripety.sim._pure.convert import finite
 from peripety.sim._pure.paths import MISSING, Path, child, format_path, lookup, parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.sim._pure.program import State
+    from peripety.sim._pure.state import State
 
 __all__ = [
     "MAX_LOG_LINES",
@@ -203,7 +203,7 @@ class _Transaction:
 
     def schedule(self, effect: dict[str, Any]) -> None:
         now = self.state.turn + 1
-        clock = self.state.program.turn_minutes
+        clock = self.state.rules.turn_minutes
         if "at" in effect:
             due = max(durations.turns(effect["at"], clock), now + 1)
         else:

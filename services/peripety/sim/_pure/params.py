@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.sim._pure.logic import finite
+from peripety.sim._pure.convert import finite
 from peripety.sim._pure.rng import choose, unit
 
 if TYPE_CHECKING:

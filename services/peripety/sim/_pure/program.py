@@ -1,50 +1,29 @@
-"""A compiled scenario and its states: the reference implementation of `CoreProgram` and `CoreState`."""
+"""A compiled scenario: the reference implementation of `CoreProgram`."""
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-from peripety.sim._core import CoreError
-from peripety.sim._pure import border, durations
+from peripety.sim._pure import border
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.dry_run import dry_run
-from peripety.sim._pure.rng import RNG_VERSION
+from peripety.sim._pure.state import Rules, State
 from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
 
-__all__ = ["Program", "State"]
-
-DEFAULT_HORIZON = 50
+__all__ = ["Program"]
 
 
 class Program:
     """A scenario document that has passed validation, ready to run."""
 
     def __init__(self, document: bytes) -> None:
-        spec = border.parse_canonical(document)
-        self.initial = spec["state"]
-        self.entities = spec.get("entities", [])
-        self.actions: list[Any] = spec["actions"]
-        self.events: list[Any] = spec["random_events"]
-        self.losses: list[Any] = spec["loss_conditions"]
-        self.wins: list[Any] = spec.get("win_conditions", [])
-        self.decay: dict[str, float] = spec["negativity_budget"].get("decay_per_turn", {})
-        self.horizon = int(spec.get("horizon", DEFAULT_HORIZON))
-        clock = spec.get("clock")
-        self.turn_minutes = durations.minutes(clock["turn"]) if clock else durations.DEFAULT_TURN_MINUTES
-        self.event_turns = [
-            durations.turns(event["duration"], self.turn_minutes) if "duration" in event else 1
-            for event in self.events
-        ]
+        self._rules = Rules(document)
 
     def new_state(self, seed: int) -> State:
         """The initial state under a seed."""
-        return State(self, seed, copy.deepcopy(self.initial))
+        return State.initial(self._rules, seed)
 
     def load_state(self, snapshot: bytes) -> State:
         """A state from its snapshot."""
-        return State.from_json(self, snapshot)
+        return State.from_json(self._rules, snapshot)
 
     def legal_actions(self, state: State) -> bytes:
         """The ids of the actions that could be taken now, as a JSON list."""
@@ -61,94 +40,4 @@ class Program:
 
     def dry_run(self, options: bytes) -> bytes:
         """Play many runs; JSON of a `DryRunReport`."""
-        return canonical(dry_run(self, border.parse_canonical(options)))
-
-
-@dataclass
-class State:
-    """One run of a scenario: its tree, and what the engine must remember beside it."""
-
-    program: Program
-    seed: int
-    tree_value: dict[str, Any]
-    turn: int = 0
-    opened: bool = False
-    scheduled: list[dict[str, Any]] = field(default_factory=list)
-    lasting: list[dict[str, Any]] = field(default_factory=list)
-    log: list[dict[str, Any]] = field(default_factory=list)
-    status: dict[str, Any] = field(default_factory=lambda: {"kind": "ongoing"})
-
-    def fork(self) -> State:
-        """An independent copy; only the tree is ever changed in place."""
-        return replace(self, tree_value=copy.deepcopy(self.tree_value))
-
-    def tree(self) -> bytes:
-        """The state tree, canonical."""
-        return canonical(self.tree_value)
-
-    def to_json(self) -> bytes:
-        """The snapshot, canonical."""
-        return canonical(
-            {
-                "lasting": self.lasting,
-                "log": self.log,
-                "opened": self.opened,
-                "rng_version": RNG_VERSION,
-                "scheduled": self.scheduled,
-                "seed": str(self.seed),
-                "state": self.tree_value,
-                "status": self.status,
-                "turn": self.turn,
-            }
-        )
-
-    @classmethod
-    def from_json(cls, program: Program, snapshot: bytes) -> State:
-        """A state from what `to_json` gave."""
-        value = border.parse_canonical(snapshot)
-        if isinstance(value, dict) and value.get("rng_version", RNG_VERSION) != RNG_VERSION:
-            raise CoreError("SNAPSHOT_INVALID", "the snapshot is of another version of the random numbers")
-        if not _is_snapshot(value, program):
-            raise CoreError("SNAPSHOT_INVALID", "the snapshot was not made by this engine")
-        return cls(
-            program,
-            int(value["seed"]),
-            value["state"],
-            int(value["turn"]),
-            value["opened"],
-            value["scheduled"],
-            value["lasting"],
-            value["log"],
-            value["status"],
-        )
-
-
-_MEMBERS: dict[str, type] = {
-    "lasting": list,
-    "log": list,
-    "opened": bool,
-    "rng_version": float,
-    "scheduled": list,
-    "seed": str,
-    "state": dict,
-    "status": dict,
-    "turn": float,
-}
-
-
-def _is_snapshot(value: Any, program: Program) -> bool:
-    """Whether a value is of the shape that `State.to_json` gives it for this program."""
-    if not isinstance(value, dict) or value.keys() != _MEMBERS.keys():
-        return False
-    if not all(isinstance(value[name], kind) for name, kind in _MEMBERS.items()):
-        return False
-    events = {event["id"] for event in program.events}
-    return (
-        value["seed"].isdecimal()
-        and value["turn"].is_integer()
-        and all(isinstance(entry, dict) and entry.get("id") in events for entry in value["lasting"])
-        and all(
-            isinstance(entry, dict) and {"id", "due", "effects"} <= entry.keys()
-            for entry in value["scheduled"]
-        )
-    )
+        return canonical(dry_run(self._rules, border.parse_canonical(options)))

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure import params as legal
+from peripety.sim._pure.convert import truthy
 from peripety.sim._pure.effects import Record, apply_effects
-from peripety.sim._pure.logic import evaluate, truthy
+from peripety.sim._pure.logic import evaluate
 from peripety.sim._pure.paths import split_variable
 from peripety.sim._pure.rng import draw, stream_key, unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.sim._pure.program import State
+    from peripety.sim._pure.state import State
 
 __all__ = ["PolicyDraws", "act", "derive_names", "legal_choices", "step"]
 
@@ -40,7 +41,7 @@ def act(state: State, action_id: str, params: Any) -> dict[str, Any]:
 
 
 def _act(state: State, action_id: str, params: Any, record: Record) -> dict[str, Any]:
-    index = next((i for i, action in enumerate(state.program.actions) if action["id"] == action_id), None)
+    index = next((i for i, action in enumerate(state.rules.actions) if action["id"] == action_id), None)
     if index is None:
         raise CoreError("UNKNOWN_ACTION", f"the scenario has no action '{action_id[:64]}'")
     _open(state, record)
@@ -55,7 +56,7 @@ def _act(state: State, action_id: str, params: Any, record: Record) -> dict[str,
 
 
 def _attempt(state: State, index: int, params: Any, record: Record) -> list[dict[str, str]]:
-    action = state.program.actions[index]
+    action = state.rules.actions[index]
     rule = f"/actions/{index}"
     problems = legal.problems(action["params"], params)
     if problems:
@@ -143,23 +144,23 @@ def _happen(state: State, record: Record) -> str | None:
     fired = _draw_event(state, {entry["id"] for entry in continuing}, record)
     begun = _begin(state, fired, record) if fired is not None else None
     for entry in continuing:
-        index = next(i for i, event in enumerate(state.program.events) if event["id"] == entry["id"])
+        index = next(i for i, event in enumerate(state.rules.events) if event["id"] == entry["id"])
         _apply_event(state, index, record)
     state.lasting = [entry for entry in [*continuing, *([begun] if begun else [])] if entry["until"] > now]
-    return None if fired is None else state.program.events[fired]["id"]
+    return None if fired is None else state.rules.events[fired]["id"]
 
 
 def _draw_event(state: State, lasting: set[str], record: Record) -> int | None:
     eligible = [
         i
-        for i, event in enumerate(state.program.events)
+        for i, event in enumerate(state.rules.events)
         if event["id"] not in lasting and _may(state, i, record)
     ]
     if not eligible:
         return None
     total = 0.0
     for index in eligible:
-        total += state.program.events[index]["weight"]
+        total += state.rules.events[index]["weight"]
     value = draw(state.seed, _EVENT_KEY, state.turn + 1, 0)
     record.draws.append(
         {"stream": EVENT_STREAM, "turn": float(state.turn + 1), "index": 0.0, "value": f"{value:016x}"}
@@ -167,7 +168,7 @@ def _draw_event(state: State, lasting: set[str], record: Record) -> int | None:
     threshold = unit(value) if total <= 1 else unit(value) * total
     cumulative = 0.0
     for index in eligible:
-        cumulative += state.program.events[index]["weight"]
+        cumulative += state.rules.events[index]["weight"]
         if threshold < cumulative:
             return index
     return None
@@ -176,7 +177,7 @@ def _draw_event(state: State, lasting: set[str], record: Record) -> int | None:
 def _may(state: State, index: int, record: Record) -> bool:
     """Whether an event's condition holds; one that fails to evaluate does not."""
     try:
-        return _holds(state, state.program.events[index]["when"], {})
+        return _holds(state, state.rules.events[index]["when"], {})
     except CoreError as error:
         record.fail(error, f"/random_events/{index}/when")
         return False
@@ -185,26 +186,26 @@ def _may(state: State, index: int, record: Record) -> bool:
 def _begin(state: State, index: int, record: Record) -> dict[str, Any] | None:
     """Let an event happen; the entry of one that goes on."""
     failure = _apply_event(state, index, record)
-    last = state.turn + state.program.event_turns[index]
-    return None if failure else {"id": state.program.events[index]["id"], "until": float(last)}
+    last = state.turn + state.rules.event_turns[index]
+    return None if failure else {"id": state.rules.events[index]["id"], "until": float(last)}
 
 
 def _apply_event(state: State, index: int, record: Record) -> dict[str, str] | None:
-    event = state.program.events[index]
+    event = state.rules.events[index]
     return _apply_rule(state, event, f"/random_events/{index}", f"event:{event['id']}", record, {})
 
 
 def _decay(state: State, record: Record) -> None:
-    for text in sorted(state.program.decay):
-        effect = {"op": "dec", "path": text, "value": state.program.decay[text]}
+    for text in sorted(state.rules.decay):
+        effect = {"op": "dec", "path": text, "value": state.rules.decay[text]}
         _apply(state, [effect], {}, "decay", record, "/negativity_budget/decay_per_turn")
 
 
 def _judge(state: State, record: Record) -> dict[str, Any]:
     """The first condition that holds ends the run: losses in order, then wins."""
     for kind, section, conditions in (
-        ("lost", "loss_conditions", state.program.losses),
-        ("won", "win_conditions", state.program.wins),
+        ("lost", "loss_conditions", state.rules.losses),
+        ("won", "win_conditions", state.rules.wins),
     ):
         for index, condition in enumerate(conditions):
             try:
@@ -239,7 +240,7 @@ def legal_choices(state: State, draws: PolicyDraws) -> list[tuple[dict[str, Any]
     """
     state = _as_opened(state)
     choices = []
-    for action in state.program.actions:
+    for action in state.rules.actions:
         for _ in range(_PARAM_TRIES if action["params"] else 1):
             params = legal.sample(action["params"], draws.next)
             if _is_legal(state, action, params):
@@ -333,5 +334,5 @@ def _root(state: State, params: dict[str, Any], derives: dict[str, Any]) -> dict
         "params": params,
         "derives": derives,
         "turn": float(state.turn + 1),
-        "entities": state.program.entities,
+        "entities": state.rules.entities,
     }

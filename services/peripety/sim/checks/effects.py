@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
 from peripety.sim._core import CoreError
-from peripety.sim._pure.logic import OPERATORS
+from peripety.sim._pure.operators import OPERATORS
 from peripety.sim._pure.paths import FORBIDDEN_KEYS, MISSING, Path, parse_path
 from peripety.sim.checks.documents import check_duration
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
-from peripety.sim._pure.logic import OPERATORS
+from peripety.sim._pure.operators import OPERATORS
 from peripety.sim._pure.paths import split_variable
 from peripety.sim.schema import pointer
 

@@ -1,0 +1,351 @@
+"""The operators of JSONLogic, one function each.
+
+An operator gets the evaluation under way, which it asks for values and which pays for its work; its operand
+as it stands; and the data.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure.canonical import number_text
+from peripety.sim._pure.convert import as_integer, as_number, as_text, finite, truthy
+from peripety.sim._pure.paths import MISSING, lookup_variable, split_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from peripety.sim._pure.logic import Evaluation
+
+__all__ = ["OPERATORS"]
+
+_CHARACTERS_PER_STEP = 1024
+
+
+def _operands(name: str, operand: Any, least: int) -> list[Any]:
+    if not isinstance(operand, list) or len(operand) < least:
+        raise CoreError("INVALID_ARGUMENTS", f"'{name}' needs a list of at least {least} arguments")
+    return operand
+
+
+# --- data ---
+
+
+def _find(path: Any, data: Any) -> Any:
+    if path is None:
+        return data
+    if isinstance(path, str | float) and not isinstance(path, bool):
+        return lookup_variable(data, split_variable(path if isinstance(path, str) else number_text(path)))
+    raise CoreError("INVALID_ARGUMENTS", "'var' needs a path")
+
+
+def _var(run: Evaluation, operand: Any, data: Any) -> Any:
+    args = run.arguments(operand, data)
+    found = _find(args[0] if args else None, data)
+    if found is not MISSING:
+        return found
+    return args[1] if len(args) > 1 else None
+
+
+def _absent(run: Evaluation, paths: list[Any], data: Any) -> list[Any]:
+    run.burn(len(paths))
+    return [path for path in paths if _find(path, data) in (MISSING, None, "")]
+
+
+def _missing(run: Evaluation, operand: Any, data: Any) -> list[Any]:
+    args = run.arguments(operand, data)
+    return _absent(run, args[0] if args and isinstance(args[0], list) else args, data)
+
+
+def _missing_some(run: Evaluation, operand: Any, data: Any) -> list[Any]:
+    args = run.arguments(_operands("missing_some", operand, 2), data)
+    needed, paths = args[0], args[1]
+    if not isinstance(needed, float) or not isinstance(paths, list):
+        raise CoreError("INVALID_ARGUMENTS", "'missing_some' needs a number and a list of paths")
+    absent = _absent(run, paths, data)
+    return [] if len(paths) - len(absent) >= needed else absent
+
+
+# --- control ---
+
+
+def _if(run: Evaluation, operand: Any, data: Any) -> Any:
+    items = _operands("if", operand, 0)
+    for at in range(0, len(items) - 1, 2):
+        if truthy(run.value(items[at], data)):
+            return run.value(items[at + 1], data)
+    return run.value(items[-1], data) if len(items) % 2 else None
+
+
+def _and(run: Evaluation, operand: Any, data: Any) -> Any:
+    value: Any = False
+    for item in _operands("and", operand, 0):
+        value = run.value(item, data)
+        if not truthy(value):
+            return value
+    return value
+
+
+def _or(run: Evaluation, operand: Any, data: Any) -> Any:
+    value: Any = False
+    for item in _operands("or", operand, 0):
+        value = run.value(item, data)
+        if truthy(value):
+            return value
+    return value
+
+
+def _truth(run: Evaluation, operand: Any, data: Any) -> bool:
+    args = run.arguments(operand, data)
+    return bool(args) and truthy(args[0])
+
+
+def _not(run: Evaluation, operand: Any, data: Any) -> bool:
+    return not _truth(run, operand, data)
+
+
+# --- comparison ---
+
+
+def _loosely_equal(_run: Evaluation, a: Any, b: Any) -> bool:
+    if isinstance(a, str) and isinstance(b, str):
+        return a == b
+    return as_number(a) == as_number(b)
+
+
+def _strictly_equal(run: Evaluation, a: Any, b: Any) -> bool:
+    return run.equal(a, b)
+
+
+def _less(_run: Evaluation, a: Any, b: Any) -> bool:
+    if isinstance(a, str) and isinstance(b, str):
+        return a < b
+    return as_number(a) < as_number(b)
+
+
+def _chain(
+    name: str, holds: Callable[[Evaluation, Any, Any], bool]
+) -> Callable[[Evaluation, Any, Any], bool]:
+    """An operator that must hold between each two neighbours; it stops at the first pair that fails."""
+
+    def operator(run: Evaluation, operand: Any, data: Any) -> bool:
+        items = _operands(name, operand, 2)
+        previous = run.value(items[0], data)
+        for item in items[1:]:
+            value = run.value(item, data)
+            if not holds(run, previous, value):
+                return False
+            previous = value
+        return True
+
+    return operator
+
+
+# --- arithmetic ---
+
+
+def _sum(run: Evaluation, operand: Any, data: Any) -> float:
+    total = 0.0
+    for value in run.spread(operand, data):
+        total += as_number(value)
+    return finite(total)
+
+
+def _product(run: Evaluation, operand: Any, data: Any) -> float:
+    total = 1.0
+    for value in run.spread(operand, data):
+        total *= as_number(value)
+    return finite(total)
+
+
+def _numbers(name: str, run: Evaluation, operand: Any, data: Any, least: int) -> list[float]:
+    values = [as_number(value) for value in run.spread(operand, data)]
+    if len(values) < least:
+        raise CoreError("INVALID_ARGUMENTS", f"'{name}' needs at least {least} arguments")
+    return values
+
+
+def _difference(run: Evaluation, operand: Any, data: Any) -> float:
+    first, *rest = _numbers("-", run, operand, data, 1)
+    if not rest:
+        return finite(-first)
+    for value in rest:
+        first -= value
+    return finite(first)
+
+
+def _quotient(run: Evaluation, operand: Any, data: Any) -> float:
+    values = _numbers("/", run, operand, data, 1)
+    first, *rest = values if len(values) > 1 else [1.0, *values]
+    for value in rest:
+        first = finite(first / _divisor(value))
+    return first
+
+
+def _remainder(run: Evaluation, operand: Any, data: Any) -> float:
+    first, *rest = _numbers("%", run, operand, data, 2)
+    for value in rest:
+        first = finite(math.fmod(first, _divisor(value)))
+    return first
+
+
+def _divisor(value: float) -> float:
+    if value == 0:
+        raise CoreError("DIVISION_BY_ZERO", "division by zero")
+    return value
+
+
+def _extreme(name: str, better: Callable[[float, float], bool]) -> Callable[[Evaluation, Any, Any], float]:
+    def operator(run: Evaluation, operand: Any, data: Any) -> float:
+        values = run.spread(operand, data)
+        if not values or not all(isinstance(value, float) for value in values):
+            raise CoreError("INVALID_ARGUMENTS", f"'{name}' needs numbers, at least one")
+        best: float = values[0]
+        for value in values[1:]:
+            best = value if better(value, best) else best
+        return best
+
+    return operator
+
+
+# --- arrays ---
+
+
+def _elements(name: str, run: Evaluation, operand: Any, data: Any, *, missing_is_empty: bool) -> list[Any]:
+    items = _operands(name, operand, 2)
+    value = run.value(items[0], data)
+    if value is None and items[0] is not None and missing_is_empty:
+        return []
+    if not isinstance(value, list):
+        raise CoreError("INVALID_ARGUMENTS", f"'{name}' needs an array to go through")
+    return value
+
+
+def _map(run: Evaluation, operand: Any, data: Any) -> list[Any]:
+    elements = _elements("map", run, operand, data, missing_is_empty=True)
+    return run.made([run.value(operand[1], element) for element in elements])
+
+
+def _filter(run: Evaluation, operand: Any, data: Any) -> list[Any]:
+    elements = _elements("filter", run, operand, data, missing_is_empty=True)
+    if operand[1] is None:
+        raise CoreError("INVALID_ARGUMENTS", "'filter' needs a condition")
+    result: list[Any] = []
+    for element in elements:
+        if truthy(run.value(operand[1], element)):
+            run.produce(1)
+            result.append(element)
+    return result
+
+
+def _reduce(run: Evaluation, operand: Any, data: Any) -> Any:
+    elements: Iterator[Any] = iter(_elements("reduce", run, operand, data, missing_is_empty=True))
+    total = run.value(operand[2], data) if len(operand) > 2 else next(elements, None)  # noqa: PLR2004
+    for element in elements:
+        total = run.value(operand[1], {"current": element, "accumulator": total})
+    return total
+
+
+def _all(run: Evaluation, operand: Any, data: Any) -> bool:
+    elements = _elements("all", run, operand, data, missing_is_empty=False)
+    return bool(elements) and all(truthy(run.value(operand[1], element)) for element in elements)
+
+
+def _some(run: Evaluation, operand: Any, data: Any) -> bool:
+    elements = _elements("some", run, operand, data, missing_is_empty=False)
+    return any(truthy(run.value(operand[1], element)) for element in elements)
+
+
+def _none(run: Evaluation, operand: Any, data: Any) -> bool:
+    elements = _elements("none", run, operand, data, missing_is_empty=False)
+    return not any(truthy(run.value(operand[1], element)) for element in elements)
+
+
+def _merge(run: Evaluation, operand: Any, data: Any) -> list[Any]:
+    parts = [value if isinstance(value, list) else [value] for value in run.arguments(operand, data)]
+    size = sum(len(part) for part in parts)
+    if size > run.output:
+        run.produce(size)  # refused before it takes memory
+    return run.made([item for part in parts for item in part])
+
+
+# --- text ---
+
+
+def _in(run: Evaluation, operand: Any, data: Any) -> bool:
+    args = run.arguments(_operands("in", operand, 2), data)
+    needle, haystack = args[0], args[1]
+    if isinstance(haystack, list):
+        return any(run.equal(needle, item) for item in haystack)
+    if not isinstance(needle, str) or not isinstance(haystack, str):
+        return False
+    run.burn(len(haystack) // _CHARACTERS_PER_STEP)
+    return needle in haystack
+
+
+def _cat(run: Evaluation, operand: Any, data: Any) -> str:
+    parts: list[str] = []
+    for value in run.spread(operand, data):
+        parts.append(as_text(value))
+        run.produce(len(parts[-1]))
+    return "".join(parts)
+
+
+def _substr(run: Evaluation, operand: Any, data: Any) -> str:
+    args = run.arguments(_operands("substr", operand, 2), data)
+    source = as_text(args[0])
+    size = len(source)
+    run.burn(size // _CHARACTERS_PER_STEP)
+    start = _position(args[1], size)
+    if len(args) > 2 and args[2] is not None:  # noqa: PLR2004 - the optional length
+        length = as_integer(args[2])
+        end = start + length if length >= 0 else size + length
+    else:
+        end = size
+    run.produce(max(0, min(end, size) - start))
+    return source[start : max(start, min(end, size))]
+
+
+def _position(value: Any, size: int) -> int:
+    start = as_integer(value)
+    return max(0, size + start) if start < 0 else min(start, size)
+
+
+OPERATORS: dict[str, Callable[[Evaluation, Any, Any], Any]] = {
+    "var": _var,
+    "missing": _missing,
+    "missing_some": _missing_some,
+    "if": _if,
+    "?:": _if,
+    "and": _and,
+    "or": _or,
+    "!": _not,
+    "!!": _truth,
+    "==": _chain("==", _loosely_equal),
+    "!=": _chain("!=", lambda run, a, b: not _loosely_equal(run, a, b)),
+    "===": _chain("===", _strictly_equal),
+    "!==": _chain("!==", lambda run, a, b: not _strictly_equal(run, a, b)),
+    "<": _chain("<", _less),
+    "<=": _chain("<=", lambda run, a, b: not _less(run, b, a)),
+    ">": _chain(">", lambda run, a, b: _less(run, b, a)),
+    ">=": _chain(">=", lambda run, a, b: not _less(run, a, b)),
+    "+": _sum,
+    "-": _difference,
+    "*": _product,
+    "/": _quotient,
+    "%": _remainder,
+    "min": _extreme("min", lambda a, b: a < b),
+    "max": _extreme("max", lambda a, b: a > b),
+    "map": _map,
+    "filter": _filter,
+    "reduce": _reduce,
+    "all": _all,
+    "some": _some,
+    "none": _none,
+    "merge": _merge,
+    "in": _in,
+    "cat": _cat,
+    "substr": _substr,
+}
