@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 from peripety.gateway.model import ResponseSchema
-from peripety.gateway.providers.offline import plot as design
-from peripety.gateway.providers.offline.actions import actions
-from peripety.gateway.providers.offline.events import events
-from peripety.gateway.providers.offline.rules import PUBLIC, Quantity
+from peripety.gateway.providers.offline.author import Casting, compose, identifiers
+from peripety.gateway.providers.offline.plot import TEMPOS
 from peripety.gateway.providers.offline.scripts import cleaned, clipped
-from peripety.gateway.providers.offline.words import read, slug
+from peripety.gateway.providers.offline.words import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +28,6 @@ _TITLE, _PERSON = "title", "person"
 _WORD_LIMIT = 32
 _TITLE_LIMIT = 64
 _EXCERPT = 2_000
-_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
 # What paths, templates and identifiers give a meaning to.
 _UNFIT = re.compile(r"[\"\\{}\[\]<>$%_\s]+")
 _EDGES = " .,:;!?-"
@@ -71,7 +68,11 @@ def spec_from_outline(outline: Any, description: str, seed: int) -> dict[str, An
     person = _fit(outline[_PERSON], _WORD_LIMIT)
     if person.casefold() not in description.casefold():
         person = next(iter(spare.people), "")
-    return _document(title or spare.title or terms[0], _plot(terms, person, spare.language.rules, seed), seed)
+    casting = _casting(terms, person, spare.language.rules, seed)
+    name = title or spare.title or terms[0]
+    marks = sim.canonical([name, seed, dict(casting.ids)])
+    spec_id = f"outline_{hashlib.sha256(marks).hexdigest()[:12]}"
+    return compose(casting, spec_id=spec_id, name=name, seed=seed)
 
 
 def _fit(text: str, limit: int) -> str:
@@ -96,65 +97,15 @@ def _different(words: Sequence[str], spare: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept.values())
 
 
-def _plot(terms: tuple[str, ...], person: str, phrases: Mapping[str, str], seed: int) -> design.Plot:
-    supply, charge, danger, aim, setback, relief = terms
-    ids = _ids(terms, person)
-
-    def quantity(aspect: str, term: str, parent: str = PUBLIC) -> Quantity:
-        return Quantity(term, phrases[aspect].format(a=term), parent=parent)
-
-    return design.Plot(
-        stock=quantity("stock", supply),
-        ward=quantity("ward", charge),
-        threat=quantity("threat", danger),
-        goal=quantity("goal", aim),
-        wear=quantity("wear", charge, "state.hidden"),
-        plan=quantity("plan", danger, f"state.private.{design.PLAYER}"),
-        reserve=quantity("reserve", supply, f"state.private.{ids[person]}") if person else None,
-        confidant=person,
+def _casting(terms: tuple[str, ...], person: str, phrases: Mapping[str, str], seed: int) -> Casting:
+    *roles, setback, relief = terms
+    return Casting(
+        roles=roles,
         surprise=setback,
         comfort=relief,
-        has_deadline=sim.draw(seed, "outline", 0, 0) % 2 == 0,
-        tempo=design.TEMPOS[sim.draw(seed, "outline", 0, 1) % len(design.TEMPOS)],
-        ids=ids,
+        people=[person] if person else [],
+        ids=identifiers(q=[*terms, person]),
         phrases=phrases,
+        has_deadline=sim.draw(seed, "outline", 0, 0) % 2 == 0,
+        tempo=TEMPOS[sim.draw(seed, "outline", 0, 1) % len(TEMPOS)],
     )
-
-
-def _ids(terms: Sequence[str], person: str) -> dict[str, str]:
-    """An identifier for each name, unlike any other and unlike the player's."""
-    ids = {"": design.PLAYER}
-    for index, name in enumerate(dict.fromkeys([*terms, person])):
-        wanted = slug(name)
-        is_free = _IDENTIFIER.fullmatch(wanted) and wanted not in ids.values()
-        ids.setdefault(name, wanted if is_free else f"q{index}")
-    return ids
-
-
-def _document(name: str, plot: design.Plot, seed: int) -> dict[str, Any]:
-    marks = sim.canonical([name, seed, dict(plot.ids)])
-    return {
-        "spec_version": "1.0",
-        "id": f"outline_{hashlib.sha256(marks).hexdigest()[:12]}",
-        "name": name,
-        "seed": seed,
-        "horizon": plot.tempo.horizon,
-        "entities": _entities(plot),
-        "state": design.state(plot),
-        "actions": actions(plot),
-        "random_events": events(plot),
-        "loss_conditions": design.specified(plot, design.losses(plot)),
-        "win_conditions": design.specified(plot, design.wins(plot)),
-        "negativity_budget": {
-            "min_fail_rate": 0.25,
-            "max_fail_rate": 0.75,
-            "decay_per_turn": {plot.stock.path: plot.stock.unit},
-        },
-    }
-
-
-def _entities(plot: design.Plot) -> list[dict[str, Any]]:
-    player = {"id": design.PLAYER, "description": design.stakes(plot), "playable": True}
-    if not plot.confidant:
-        return [player]
-    return [player, {"id": plot.ids[plot.confidant], "name": plot.confidant}]

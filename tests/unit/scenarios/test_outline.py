@@ -40,6 +40,12 @@ def test_the_seed_decides_what_the_words_leave_open() -> None:
     assert len({json.dumps(spec_from_outline(PLAIN, "", seed)["horizon"]) for seed in range(20)}) == 3
 
 
+def test_a_word_that_looks_like_a_made_up_identifier_keeps_it_to_itself() -> None:
+    spec = spec_from_outline(outline("q2", "火", "水", "木", "five", "six"), "", 1)
+    about_words = {event["id"].rpartition("_")[2] for event in spec["random_events"][:3]}
+    assert len(about_words) == 3
+
+
 @pytest.mark.parametrize(
     "words",
     [

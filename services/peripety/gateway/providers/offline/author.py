@@ -6,6 +6,8 @@ The same text, seed and variation give the same document, byte for byte.
 from __future__ import annotations
 
 import hashlib
+import re
+from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +15,19 @@ from peripety.gateway.providers.offline import plot as design
 from peripety.gateway.providers.offline.actions import actions
 from peripety.gateway.providers.offline.events import events
 from peripety.gateway.providers.offline.languages import MARK
-from peripety.gateway.providers.offline.rules import Quantity
+from peripety.gateway.providers.offline.rules import PUBLIC, Quantity
 from peripety.gateway.providers.offline.words import Reading, read, slug
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["author"]
+__all__ = ["Casting", "author", "compose", "identifiers"]
 
-_ROLES = 4
+_ROLES = ("stock", "ward", "threat", "goal")
 _MOST_TERMS = 8
 _UNITS = (1, 1, 2, 5, 10)
 _SEEDS = 2**53
+_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def author(text: str, seed: int | None = None, variation: int = 0) -> dict[str, Any]:
@@ -39,8 +42,89 @@ def author(text: str, seed: int | None = None, variation: int = 0) -> dict[str, 
     if seed is None:
         seed = int.from_bytes(digest.digest()[:6], "big")
     choices = _Choices(digest.hexdigest(), seed, variation)
-    reading = read(text, at_least=_ROLES, at_most=_MOST_TERMS)
-    return _document(reading, _plot(reading, choices), choices.name, seed % _SEEDS)
+    reading = read(text, at_least=len(_ROLES), at_most=_MOST_TERMS)
+    return compose(
+        _casting(reading, choices),
+        spec_id=f"offline_{choices.name}",
+        name=f"{reading.title} {MARK}".strip(),
+        seed=seed % _SEEDS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Casting:
+    """What the design leaves open: who plays which role, in which words, at which tempo.
+
+    Attributes:
+        roles: the terms that are stock, ward, threat and goal.
+        surprise: the term under which wear strikes.
+        comfort: the term under which relief comes.
+        people: who is named; the first of them holds the reserve.
+        ids: an identifier for each term and person.
+        phrases: connecting text by use.
+        has_deadline: whether too little of the goal loses halfway.
+        tempo: the numbers.
+        units: how much one step of each role is.
+        player: what the player is called; nothing in particular when empty.
+    """
+
+    roles: Sequence[str]
+    surprise: str
+    comfort: str
+    people: Sequence[str]
+    ids: Mapping[str, str]
+    phrases: Mapping[str, str]
+    has_deadline: bool
+    tempo: design.Tempo
+    units: Sequence[int] = (1, 1, 1, 1)
+    player: str = ""
+
+
+def compose(casting: Casting, *, spec_id: str, name: str, seed: int) -> dict[str, Any]:
+    """The ScenarioSpec 1.0 of a casting.
+
+    Args:
+        casting: what the design leaves open.
+        spec_id: the id of the document.
+        name: its name.
+        seed: its seed.
+    """
+    plot = _plot(casting)
+    return {
+        "spec_version": "1.0",
+        "id": spec_id,
+        "name": name,
+        "seed": seed,
+        "horizon": plot.tempo.horizon,
+        "entities": _entities(casting, plot),
+        "state": design.state(plot),
+        "actions": actions(plot),
+        "random_events": events(plot),
+        "loss_conditions": design.specified(plot, design.losses(plot)),
+        "win_conditions": design.specified(plot, design.wins(plot)),
+        "negativity_budget": {
+            "min_fail_rate": 0.25,
+            "max_fail_rate": 0.75,
+            "decay_per_turn": {plot.stock.path: plot.stock.unit},
+        },
+    }
+
+
+def identifiers(**names: Iterable[str]) -> dict[str, str]:
+    """An identifier for each name, unlike any other and unlike the player's.
+
+    Args:
+        names: names by the prefix that those get which cannot be identifiers themselves.
+    """
+    ids = {"": design.PLAYER}
+    for prefix, group in names.items():
+        for index, name in enumerate(group):
+            wanted = chain([slug(name)], (f"{prefix}{number}" for number in count(index)))
+            taken = ids.values()
+            ids.setdefault(
+                name, next(id_ for id_ in wanted if _IDENTIFIER.fullmatch(id_) and id_ not in taken)
+            )
+    return ids
 
 
 class _Choices:
@@ -57,74 +141,51 @@ class _Choices:
         return (int.from_bytes(digest[:8], "big") + self._variation) % below
 
 
-def _plot(reading: Reading, choices: _Choices) -> design.Plot:
-    terms, phrases, ids = reading.terms, reading.language.rules, _ids(reading)
-    turned = choices.number("roles", _ROLES)
-    stock, ward, threat, goal = (
-        Quantity(term, phrases[role].format(a=term), _UNITS[choices.number(role, len(_UNITS))])
-        for role, term in zip(
-            ("stock", "ward", "threat", "goal"), (*terms[turned:_ROLES], *terms[:turned]), strict=True
-        )
+def _casting(reading: Reading, choices: _Choices) -> Casting:
+    terms, phrases = reading.terms, reading.language.rules
+    turned = choices.number("roles", len(_ROLES))
+    spare = terms[len(_ROLES) :] or terms
+    return Casting(
+        roles=(*terms[turned : len(_ROLES)], *terms[:turned]),
+        surprise=spare[choices.number("surprise", len(spare))],
+        comfort=spare[choices.number("comfort", len(spare))],
+        people=reading.people,
+        ids=identifiers(q=terms, p=reading.people),
+        phrases=phrases,
+        has_deadline=choices.number("deadline", 2) == 0,
+        tempo=design.TEMPOS[choices.number("tempo", len(design.TEMPOS))],
+        units=[_UNITS[choices.number(role, len(_UNITS))] for role in _ROLES],
+        player=phrases["you"],
     )
-    spare = terms[_ROLES:] or terms
-    confidant = reading.people[0] if reading.people else ""
+
+
+def _plot(casting: Casting) -> design.Plot:
+    def quantity(aspect: str, term: str, unit: int = 1, parent: str = PUBLIC) -> Quantity:
+        return Quantity(term, casting.phrases[aspect].format(a=term), unit, parent)
+
+    stock, ward, threat, goal = map(quantity, _ROLES, casting.roles, casting.units)
+    confidant = next(iter(casting.people), "")
+    held_by = f"state.private.{casting.ids[confidant]}"
     return design.Plot(
         stock=stock,
         ward=ward,
         threat=threat,
         goal=goal,
-        wear=_unseen("wear", ward, "state.hidden", reading),
-        plan=_unseen("plan", threat, f"state.private.{design.PLAYER}", reading),
-        reserve=_unseen("reserve", stock, f"state.private.{ids[confidant]}", reading) if confidant else None,
+        wear=quantity("wear", ward.term, parent="state.hidden"),
+        plan=quantity("plan", threat.term, parent=f"state.private.{design.PLAYER}"),
+        reserve=quantity("reserve", stock.term, parent=held_by) if confidant else None,
         confidant=confidant,
-        surprise=spare[choices.number("surprise", len(spare))],
-        comfort=spare[choices.number("comfort", len(spare))],
-        has_deadline=choices.number("deadline", 2) == 0,
-        tempo=design.TEMPOS[choices.number("tempo", len(design.TEMPOS))],
-        ids=ids,
-        phrases=phrases,
+        surprise=casting.surprise,
+        comfort=casting.comfort,
+        has_deadline=casting.has_deadline,
+        tempo=casting.tempo,
+        ids=casting.ids,
+        phrases=casting.phrases,
     )
 
 
-def _unseen(aspect: str, quantity: Quantity, parent: str, reading: Reading) -> Quantity:
-    """A side of a quantity that not everybody may see."""
-    return Quantity(quantity.term, reading.language.rules[aspect].format(a=quantity.term), parent=parent)
-
-
-def _ids(reading: Reading) -> dict[str, str]:
-    """An identifier for each term and person, unlike any other and unlike the player's."""
-    ids = {"": design.PLAYER}
-    for names, prefix in ((reading.terms, "q"), (reading.people, "p")):
-        for index, name in enumerate(names):
-            numbered = (f"{prefix}{number}" for number in count(index))
-            wanted = chain([slug(name)], numbered)
-            ids[name] = next(id_ for id_ in wanted if id_ and id_ not in ids.values())
-    return ids
-
-
-def _document(reading: Reading, plot: design.Plot, name: str, seed: int) -> dict[str, Any]:
-    return {
-        "spec_version": "1.0",
-        "id": f"offline_{name}",
-        "name": f"{reading.title} {MARK}".strip(),
-        "seed": seed,
-        "horizon": plot.tempo.horizon,
-        "entities": _entities(reading.people, plot),
-        "state": design.state(plot),
-        "actions": actions(plot),
-        "random_events": events(plot),
-        "loss_conditions": design.specified(plot, design.losses(plot)),
-        "win_conditions": design.specified(plot, design.wins(plot)),
-        "negativity_budget": {
-            "min_fail_rate": 0.25,
-            "max_fail_rate": 0.75,
-            "decay_per_turn": {plot.stock.path: plot.stock.unit},
-        },
-    }
-
-
-def _entities(people: Sequence[str], plot: design.Plot) -> list[dict[str, Any]]:
+def _entities(casting: Casting, plot: design.Plot) -> list[dict[str, Any]]:
     player = {"id": design.PLAYER, "description": design.stakes(plot), "playable": True}
-    if plot.phrases["you"]:
-        player["name"] = plot.phrases["you"]
-    return [player, *({"id": plot.ids[person], "name": person} for person in people)]
+    if casting.player:
+        player["name"] = casting.player
+    return [player, *({"id": casting.ids[person], "name": person} for person in casting.people)]
