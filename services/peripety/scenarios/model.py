@@ -258,7 +258,7 @@ class CompiledScenario:
         name: from the specification.
         spec_hash: SHA-256 of `document` in hex; names the version.
         document: the canonical specification.
-        create_time: when this version was stored.
+        create_time: when this version was first stored.
     """
 
     scenario_id: str

@@ -89,7 +89,9 @@ class ScenarioRegistry:
         *,
         version_of: str | None = None,
     ) -> ScenarioRecord:
-        """Store a scenario as its latest version; the same content replaces what was stored of it.
+        """Store a scenario as its latest version.
+
+        The same content replaces what was stored of it, and keeps the time at which that was first stored.
 
         Args:
             program: the scenario.
@@ -98,20 +100,19 @@ class ScenarioRegistry:
             findings: warnings that remain.
             version_of: the scenario that it is a version of; by default one that its content names.
         """
-        scenario = CompiledScenario(
-            scenario_id=version_of or f"scn_{program.spec_hash[:_ID_DIGITS]}",
-            name=program.spec["name"],
-            spec_hash=program.spec_hash,
-            document=program.document,
-            create_time=datetime.now(UTC),
-        )
-        record = ScenarioRecord(scenario, dry_run, tuple(edits), tuple(findings))
+        scenario_id = version_of or f"scn_{program.spec_hash[:_ID_DIGITS]}"
+        same = (_columns.scenario_id == scenario_id, _columns.spec_hash == program.spec_hash)
         async with self._database.write() as connection:
-            await connection.execute(
-                delete(_versions).where(
-                    _columns.scenario_id == scenario.scenario_id, _columns.spec_hash == scenario.spec_hash
-                )
+            replaced = delete(_versions).where(*same).returning(_columns.create_time)
+            first_stored = (await connection.execute(replaced)).scalar()
+            scenario = CompiledScenario(
+                scenario_id=scenario_id,
+                name=program.spec["name"],
+                spec_hash=program.spec_hash,
+                document=program.document,
+                create_time=datetime.now(UTC) if first_stored is None else _moment(first_stored),
             )
+            record = ScenarioRecord(scenario, dry_run, tuple(edits), tuple(findings))
             await connection.execute(insert(_versions).values(_row(record)))
         return record
 

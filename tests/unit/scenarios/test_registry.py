@@ -58,6 +58,16 @@ async def test_the_same_content_has_the_same_id_and_is_stored_once(registry: Sce
     assert len((await registry.scenarios()).summaries) == 2
 
 
+async def test_storing_the_same_content_again_keeps_the_time_of_its_creation(
+    registry: ScenarioRegistry,
+) -> None:
+    first, other, again = await saved(registry), await saved(registry, seed=2), await saved(registry)
+    assert again.scenario.create_time == first.scenario.create_time < other.scenario.create_time
+    assert await registry.get(first.scenario.scenario_id) == again
+    latest = (await registry.scenarios()).summaries[0]
+    assert (latest.spec_hash, latest.create_time) == (first.scenario.spec_hash, first.scenario.create_time)
+
+
 async def test_a_version_joins_its_scenario_and_is_the_latest(registry: ScenarioRegistry) -> None:
     first = await saved(registry)
     scenario_id = first.scenario.scenario_id
