@@ -15,7 +15,7 @@ __all__ = ["Outcome", "ScenarioSpec"]
 _MAX_SEED = 2**53 - 1
 _Id = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
-_Text = Annotated[str, Field(max_length=2000)]
+_Text = Annotated[str, Field(max_length=10_000)]
 _PathText = Annotated[str, Field(min_length=1, max_length=512)]
 _Duration = Annotated[str, Field(min_length=2, max_length=32)]
 _Turns = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -91,7 +91,7 @@ class AddLogOp(_Closed):
     """Append a line to the log of the session."""
 
     op: Literal["addlog"]
-    message: Annotated[str, Field(min_length=1, max_length=1000)]
+    message: Annotated[str, Field(min_length=1, max_length=4000)]
 
 
 class ScheduleOp(_Closed):
@@ -101,14 +101,14 @@ class ScheduleOp(_Closed):
     id: _Id
     at: _Turns | _Duration | None = Field(default=None, description="Turn number, or time from the start.")
     after: _Turns | _Duration | None = Field(default=None, description="Turns from now, or a duration.")
-    effects: Annotated[list[EffectOp], Field(min_length=1, max_length=64)]
+    effects: Annotated[list[EffectOp], Field(min_length=1, max_length=4096)]
 
 
 EffectOp = Annotated[
     SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | AddLogOp | ScheduleOp,
     Field(discriminator="op"),
 ]
-_Effects = Annotated[list[EffectOp], Field(max_length=256)]
+_Effects = Annotated[list[EffectOp], Field(max_length=4096)]
 
 
 class Entity(_Closed):
@@ -170,7 +170,7 @@ class NegativityBudget(_Closed):
 
     min_fail_rate: Annotated[float, Field(gt=0, le=1)]
     max_fail_rate: Annotated[float, Field(gt=0, le=1)] | None = None
-    decay_per_turn: Annotated[dict[str, float], Field(max_length=64)] | None = None
+    decay_per_turn: Annotated[dict[str, float], Field(max_length=512)] | None = None
     max_positive_drift: Annotated[float, Field(ge=0)] | None = None
 
 
@@ -205,9 +205,9 @@ class ScenarioSpec(_Closed):
     state: dict[str, JsonValue]
     actions: Annotated[list[Action], Field(min_length=1, max_length=512)]
     random_events: Annotated[list[RandomEvent], Field(max_length=512)]
-    loss_conditions: Annotated[list[EndCondition], Field(min_length=2, max_length=64)]
+    loss_conditions: Annotated[list[EndCondition], Field(min_length=2, max_length=512)]
     negativity_budget: NegativityBudget
-    win_conditions: Annotated[list[EndCondition], Field(max_length=64)] | None = None
+    win_conditions: Annotated[list[EndCondition], Field(max_length=512)] | None = None
     entities: Annotated[list[Entity], Field(max_length=512)] | None = None
     clock: Clock | None = None
     horizon: Annotated[int, Field(ge=1, le=1000)] | None = None
