@@ -1,43 +1,22 @@
-"""GatewayService: protobuf in, domain, protobuf out."""
+"""GatewayService: a handler for each of its calls."""
 
 from __future__ import annotations
 
-import json
-import uuid
 from typing import TYPE_CHECKING, Any
 
-import jiter
-
-from peripety.api.common.v1 import common_pb2 as common
-from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceServicer
-from peripety.errors import FieldViolation, InvalidArgumentError, UnsupportedError
+from peripety.gateway import messages
 from peripety.gateway.growing import GrowingValue
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
-    Completion,
-    GenerateRequest,
-    Repairing,
-    ResponseSchema,
-    TextDelta,
-)
+from peripety.gateway.model import Repairing
 from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
 
-    from peripety.errors import Finding
-    from peripety.gateway.model import GatewayEvent, ModelGateway
+    from peripety.api.gateway.v1 import gateway_pb2 as pb
+    from peripety.gateway.model import ModelGateway
 
 __all__ = ["GatewayServicer"]
-
-_ROLES = {
-    pb.CHAT_ROLE_SYSTEM: ChatRole.SYSTEM,
-    pb.CHAT_ROLE_USER: ChatRole.USER,
-    pb.CHAT_ROLE_ASSISTANT: ChatRole.ASSISTANT,
-}
-_LATER_OPTIONS = ("stop_sequences", "fallback_models", "cache", "budget")
 
 
 class GatewayServicer(GatewayServiceServicer):
@@ -55,155 +34,23 @@ class GatewayServicer(GatewayServiceServicer):
     ) -> AsyncIterator[pb.GenerateResponse]:
         """Answer a prompt and stream the answer as the model writes it."""
         sequence = 0
-        async with following(self._gateway.stream(_to_domain(request))) as events:
+        async with following(self._gateway.stream(messages.generate_request(request))) as events:
             async for event in events:
                 sequence += 1
-                yield _event(sequence, event)
+                yield messages.event_response(sequence, event)
 
     async def GenerateObject(  # noqa: N802 - the contract's name
         self, request: pb.GenerateObjectRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateObjectResponse]:
         """Answer with a valid object and stream it while it grows."""
-        if not request.HasField("schema"):
-            raise _invalid(".schema", "is required: say what the object has to be valid against")
         sequence = 0
         growing = GrowingValue()
-        async with following(self._gateway.stream(_to_domain(request))) as events:
+        async with following(self._gateway.stream(messages.object_request(request))) as events:
             async for event in events:
                 if isinstance(event, Repairing):
                     growing = GrowingValue()
-                response = _object_event(event, growing)
+                response = messages.object_response(event, growing)
                 if response is not None:
                     sequence += 1
                     response.sequence = sequence
                     yield response
-
-
-def _to_domain(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> GenerateRequest:
-    _require_uuid(request.request_id)
-    _refuse_what_comes_later(request)
-    options = request.options
-    return GenerateRequest(
-        system=request.prompt.system or None,
-        messages=tuple(_message(index, message) for index, message in enumerate(request.prompt.messages)),
-        schema=_schema(request.schema) if request.HasField("schema") else None,
-        model=options.model or None,
-        max_output_tokens=options.max_output_tokens if options.HasField("max_output_tokens") else None,
-        temperature=options.temperature if options.HasField("temperature") else None,
-        seed=options.seed if options.HasField("seed") else None,
-    )
-
-
-def _require_uuid(request_id: str) -> None:
-    try:
-        uuid.UUID(request_id)
-    except ValueError:
-        raise _invalid(".request_id", "must be a UUID; make a new one for each request") from None
-
-
-def _refuse_what_comes_later(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> None:
-    """Refuse what this version would have to ignore: an ignored budget or tool is worse than none."""
-    options = request.options
-    asked = [f".options.{name}" for name in _LATER_OPTIONS if _is_set(options, name)]
-    if options.response_cache not in {pb.RESPONSE_CACHE_MODE_UNSPECIFIED, pb.RESPONSE_CACHE_MODE_OFF}:
-        asked.append(".options.response_cache")
-    if request.conversation_id:
-        asked.append(".conversation_id")
-    asked += [f".prompt.{name}" for name in ("tools", "tool_choice") if _is_set(request.prompt, name)]
-    if asked:
-        raise UnsupportedError(
-            f"This server does not support {', '.join(asked)} yet; leave it out", code="FIELD_UNSUPPORTED"
-        )
-
-
-def _is_set(message: Any, field: str) -> bool:
-    return any(descriptor.name == field for descriptor, _ in message.ListFields())
-
-
-def _message(index: int, message: pb.ChatMessage) -> ChatMessage:
-    field = f".prompt.messages[{index}]"
-    if message.role not in _ROLES:
-        raise _invalid(f"{field}.role", "must be CHAT_ROLE_USER, CHAT_ROLE_ASSISTANT or CHAT_ROLE_SYSTEM")
-    for position, part in enumerate(message.parts):
-        kind = part.WhichOneof("part")
-        if kind != "text":
-            raise UnsupportedError(
-                f"{field}.parts[{position}] is {kind or 'empty'}; this server takes text parts only so far",
-                code="FIELD_UNSUPPORTED",
-            )
-    return ChatMessage(_ROLES[message.role], "".join(part.text for part in message.parts))
-
-
-def _schema(schema: pb.ResponseSchema) -> ResponseSchema:
-    try:
-        document = jiter.from_json(schema.document, allow_inf_nan=False, catch_duplicate_keys=True)
-    except ValueError as error:
-        raise _invalid(".schema.document", f"is not JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise _invalid(".schema.document", "must be one JSON object")
-    return ResponseSchema(schema.name, document)
-
-
-def _event(sequence: int, event: GatewayEvent) -> pb.GenerateResponse:
-    if isinstance(event, TextDelta):
-        return pb.GenerateResponse(sequence=sequence, text_delta=event.text)
-    if isinstance(event, Repairing):
-        return pb.GenerateResponse(sequence=sequence, repairing=_repairing(event))
-    return pb.GenerateResponse(sequence=sequence, completed=_completion(event.completion))
-
-
-def _object_event(event: GatewayEvent, growing: GrowingValue) -> pb.GenerateObjectResponse | None:
-    if isinstance(event, TextDelta):
-        value = growing.feed(event.text)
-        return None if value is None else pb.GenerateObjectResponse(partial=_json(value))
-    if isinstance(event, Repairing):
-        return pb.GenerateObjectResponse(repairing=_repairing(event))
-    return pb.GenerateObjectResponse(completed=_completion(event.completion))
-
-
-def _repairing(event: Repairing) -> pb.Repairing:
-    return pb.Repairing(findings=_findings(event.findings))
-
-
-def _completion(completion: Completion) -> pb.Completion:
-    usage = completion.usage
-    return pb.Completion(
-        text=completion.text,
-        value=None if completion.value is None else _json(completion.value),
-        usage=common.TokenUsage(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-        ),
-        stop_reason=pb.StopReason.Value(f"STOP_REASON_{completion.stop_reason.name}"),
-        model=completion.model,
-        provider=completion.provider,
-        repaired=completion.repaired,
-        findings=_findings(completion.findings),
-        message=pb.ChatMessage(
-            role=pb.CHAT_ROLE_ASSISTANT,
-            parts=[pb.ContentPart(text=completion.text)] if completion.text else [],
-        ),
-        calls=completion.calls,
-    )
-
-
-def _findings(findings: Sequence[Finding]) -> list[common.Finding]:
-    return [
-        common.Finding(
-            code=finding.code,
-            path=finding.path,
-            message=finding.message,
-            severity=common.Severity.Value(f"SEVERITY_{finding.severity.name}"),
-        )
-        for finding in findings
-    ]
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode()
-
-
-def _invalid(field: str, reason: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"{field} {reason}", violations=[FieldViolation(field, reason)])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.scenarios.model import CompiledScenario
+from peripety.scenarios import messages
 
 if TYPE_CHECKING:
     import grpc.aio
+
+    from peripety.scenarios.model import CompiledScenario
 
 __all__ = ["RemoteScenarioSource"]
 
@@ -28,11 +29,4 @@ class RemoteScenarioSource:
     async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
         """A stored scenario; see `ScenarioSource.compiled`."""
         request = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash or "")
-        scenario = (await self._stub.GetScenario(request)).scenario
-        return CompiledScenario(
-            scenario_id=scenario.scenario_id,
-            name=scenario.name,
-            spec_hash=scenario.spec_hash,
-            document=scenario.spec,
-            create_time=scenario.create_time.ToDatetime(UTC),
-        )
+        return messages.compiled_scenario((await self._stub.GetScenario(request)).scenario)

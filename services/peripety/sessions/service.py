@@ -1,35 +1,19 @@
-"""SessionService: protobuf in, domain, protobuf out."""
+"""SessionService: a handler for each of its calls."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
-from peripety import sim
-from peripety.api.common.v1 import common_pb2 as common
-from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceServicer
-from peripety.errors import UnsupportedError
 from peripety.gateway.streams import following
-from peripety.sessions import events as happened
+from peripety.sessions import messages
 from peripety.sessions.checks import refuse
-from peripety.sessions.model import ActionCall, NewSession, TurnRequest
-from peripety.sim import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator
 
-    from google.protobuf.message import Message
-
-    from peripety.scenarios.model import Work
-    from peripety.sessions.model import Session
-    from peripety.sessions.sessions import SeenSession, SeenTurn, Sessions
-    from peripety.sessions.turns import Seen
-    from peripety.sim import Change, LogLine, RuleError, Status
+    from peripety.sessions.sessions import Sessions
 
 __all__ = ["SessionServicer"]
 
@@ -48,22 +32,15 @@ class SessionServicer(SessionServiceServicer):
         self, request: pb.CreateSessionRequest, _context: Any
     ) -> pb.CreateSessionResponse:
         """Start a session of a compiled scenario."""
-        _refuse_later_fields(request, "table", "narrator")
-        new = NewSession(
-            request_id=request.request_id,
-            scenario_id=request.scenario_id,
-            spec_hash=request.spec_hash or None,
-            seed=request.seed if request.HasField("seed") else None,
-            pov=request.pov_entity_id or None,
-        )
-        return pb.CreateSessionResponse(session=_session(await self._sessions.create(new)))
+        seen = await self._sessions.create(messages.new_session(request))
+        return pb.CreateSessionResponse(session=messages.session_message(seen))
 
     async def GetSession(  # noqa: N802 - the contract's name
         self, request: pb.GetSessionRequest, _context: Any
     ) -> pb.GetSessionResponse:
         """Read a session as one entity sees it."""
         seen = await self._sessions.get(request.session_id, request.pov_entity_id or None)
-        return pb.GetSessionResponse(session=_session(seen))
+        return pb.GetSessionResponse(session=messages.session_message(seen))
 
     async def ListSessions(  # noqa: N802 - the contract's name
         self, request: pb.ListSessionsRequest, _context: Any
@@ -71,7 +48,7 @@ class SessionServicer(SessionServiceServicer):
         """List sessions, newest first."""
         page = await self._sessions.list(request.scenario_id or None, request.page_size, request.page_token)
         return pb.ListSessionsResponse(
-            sessions=map(_summary, page.items), next_page_token=page.next_page_token
+            sessions=map(messages.summary, page.items), next_page_token=page.next_page_token
         )
 
     async def DeleteSession(  # noqa: N802 - the contract's name
@@ -85,18 +62,10 @@ class SessionServicer(SessionServiceServicer):
         self, request: pb.TakeTurnRequest, _context: Any
     ) -> AsyncIterator[pb.TakeTurnResponse]:
         """Play one turn and stream it."""
-        _refuse_later_fields(request, "seat_id")
-        turn = TurnRequest(
-            session_id=request.session_id,
-            request_id=request.request_id,
-            expected_turn=request.expected_turn,
-            actions=tuple(_action_call(index, call) for index, call in enumerate(request.actions)),
-            input=request.input,
-            pov=request.pov_entity_id or None,
-        )
+        turn = messages.turn_request(request)
         async with following(self._sessions.take_turn(turn)) as events:
             async for seen in events:
-                yield pb.TakeTurnResponse(event=_event(seen))
+                yield pb.TakeTurnResponse(event=messages.turn_event(seen))
 
     async def ResumeTurn(  # noqa: N802 - the contract's name
         self, request: pb.ResumeTurnRequest, _context: Any
@@ -112,7 +81,7 @@ class SessionServicer(SessionServiceServicer):
             attempt_id=request.attempt_id or None,
             pov=request.pov_entity_id or None,
         ):
-            yield pb.ResumeTurnResponse(event=_event(seen))
+            yield pb.ResumeTurnResponse(event=messages.turn_event(seen))
 
     async def ListTurns(  # noqa: N802 - the contract's name
         self, request: pb.ListTurnsRequest, _context: Any
@@ -121,218 +90,6 @@ class SessionServicer(SessionServiceServicer):
         page = await self._sessions.turns(
             request.session_id, request.pov_entity_id or None, request.page_size, request.page_token
         )
-        return pb.ListTurnsResponse(turns=map(_turn, page.items), next_page_token=page.next_page_token)
-
-
-def _refuse_later_fields(request: Message, *names: str) -> None:
-    """Refuse what this version would have to ignore: an ignored seat or budget is worse than none."""
-    asked = [f".{field.name}" for field, _ in request.ListFields() if field.name in names]
-    if asked:
-        raise UnsupportedError(
-            f"This server does not support {', '.join(asked)} yet; leave it out", code="FIELD_UNSUPPORTED"
+        return pb.ListTurnsResponse(
+            turns=map(messages.turn_message, page.items), next_page_token=page.next_page_token
         )
-
-
-def _action_call(index: int, call: engine.ActionCall) -> ActionCall:
-    return ActionCall(
-        call.action_id,
-        {
-            name: _param(f".actions[{index}].params[{name[:64]}]", value)
-            for name, value in sorted(call.params.items())
-        },
-    )
-
-
-def _param(field: str, value: engine.ParamValue) -> Any:
-    kind = value.WhichOneof("kind")
-    if kind is None:
-        raise refuse(field, "is empty; set number, text or flag")
-    return getattr(value, kind)
-
-
-def _param_value(value: Any) -> engine.ParamValue:
-    if isinstance(value, bool):
-        return engine.ParamValue(flag=value)
-    if isinstance(value, str):
-        return engine.ParamValue(text=value)
-    return engine.ParamValue(number=value)
-
-
-def _action_to_proto(call: ActionCall) -> engine.ActionCall:
-    return engine.ActionCall(action_id=call.action_id, params=_params(call.params))
-
-
-def _params(params: Mapping[str, Any]) -> dict[str, engine.ParamValue]:
-    return {name: _param_value(value) for name, value in params.items()}
-
-
-def _session(seen: SeenSession) -> pb.Session:
-    session = seen.session
-    return pb.Session(
-        session_id=session.session_id,
-        scenario_id=session.scenario_id,
-        spec_hash=session.spec_hash,
-        seed=session.seed,
-        turn=session.turn,
-        status=_status(session.status),
-        state=seen.state,
-        state_hash=session.state_hash,
-        chain_hash=session.chain_hash,
-        legal_actions=_legal_actions(seen.spec, seen.legal_actions),
-        last_sequence=session.last_sequence,
-        create_time=_timestamp(session.created),
-        update_time=_timestamp(session.updated),
-        pov_entity_id=seen.viewer or "",
-        usage=_usage(session.usage),
-    )
-
-
-def _summary(session: Session) -> pb.SessionSummary:
-    return pb.SessionSummary(
-        session_id=session.session_id,
-        scenario_id=session.scenario_id,
-        spec_hash=session.spec_hash,
-        turn=session.turn,
-        status=_status(session.status),
-        create_time=_timestamp(session.created),
-        update_time=_timestamp(session.updated),
-    )
-
-
-def _turn(seen: SeenTurn) -> pb.Turn:
-    """A turn as a list shows it: what its events say, without those that were void in the end."""
-    turn = pb.Turn(
-        turn=seen.turn.turn,
-        request_id=seen.turn.request_id,
-        first_sequence=seen.turn.first_sequence,
-        last_sequence=seen.turn.last_sequence,
-    )
-    for seen_event in seen.events:
-        match seen_event.event:
-            case happened.Accepted() as event:
-                turn.actions.extend(map(_action_to_proto, event.actions))
-                turn.input = event.input
-            case happened.ActionResolved() as event:
-                turn.log.extend(map(_log_line, event.log))
-            case happened.WorldResolved() as event:
-                turn.event_id = event.event_id or ""
-                turn.log.extend(map(_log_line, event.log))
-            case happened.NarrativeRetracted():
-                del turn.dialogue[:]
-            case happened.Dialogue() as event:
-                turn.dialogue.add(entity_id=event.entity_id, utterance=event.utterance)
-            case happened.Committed() as event:
-                members = _members(event, seen_event.spec)
-                members.pop("legal_actions")
-                turn.MergeFrom(pb.Turn(**members))
-    return turn
-
-
-def _event(seen: Seen) -> pb.TurnEvent:
-    event = pb.TurnEvent(session_id=seen.session_id, turn=seen.turn, sequence=seen.sequence)
-    if seen.event is not None:
-        message: dict[str, Any] = {happened.kind_of(seen.event): _members(seen.event, seen.spec)}
-        event.MergeFrom(pb.TurnEvent(**message))
-    return event
-
-
-def _members(event: happened.Event, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an event's message: those of the event under the same names, in their protobuf form."""
-    converters = _CONVERTERS | {"legal_actions": partial(_legal_actions, spec)}
-    return {
-        field.name: converters.get(field.name, _unchanged)(getattr(event, field.name))
-        for field in fields(event)
-    }
-
-
-def _unchanged(value: Any) -> Any:
-    return value
-
-
-def _legal_actions(spec: Mapping[str, Any], ids: Iterable[str]) -> list[engine.LegalAction]:
-    actions = {action["id"]: action for action in spec["actions"]}
-    return [
-        engine.LegalAction(
-            action_id=name,
-            name=actions[name].get("name", name),
-            description=actions[name].get("description", ""),
-            params=[_param_schema(key, schema) for key, schema in sorted(actions[name]["params"].items())],
-        )
-        for name in ids
-    ]
-
-
-def _param_schema(name: str, schema: Mapping[str, Any]) -> engine.Param:
-    return engine.Param(
-        name=name,
-        type=engine.ParamType.Value(f"PARAM_TYPE_{schema['type'].upper()}"),
-        minimum=schema.get("minimum"),
-        maximum=schema.get("maximum"),
-        choices=map(_param_value, schema.get("enum", ())),
-        max_length=schema.get("maxLength"),
-    )
-
-
-def _change(change: Change) -> engine.Change:
-    return engine.Change(
-        path=change.path,
-        op=engine.EffectOp.Value(f"EFFECT_OP_{change.op.upper()}"),
-        before=None if change.before is ABSENT else sim.canonical(change.before),
-        after=None if change.after is ABSENT else sim.canonical(change.after),
-        cause=_cause(change.cause),
-    )
-
-
-def _cause(cause: str) -> engine.Cause:
-    kind, _, name = cause.partition(":")
-    return engine.Cause(kind=engine.CauseKind.Value(f"CAUSE_KIND_{kind.upper()}"), id=name)
-
-
-def _log_line(line: LogLine) -> engine.LogLine:
-    return engine.LogLine(turn=line.turn, message=line.message, cause=_cause(line.cause))
-
-
-def _rule_error(error: RuleError) -> engine.RuleError:
-    return engine.RuleError(code=error.code, rule=error.rule, message=error.message)
-
-
-def _status(status: Status) -> engine.RunStatus:
-    return engine.RunStatus(
-        kind=engine.RunStatusKind.Value(f"RUN_STATUS_KIND_{status.kind.upper()}"),
-        condition=status.condition or "",
-        message=status.message or "",
-    )
-
-
-def _usage(usage: Work) -> common.ModelUsage:
-    tokens = usage.usage
-    return common.ModelUsage(
-        calls=usage.calls,
-        tokens=common.TokenUsage(
-            input_tokens=tokens.input_tokens,
-            output_tokens=tokens.output_tokens,
-            cache_read_tokens=tokens.cache_read_tokens,
-            cache_write_tokens=tokens.cache_write_tokens,
-        ),
-    )
-
-
-def _timestamp(microseconds: int) -> Timestamp:
-    timestamp = Timestamp()
-    timestamp.FromMicroseconds(microseconds)
-    return timestamp
-
-
-_CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "actions": lambda calls: [_action_to_proto(call) for call in calls],
-    "changes": lambda changes: [_change(change) for change in changes],
-    "commit_time": _timestamp,
-    "errors": lambda errors: [_rule_error(error) for error in errors],
-    "log": lambda lines: [_log_line(line) for line in lines],
-    "params": _params,
-    "reasons": lambda errors: [_rule_error(error) for error in errors],
-    "resolution": lambda resolution: pb.Resolution.Value(f"RESOLUTION_{resolution.name}"),
-    "status": _status,
-    "usage": _usage,
-}
-"""How the fields of events become those of messages; the others are the same in both."""
