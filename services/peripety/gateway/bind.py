@@ -22,6 +22,6 @@ async def bind(wiring: Wiring) -> None:
     providers = Providers(wiring.config)
     wiring.resources.push_async_callback(providers.aclose)
     gateway = LocalModelGateway(providers)
-    wiring.provide(ModelGateway, gateway)  # type: ignore[type-abstract]  # a port is a protocol
+    wiring.provide(ModelGateway, gateway)
     add_GatewayServiceServicer_to_server(GatewayServicer(gateway), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)

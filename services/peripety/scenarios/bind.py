@@ -23,12 +23,12 @@ __all__ = ["bind"]
 
 async def bind(wiring: Wiring) -> None:
     """Find a gateway, provide `ScenarioSource`, and register the service."""
-    gateway = wiring.local(ModelGateway)  # type: ignore[type-abstract]  # a port is a protocol
+    gateway = wiring.local(ModelGateway)
     if gateway is None:
         gateway = RemoteModelGateway(wiring.channel("gateway"))
     database = await wiring.database()
     registry = ScenarioRegistry(database)
-    wiring.provide(ScenarioSource, registry)  # type: ignore[type-abstract]  # a port is a protocol
+    wiring.provide(ScenarioSource, registry)
     servicer = ScenarioServicer(
         Generator(gateway, wiring.config.model_provider), Compiler(registry), registry, RequestLog(database)
     )

@@ -23,8 +23,8 @@ __all__ = ["bind"]
 
 async def bind(wiring: Wiring) -> None:
     """Find the gateway and the scenarios, here or elsewhere, and register the service."""
-    gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))  # type: ignore[type-abstract]  # a port is a protocol
-    scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))  # type: ignore[type-abstract]  # likewise
+    gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
+    scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
     sessions = Sessions(SessionStore(await wiring.database()), scenarios, Narrator(gateway))
     add_SessionServiceServicer_to_server(SessionServicer(sessions), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["SessionService"].full_name)
