@@ -48,10 +48,10 @@ async def test_a_port_is_there_for_the_services_bound_after_its_provider(tmp_pat
     found: list[_Port | None] = []
 
     async def look(wiring: Wiring) -> None:
-        found.append(wiring.local(_Port))  # type: ignore[type-abstract]  # a port is a protocol by design
+        found.append(wiring.local(_Port))
 
     async def provide(wiring: Wiring) -> None:
-        wiring.provide(_Port, _Answer())  # type: ignore[type-abstract]  # a port is a protocol by design
+        wiring.provide(_Port, _Answer())
 
     async with serve_bound(config_for(tmp_path), [look, provide, look]):
         before, after = found

@@ -58,14 +58,14 @@ SCENARIO = document(
 
 def bind_one_scenario(document: bytes) -> Bind:
     async def bind(wiring: Wiring) -> None:
-        wiring.provide(ScenarioSource, OneScenario(document))  # type: ignore[type-abstract]  # a port is a protocol
+        wiring.provide(ScenarioSource, OneScenario(document))
 
     return bind
 
 
 def bind_model(gateway: ModelGateway) -> Bind:
     async def bind(wiring: Wiring) -> None:
-        wiring.provide(ModelGateway, gateway)  # type: ignore[type-abstract]  # a port is a protocol
+        wiring.provide(ModelGateway, gateway)
 
     return bind
 
