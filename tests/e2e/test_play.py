@@ -6,12 +6,13 @@ import json
 import re
 import signal
 import subprocess
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from peripety import sim
-from support.processes import PERIPETY, environment
+from support.processes import PERIPETY, ServerProcess, environment
 from support.repository import ROOT
 from support.terminal import terminal
 
@@ -74,6 +75,19 @@ def test_each_event_is_a_line_of_json_and_nothing_else(tmp_path: Path) -> None:
     assert game.stderr == ""
 
 
+def test_the_author_of_last_resort_says_what_wins_and_what_loses(tmp_path: Path) -> None:
+    lines = play(tmp_path, "A text.").stdout.splitlines()
+    start = lines.index("  seen by You (player)")
+    assert "✓" in lines[start + 1]
+    assert "✗" in lines[start + 1]
+
+
+def test_a_point_of_view_that_the_scenario_lacks_is_misuse(tmp_path: Path) -> None:
+    done = play(tmp_path, "A text.", "--pov", "nobody")
+    assert done.returncode == 2
+    assert "--pov: is no playable entity: use one of player" in done.stderr
+
+
 def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
     hashes = []
     for home in (tmp_path / "one", tmp_path / "two"):
@@ -131,6 +145,16 @@ def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_server_logs_first_which_core_it_runs(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "gateway") as server:
+        first = json.loads(server.log.splitlines()[0])
+    assert (first["event"], first["core"], first["core_version"]) == (
+        "starting",
+        sim.BACKEND,
+        sim.BACKEND_VERSION,
+    )
+
+
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     game = subprocess.Popen(
         [*PERIPETY, "play", "--auto", "--turns", "5"],
@@ -179,6 +203,13 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
         person.type("words to say")
         person.wait_for("Turn 1")
         person.wait_for("q to stop >")
+        person.type("?")
+        person.wait_for("the world goes on by itself")
+        person.wait_for("q to stop >")
+        person.type("")
+        person.wait_for("Turn 2")
+        person.wait_for("committed")
+        person.wait_for("q to stop >")
         person.type("q")
         assert person.process.wait(timeout=30) == 0
         assert "\x1b[" in person.screen
@@ -188,6 +219,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
 def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
     with terminal([*PERIPETY, "play", "--about", ""], environment(tmp_path)) as person:
         person.wait_for("q to stop >")
+        time.sleep(0.2)  # no person is fast enough to hit the moment between question and reading
         person.process.send_signal(signal.SIGINT)
         assert person.process.wait(timeout=30) == 130
         assert "Traceback" not in person.screen

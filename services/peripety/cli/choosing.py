@@ -11,9 +11,20 @@ from peripety.cli.output import results
 from peripety.cli.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 __all__ = ["Choice", "Person", "Player", "RoundRobin", "ask"]
+
+_QUESTION = "number, words to say, Enter to wait, ? for help, q to stop > "
+_STOP = {"q", "quit"}
+_EXPLAIN = {"?", "help"}
+_HELP = (
+    "number   take that action; what else it needs is asked for",
+    "words    say them: the narrator hears them, and no action is taken",
+    "Enter    wait: nothing is done, and the world goes on by itself",
+    "?        show this",
+    "q        stop; so does Ctrl-D",
+)
 
 
 @dataclass(frozen=True)
@@ -62,16 +73,26 @@ class Person:
 
     def choose(self, turn: int, legal: Sequence[engine_pb2.LegalAction]) -> Choice | None:  # noqa: ARG002 - the port's
         """Show the legal actions and read one, or words to say instead."""
-        console = results()
-        for number, action in enumerate(legal, start=1):
+        numbered = {str(number): action for number, action in enumerate(legal, start=1)}
+        for number, action in numbered.items():
             about = f" - {action.description}" if action.description else ""
-            console.print(f"  {number}  {printable(action.name)}{printable(about)}", style="cyan")
-        answer = ask("number, words to say, Enter to let the turn pass, q to stop > ")
-        if answer is None or answer in {"q", "quit"}:
-            return None
-        if answer.isdecimal() and 1 <= int(answer) <= len(legal):
-            return _with_params(legal[int(answer) - 1])
-        return Choice(words=answer)
+            results().print(f"  {number}  {printable(action.name)}{printable(about)}", style="cyan")
+        answer = _ask_what_to_do(numbered)
+        if answer in numbered:
+            return _with_params(numbered[answer])
+        return None if answer is None else Choice(words=answer)
+
+
+def _ask_what_to_do(numbered: Collection[str]) -> str | None:
+    """Ask until the answer is a listed number, words, or nothing at all; None to stop."""
+    while (answer := ask(_QUESTION)) is not None and answer not in _STOP:
+        if answer in _EXPLAIN:
+            results().print("\n".join(f"  {line}" for line in _HELP))
+        elif answer.isdecimal() and answer not in numbered:
+            results().print("  no action has that number")
+        else:
+            return answer
+    return None
 
 
 def _with_params(action: engine_pb2.LegalAction) -> Choice | None:

@@ -100,12 +100,19 @@ def play(
         bool, typer.Option("--auto", help="Choose the actions by a fixed rule instead of asking.")
     ] = False,
     seed: Seed = None,
+    pov: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENTITY",
+            help="Whose point of view to take. [default: the only playable entity's, else the public one]",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
     """Turn a description into a scenario and play it: all services in this process, over real gRPC."""
     from peripety.cli.play import play  # noqa: PLC0415 - loads the services
 
-    play(about=about, turns=turns, auto=auto, seed=seed, as_json=as_json)
+    play(about=about, turns=turns, auto=auto, seed=seed, pov=pov, as_json=as_json)
 
 
 @app.command()

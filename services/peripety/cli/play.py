@@ -19,12 +19,14 @@ from peripety.cli.output import results
 from peripety.cli.story import Story
 from peripety.cli.text import read_about
 from peripety.cli.view import JsonView
+from peripety.cli.viewpoint import PUBLIC, viewpoint_of
 
 if TYPE_CHECKING:
     import grpc.aio
 
     from peripety.cli.choosing import Choice, Player
     from peripety.cli.view import View
+    from peripety.cli.viewpoint import Viewpoint
 
 __all__ = ["play"]
 
@@ -38,16 +40,21 @@ class _Game:
     channel: grpc.aio.Channel
     player: Player
     view: View
+    viewpoint: Viewpoint = PUBLIC
 
-    async def prepare(self, description: str, seed: int | None) -> session_pb2.Session:
-        """Turn the description into a scenario and start a session of it."""
+    async def prepare(self, description: str, seed: int | None, pov: str | None) -> session_pb2.Session:
+        """Turn the description into a scenario and start a session of it, seen as `pov` sees it."""
         written = await write_specification(self.channel, description=description, seed=seed, view=self.view)
         scenario = await compile_scenario(self.channel, spec=written.spec, view=self.view)
+        self.viewpoint = viewpoint_of(scenario.spec, pov)
         request = session_pb2.CreateSessionRequest(
-            request_id=str(uuid4()), scenario_id=scenario.scenario_id, seed=seed
+            request_id=str(uuid4()),
+            scenario_id=scenario.scenario_id,
+            seed=seed,
+            pov_entity_id=self.viewpoint.entity_id,
         )
         session: session_pb2.Session = (await self._sessions.CreateSession(request)).session
-        self.view.session(session)
+        self.view.session(session, self.viewpoint)
         return session
 
     async def run(self, session: session_pb2.Session, turns: int | None) -> None:
@@ -72,6 +79,7 @@ class _Game:
             expected_turn=turn,
             actions=choice.actions,
             input=choice.words,
+            pov_entity_id=self.viewpoint.entity_id,
         )
         last = session_pb2.TurnEvent()
         async for response in self._sessions.TakeTurn(request):
@@ -84,7 +92,15 @@ class _Game:
         return session_pb2_grpc.SessionServiceStub(self.channel)
 
 
-def play(*, about: str | None, turns: int | None, auto: bool, seed: int | None, as_json: bool) -> None:
+def play(
+    *,
+    about: str | None,
+    turns: int | None,
+    auto: bool,
+    seed: int | None,
+    pov: str | None,
+    as_json: bool,
+) -> None:
     """Play in this process; ask at the terminal unless told to play alone."""
     if not auto and not (sys.stdin.isatty() and about != "-"):
         raise typer.BadParameter(
@@ -94,13 +110,13 @@ def play(*, about: str | None, turns: int | None, auto: bool, seed: int | None, 
         about = "" if auto else ask("What is the scenario about? > ") or ""
     limit = turns if turns is not None or not auto else TURNS
     player: Player = RoundRobin() if auto else Person()
-    asyncio.run(
-        _play(read_about(about), player, JsonView() if as_json else Story(results()), seed=seed, turns=limit)
-    )
+    description = read_about(about)
+    view = JsonView() if as_json else Story(results())
 
+    async def start() -> None:
+        async with embedded_services("gateway", "scenarios", "sessions") as channel:
+            game = _Game(channel, player, view)
+            session = await game.prepare(description, seed, pov)
+            await game.run(session, limit)
 
-async def _play(description: str, player: Player, view: View, *, seed: int | None, turns: int | None) -> None:
-    async with embedded_services("gateway", "scenarios", "sessions") as channel:
-        game = _Game(channel, player, view)
-        session = await game.prepare(description, seed)
-        await game.run(session, turns)
+    asyncio.run(start())

@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from peripety.api.common.v1 import engine_pb2
+from peripety.api.common.v1 import common_pb2, engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.cli.jsonify import enum_word
 from peripety.cli.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from rich.console import Console
+
+    from peripety.cli.viewpoint import Viewpoint
 
 __all__ = ["Story"]
 
 _SHOWN_VALUE = 60
 _SHOWN_HASH = 12
 _HOW = {
-    session_pb2.RESOLUTION_REPAIRED: ", after one repair",
+    session_pb2.RESOLUTION_REPAIRED: ", narration repaired once",
     session_pb2.RESOLUTION_SERVER_RESOLVED: ", told by the server",
 }
 
@@ -42,7 +44,7 @@ class Story:
             case "progress":
                 self._progress(event.progress)
             case "findings":
-                self._lines(_findings(event.findings))
+                self._lines(_finding_lines(event.findings.findings, event.findings.total), "yellow")
             case "repaired":
                 self._line(f"  repaired by answer {event.repaired.attempt}", "yellow")
                 self._lines(f"    {printable(edit.summary)}" for edit in event.repaired.edits)
@@ -50,6 +52,7 @@ class Story:
                 title, author = _summary(event.completed)
                 self._line(title, "bold")
                 self._line(author)
+                self._lines(_finding_lines(event.completed.findings), "yellow")
 
     def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
         """Tell an event of compiling it."""
@@ -58,15 +61,21 @@ class Story:
                 self._progress(event.progress)
             case "repaired":
                 self._line(f"  missed its budget: {_dry_run(event.repaired.before)}", "yellow")
-                self._lines(f"    {e.path}  {e.before:g} → {e.after:g}" for e in event.repaired.edits)
+                self._lines(
+                    f"    {printable(e.path)}  {e.before:g} → {e.after:g}" for e in event.repaired.edits
+                )
             case "compiled":
                 self._report(event.compiled.dry_run)
+                self._lines(_finding_lines(event.compiled.findings), "yellow")
             case "rejected" if event.rejected.HasField("dry_run"):
                 self._report(event.rejected.dry_run)
 
-    def session(self, session: session_pb2.Session) -> None:
-        """Tell the beginning, or where a session stands."""
+    def session(self, session: session_pb2.Session, viewpoint: Viewpoint) -> None:
+        """Tell how a session begins: through whose eyes, and what is at stake for them."""
         self._line(f"\nSession {session.session_id}, seed {session.seed}, turn {session.turn}")
+        entity = f" ({viewpoint.entity_id})" if viewpoint.entity_id else ""
+        self._line(f"  seen by {printable(viewpoint.name)}{entity}")
+        self._lines((f"    {line}" for line in printable(viewpoint.description).splitlines()), "bold")
 
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Tell an event of a turn."""
@@ -157,7 +166,7 @@ _TELLERS: dict[str, Callable[[Any], list[str]]] = {
     "rolled": _rolled,
     "dialogue": lambda event: [f"  {printable(event.entity_id)}: {printable(event.utterance)}"],
     "narrative_retracted": lambda event: [f"  (this narration is void: {printable(event.reason)})"],
-    "degraded": lambda event: [f"  (told by the server: {printable(event.message)})"],
+    "degraded": lambda event: [f"  (told by the server, {event.reason}: {printable(event.message)})"],
     "committed": _committed,
     "rule_failed": _rule_failed,
 }
@@ -212,9 +221,16 @@ def _dry_run(report: scenario_pb2.DryRunReport) -> str:
     return f"{report.lost} of {report.runs} runs lost ({report.fail_rate:.1%}; {interval}), persona {persona}"
 
 
-def _findings(findings: scenario_pb2.Findings) -> list[str]:
-    """Tell what is wrong with a draft."""
-    return [f"    {f.code} {printable(f.path) or '/'}: {printable(f.message)}" for f in findings.findings]
+def _finding_lines(findings: Sequence[common_pb2.Finding], total: int = 0) -> list[str]:
+    """Tell what was found, in a line each, and how much more there is."""
+    more = total - len(findings)
+    return [*map(_finding, findings), *([f"    ... and {more} more"] if more > 0 else [])]
+
+
+def _finding(finding: common_pb2.Finding) -> str:
+    severity = enum_word(common_pb2.Finding.DESCRIPTOR.fields_by_name["severity"], finding.severity)
+    place = f" {printable(finding.path)}" if finding.path else ""
+    return f"    {severity} {finding.code}{place}: {printable(finding.message)}"
 
 
 def _summary(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> tuple[str, str]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from peripety.api.scenario.v1 import scenario_pb2
     from peripety.api.session.v1 import session_pb2
+    from peripety.cli.viewpoint import Viewpoint
 
 __all__ = ["JsonView", "View"]
 
@@ -25,8 +26,8 @@ class View(Protocol):
     def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
         """Show an event of compiling it."""
 
-    def session(self, session: session_pb2.Session) -> None:
-        """Show a session that was read or created."""
+    def session(self, session: session_pb2.Session, viewpoint: Viewpoint) -> None:
+        """Show a session that begins, and through whose eyes."""
 
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Show an event of a turn."""
@@ -43,7 +44,7 @@ class JsonView:
         """Print an event of compiling it."""
         self._print("compilation", event)
 
-    def session(self, session: session_pb2.Session) -> None:
+    def session(self, session: session_pb2.Session, viewpoint: Viewpoint) -> None:  # noqa: ARG002 - it names its entity
         """Print a session."""
         self._print("session", session)
 

@@ -1,9 +1,11 @@
-"""The Python client.
+"""The Python client: `connect` gives the typed stubs of every service, `open_channel` a channel for your own.
 
 async with connect("127.0.0.1:50051") as client:
-    session = await client.sessions.GetSession(GetSessionRequest(session_id=...))
+    async for event in client.scenarios.GenerateScenario(request):
+        ...
 """
 
+from peripety.client.channel import open_channel
 from peripety.client.facade import Client, connect
 
-__all__ = ["Client", "connect"]
+__all__ = ["Client", "connect", "open_channel"]

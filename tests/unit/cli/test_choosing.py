@@ -102,12 +102,33 @@ def test_yes_and_no_are_understood(typed: list[str], answer: str, flag: bool) ->
     assert choice.actions[0].params["p"].flag is flag
 
 
-@pytest.mark.parametrize("answer", ["say this", "0", "7", "²"])
-def test_anything_but_a_listed_number_is_said(typed: list[str], answer: str) -> None:
+@pytest.mark.parametrize("answer", ["say this", "-1", "1.5", "²"])
+def test_anything_but_a_number_is_said(typed: list[str], answer: str) -> None:
     typed.append(answer)
     choice = Person().choose(1, [engine_pb2.LegalAction(action_id="a")])
     assert choice is not None
     assert (choice.words, choice.actions) == (answer, [])
+
+
+@pytest.mark.parametrize("mistake", ["0", "2", "9" * 5000])
+def test_a_number_that_is_not_listed_costs_no_turn(
+    typed: list[str], mistake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed += [mistake, "1"]
+    choice = Person().choose(1, [engine_pb2.LegalAction(action_id="a")])
+    assert choice is not None
+    assert [action.action_id for action in choice.actions] == ["a"]
+    assert "no action has that number" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("question", ["?", "help"])
+def test_help_is_given_on_request_and_costs_no_turn(
+    typed: list[str], question: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed += [question, "q"]
+    assert Person().choose(1, []) is None
+    explained = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert explained == ["number", "words", "Enter", "?", "q"]
 
 
 def test_enter_lets_the_turn_pass(typed: list[str]) -> None:

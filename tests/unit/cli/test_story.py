@@ -11,6 +11,7 @@ from peripety.api.common.v1 import common_pb2, engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.cli.story import Story
+from peripety.cli.viewpoint import PUBLIC, Viewpoint
 
 Event = session_pb2.TurnEvent
 ONGOING = engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_ONGOING)
@@ -89,7 +90,7 @@ def test_markup_and_escapes_in_prose_are_shown_as_text(told: Told) -> None:
     ("resolution", "words"),
     [
         (session_pb2.RESOLUTION_NARRATED, "committed abababababab: "),
-        (session_pb2.RESOLUTION_REPAIRED, "after one repair"),
+        (session_pb2.RESOLUTION_REPAIRED, "narration repaired once"),
         (session_pb2.RESOLUTION_SERVER_RESOLVED, "told by the server"),
     ],
 )
@@ -113,7 +114,7 @@ def test_the_end_of_a_run_is_told_with_its_condition(told: Told) -> None:
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (Event(degraded=Event.Degraded(reason="R", message="no answer")), "told by the server: no answer"),
+        (Event(degraded=Event.Degraded(reason="R", message="no answer")), "told by the server, R: no answer"),
         (Event(narrative_retracted=Event.NarrativeRetracted(reason="invalid")), "void: invalid"),
         (Event(dialogue=Event.Dialogue(entity_id="b", utterance="well")), "  b: well"),
         (
@@ -132,6 +133,23 @@ def test_every_event_that_matters_is_told(told: Told, event: session_pb2.TurnEve
     assert words in told.text
 
 
+def test_a_session_begins_with_whose_eyes_see_it_and_what_is_at_stake(told: Told) -> None:
+    session = session_pb2.Session(session_id="s", seed=7)
+    told.story.session(session, Viewpoint("a", "Alpha", "wins at 9\nloses at 0\x1b[2J"))
+    assert told.lines == [
+        "",
+        "Session s, seed 7, turn 0",
+        "  seen by Alpha (a)",
+        "    wins at 9",
+        "    loses at 0\ufffd[2J",
+    ]
+
+
+def test_a_session_that_nobody_in_particular_sees_says_so(told: Told) -> None:
+    told.story.session(session_pb2.Session(session_id="s"), PUBLIC)
+    assert told.lines[-1] == "  seen by everybody (the public view)"
+
+
 def test_an_event_of_a_later_version_is_skipped(told: Told) -> None:
     told.story.turn(Event())
     assert told.text == ""
@@ -148,7 +166,9 @@ def test_the_specification_is_summed_up(told: Told) -> None:
 
 
 def test_what_was_repaired_is_told(told: Told) -> None:
-    finding = common_pb2.Finding(code="MISSING_KEY", path="/a", message="the key 'b' is missing")
+    finding = common_pb2.Finding(
+        code="MISSING_KEY", path="/a", message="the key 'b' is missing", severity=common_pb2.SEVERITY_ERROR
+    )
     edit = scenario_pb2.RuleEdit(summary="b was added")
     repaired = scenario_pb2.GenerateScenarioResponse.Repaired(attempt=2, edits=[edit])
     told.story.generation(
@@ -156,7 +176,7 @@ def test_what_was_repaired_is_told(told: Told) -> None:
     )
     told.story.generation(scenario_pb2.GenerateScenarioResponse(repaired=repaired))
     assert told.lines == [
-        "    MISSING_KEY /a: the key 'b' is missing",
+        "    error MISSING_KEY /a: the key 'b' is missing",
         "  repaired by answer 2",
         "    b was added",
     ]

@@ -1,0 +1,144 @@
+"""A game against services that say what the test tells them to."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import grpc.aio
+import pytest
+from typer.testing import CliRunner
+
+from peripety.api.common.v1 import common_pb2, engine_pb2
+from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
+from peripety.api.session.v1 import session_pb2, session_pb2_grpc
+from peripety.cli import app
+from peripety.client import open_channel
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+Written = scenario_pb2.GenerateScenarioResponse
+Compiled = scenario_pb2.CompileScenarioResponse
+Event = session_pb2.TurnEvent
+
+SPEC = json.dumps(
+    {"name": "alpha", "entities": [{"id": "a", "playable": True, "description": "wins at 9, loses at 0"}]}
+).encode()
+
+
+def finding(code: str, message: str, severity: common_pb2.Severity.ValueType) -> common_pb2.Finding:
+    return common_pb2.Finding(code=code, message=message, severity=severity)
+
+
+def warning(code: str, message: str) -> common_pb2.Finding:
+    return finding(code, message, common_pb2.SEVERITY_WARNING)
+
+
+class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionServiceServicer):
+    """Services that take the longest way: everything fails once and is repaired, and says so."""
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+
+    async def GenerateScenario(self, _request: Any, _context: Any) -> AsyncIterator[Written]:  # noqa: N802 - the contract's
+        wrong = finding("MISSING_KEY", "a key is missing", common_pb2.SEVERITY_ERROR)
+        yield Written(findings=scenario_pb2.Findings(findings=[wrong], total=3))
+        edits = [scenario_pb2.RuleEdit(summary="added event b")]
+        yield Written(repaired=Written.Repaired(attempt=2, edits=edits))
+        remaining = [warning("WORDS_ONLY", "the model gave the words")]
+        yield Written(completed=Written.Completed(spec=SPEC, model="p/m", findings=remaining))
+
+    async def CompileScenario(self, _request: Any, _context: Any) -> AsyncIterator[Compiled]:  # noqa: N802 - the contract's
+        edit = scenario_pb2.NumberEdit(path="/random_events/0/weight", before=0.1, after=0.15)
+        yield Compiled(repaired=Compiled.Repaired(edits=[edit]))
+        remaining = [warning("LOST_AT_ONCE", "every run ends in its first turn")]
+        yield Compiled(compiled=scenario_pb2.CompiledScenario(spec=SPEC, findings=remaining))
+
+    async def CreateSession(self, request: Any, _context: Any) -> session_pb2.CreateSessionResponse:  # noqa: N802 - the contract's
+        self.requests.append(request)
+        return session_pb2.CreateSessionResponse(session=session_pb2.Session(session_id="s"))
+
+    async def TakeTurn(self, request: Any, _context: Any) -> AsyncIterator[session_pb2.TakeTurnResponse]:  # noqa: N802 - the contract's
+        self.requests.append(request)
+        committed = Event.Committed(
+            resolution=session_pb2.RESOLUTION_SERVER_RESOLVED,
+            status=engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_LOST),
+        )
+        for event in (
+            Event(turn=1, narrative_chunk=Event.NarrativeChunk(text="never so")),
+            Event(turn=1, narrative_retracted=Event.NarrativeRetracted(reason="not JSON")),
+            Event(turn=1, degraded=Event.Degraded(reason="OUTCOME_INVALID", message="no valid answer")),
+            Event(turn=1, committed=committed),
+        ):
+            yield session_pb2.TakeTurnResponse(event=event)
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
+    services = Fakes()
+
+    @asynccontextmanager
+    async def embedded(*_: str) -> AsyncIterator[grpc.aio.Channel]:
+        server = grpc.aio.server()
+        scenario_pb2_grpc.add_ScenarioServiceServicer_to_server(services, server)
+        session_pb2_grpc.add_SessionServiceServicer_to_server(services, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with open_channel(f"127.0.0.1:{port}") as channel:
+            yield channel
+        await server.stop(None)
+
+    for command in ("play", "generate"):
+        monkeypatch.setattr(f"peripety.cli.{command}.embedded_services", embedded)
+    return services
+
+
+def told(*arguments: str) -> list[str]:
+    done = CliRunner().invoke(app, [*arguments, "--about", "x"])
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
+AUTHORING = [
+    "    error MISSING_KEY: a key is missing",
+    "    ... and 2 more",
+    "  repaired by answer 2",
+    "    added event b",
+    "alpha: 0 actions, 0 events, 0 ways to lose",
+    "  written by p/m",
+    "    warning WORDS_ONLY: the model gave the words",
+]
+
+
+@pytest.mark.usefixtures("fakes")
+def test_generate_tells_what_was_repaired_and_which_way_was_taken() -> None:
+    assert told("generate") == AUTHORING
+
+
+@pytest.mark.usefixtures("fakes")
+def test_play_tells_every_repair_and_every_warning() -> None:
+    lines = told("play", "--auto")
+    assert lines[: len(AUTHORING)] == AUTHORING
+    for line in (
+        "    /random_events/0/weight  0.1 → 0.15",
+        "    warning LOST_AT_ONCE: every run ends in its first turn",
+        "  (this narration is void: not JSON)",
+        "  (told by the server, OUTCOME_INVALID: no valid answer)",
+        "  committed , told by the server: lost",
+    ):
+        assert line in lines
+
+
+def test_the_only_playable_entity_is_taken_and_what_it_wins_by_is_told(fakes: Fakes) -> None:
+    lines = told("play", "--auto")
+    start = lines.index("  seen by a (a)")
+    assert lines[start + 1] == "    wins at 9, loses at 0"
+    assert [request.pov_entity_id for request in fakes.requests] == ["a", "a"]
+
+
+def test_a_point_of_view_that_is_not_there_starts_no_session(fakes: Fakes) -> None:
+    done = CliRunner().invoke(app, ["play", "--auto", "--pov", "b"])
+    assert "use one of a" in str(done.exception)
+    assert fakes.requests == []

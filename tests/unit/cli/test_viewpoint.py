@@ -1,0 +1,46 @@
+"""Through whose eyes a game is played."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from peripety.cli.viewpoint import PUBLIC, Viewpoint, viewpoint_of
+from peripety.errors import InvalidArgumentError
+
+
+def spec(*playable: str) -> bytes:
+    entities = [{"id": name, "name": name.upper(), "playable": True} for name in playable]
+    return json.dumps({"entities": [{"id": "bystander"}, *entities]}).encode()
+
+
+def test_the_only_playable_entity_sees_the_game() -> None:
+    assert viewpoint_of(spec("a"), None) == Viewpoint("a", "A", "")
+
+
+@pytest.mark.parametrize("document", [spec(), spec("a", "b"), b"{}"])
+def test_the_view_is_public_where_it_is_open_whose_it_is(document: bytes) -> None:
+    assert viewpoint_of(document, None) == PUBLIC
+
+
+def test_a_playable_entity_can_be_chosen_among_several() -> None:
+    assert viewpoint_of(spec("a", "b"), "b").entity_id == "b"
+
+
+def test_what_the_scenario_says_of_the_entity_is_kept() -> None:
+    entity = {"id": "a", "playable": True, "description": "wins by waiting"}
+    seen = viewpoint_of(json.dumps({"entities": [entity]}).encode(), None)
+    assert (seen.name, seen.description) == ("a", "wins by waiting")
+
+
+@pytest.mark.parametrize(
+    ("document", "way_out"), [(spec("a", "b"), "use one of a, b"), (spec(), "there is none")]
+)
+@pytest.mark.parametrize("wanted", ["bystander", "nobody", ""])
+def test_an_entity_that_cannot_be_played_is_refused(document: bytes, way_out: str, wanted: str) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        viewpoint_of(document, wanted)
+    (violation,) = refused.value.violations
+    assert violation.field == "--pov"
+    assert way_out in violation.reason
