@@ -195,5 +195,5 @@ class Program:
 
 
 def _require(name: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise InvalidArgumentError(f"{name} must be {least} … {most}, not {value}")
+    if type(value) is not int or not least <= value <= most:
+        raise InvalidArgumentError(f"{name} must be an integer, {least} … {most}, not {value}")

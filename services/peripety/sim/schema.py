@@ -31,7 +31,7 @@ _BOUNDS = {
 
 
 def check(schema: Mapping[str, Any], instance: Any) -> list[Finding]:
-    """Everything in `instance` that `schema` does not allow, in document order, at most `MAX_FINDINGS`.
+    """Everything in `instance` that `schema` does not allow, by its place, at most `MAX_FINDINGS`.
 
     Args:
         schema: a JSON Schema document.
@@ -39,7 +39,13 @@ def check(schema: Mapping[str, Any], instance: Any) -> list[Finding]:
     """
     validator = _validator(json.dumps(schema, sort_keys=True))
     found = {f: None for error in validator.iter_errors(instance) for f in _findings(error, schema)}
-    return sorted(found, key=lambda finding: finding.path)[:MAX_FINDINGS]
+    return sorted(found, key=_place)[:MAX_FINDINGS]
+
+
+def _place(finding: Finding) -> list[tuple[int, str]]:
+    """A pointer as a key to sort by: indices by their number, keys by their text."""
+    segments = finding.path.split("/")
+    return [(int(segment), "") if segment.isdecimal() else (-1, segment) for segment in segments]
 
 
 def pointer(segments: Iterable[str | int]) -> str:

@@ -122,7 +122,15 @@ def test_a_run_that_outgrows_its_limits_ends_as_errored(core: Core) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"runs": 0}, {"runs": 10_000_000}, {"first_run": -1}, {"horizon": 0}, {"persona": "nobody"}]
+    "options",
+    [
+        {"runs": 0},
+        {"runs": 1.5},
+        {"runs": 10_000_000},
+        {"first_run": -1},
+        {"horizon": 0},
+        {"persona": "nobody"},
+    ],
 )
 def test_options_out_of_range_are_refused(core: Core, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match=next(iter(options))):
@@ -140,3 +148,13 @@ def test_params_that_rarely_suit_are_drawn_anew(core: Core) -> None:
     program = program_on(core, document(actions=[choosy], win_conditions=win))
     report = program.dry_run(runs=200, horizon=1)
     assert 0.75 < report.won / 200 < 0.92
+
+
+def test_a_precondition_that_fails_is_reported_and_never_passed_over(core: Core) -> None:
+    """Otherwise a scenario that nobody can play would look hard, and pass."""
+    blocked = action("act", [INC_A], preconditions={">": [{"/": [1, {"var": "state.zero"}]}, 0]})
+    report = program_on(core, document(state={"a": 1, "zero": 0}, actions=[blocked], horizon=3)).dry_run(
+        runs=2
+    )
+    (error,) = report.errors
+    assert (error.code, error.rule, error.count) == ("DIVISION_BY_ZERO", "/actions/0/preconditions", 6)

@@ -123,6 +123,15 @@ def test_a_derived_value_keeps_what_it_read_when_effects_change_it(core: Core) -
     assert (state.tree()["list"], state.tree()["note"]) == ([1, 2, 9], [1, 2])
 
 
+def test_a_derived_value_that_is_looked_for_is_there(core: Core) -> None:
+    derives = {"a": {"missing": ["derives.b", "derives.c"]}, "b": 1}
+    effects = [{"op": "set", "path": "state.note", "value": "a"}]
+    program = program_on(core, document(actions=[action("act", effects, derives=derives)]))
+    state = program.new_state()
+    program.act(state, "act")
+    assert state.tree()["note"] == ["derives.c"]
+
+
 def test_a_derived_value_of_the_wrong_type_is_an_error_of_the_effect(core: Core) -> None:
     effects = [{"op": "inc", "path": "state.a", "value": "text"}]
     program = program_on(core, document(actions=[action("act", effects, derives={"text": {"cat": ["a"]}})]))

@@ -55,6 +55,11 @@ def test_all_findings_are_given_in_document_order_up_to_the_cap() -> None:
     assert len(findings) == MAX_FINDINGS
 
 
+def test_the_tenth_item_comes_after_the_second() -> None:
+    findings = check({"items": {"type": "string"}}, list(range(11)))
+    assert [finding.path for finding in findings] == [f"/{n}" for n in range(11)]
+
+
 def test_a_pointer_escapes_what_pointers_must() -> None:
     assert pointer(["a/b", "c~d", 0]) == "/a~1b/c~0d/0"
 

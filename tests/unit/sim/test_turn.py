@@ -209,6 +209,16 @@ def test_an_event_that_fails_at_its_onset_does_not_last(core: Core) -> None:
     assert all(result.changes == () for result in results)
 
 
+def test_a_decay_that_fails_names_its_path(core: Core) -> None:
+    breaks = action("act", [{"op": "set", "path": "state.a", "value": "x"}])
+    budget = {"min_fail_rate": 0.1, "decay_per_turn": {"state.a": 1, "state.b": 1}}
+    program = program_on(core, document(actions=[breaks], negativity_budget=budget))
+    state, (result,) = play(program, 1, act="act")
+    place = "/negativity_budget/decay_per_turn/state.a"
+    assert [(error.code, error.rule) for error in result.errors] == [("TYPE_MISMATCH", place)]
+    assert state.tree()["b"] == 1
+
+
 def test_losses_are_judged_before_wins_and_in_order(core: Core) -> None:
     program = program_on(
         core,
@@ -331,6 +341,14 @@ def test_a_foreign_snapshot_is_refused(core: Core, snapshot: bytes) -> None:
         {"lasting": [{"id": "ghost", "until": 3}]},
         {"scheduled": [{"id": "s"}]},
         {"rng_version": 2},
+        {"turn": -1},
+        {"seed": "-1"},
+        {"seed": str(2**64)},
+        {"status": {}},
+        {"status": {"kind": "lost", "condition": "ghost"}},
+        {"lasting": [{"id": "storm"}]},
+        {"log": [1]},
+        {"scheduled": [{"id": "s", "due": 1.5, "effects": []}]},
     ],
 )
 def test_a_snapshot_of_the_wrong_shape_is_refused(core: Core, part: dict[str, Any]) -> None:

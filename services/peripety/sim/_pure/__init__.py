@@ -7,6 +7,7 @@ byte.
 from __future__ import annotations
 
 from peripety import __version__
+from peripety.sim._core import CoreError
 from peripety.sim._pure import border, rng
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.logic import evaluate
@@ -31,7 +32,10 @@ class PurePythonCore:
 
     def compile(self, document: bytes) -> Program:
         """A program from a validated document."""
-        return Program(document)
+        try:
+            return Program(document)
+        except (KeyError, TypeError, AttributeError):
+            raise CoreError("SPEC_INVALID", "the document is not a valid scenario") from None
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
         """One keyed 64-bit draw."""

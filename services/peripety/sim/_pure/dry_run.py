@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from peripety.sim._core import CoreError
+from peripety.sim._pure.effects import Record
 from peripety.sim._pure.rng import RNG_VERSION, choose, run_seed
 from peripety.sim._pure.state import Rules, State
 from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
 
-__all__ = ["PERSONAS", "dry_run"]
-
-PERSONAS = ("random", "idle")
+__all__ = ["dry_run"]
 
 
 def dry_run(rules: Rules, options: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +82,9 @@ def _play(state: State, persona: str, horizon: int, tally: _Tally) -> str:
 
 def _take_random_action(state: State, tally: _Tally) -> None:
     draws = PolicyDraws(state)
-    choices = legal_choices(state, draws)
+    record = Record()
+    choices = legal_choices(state, draws, record)
+    tally.note(record.errors)
     if choices:
         action, params = choices[choose(draws.next(), len(choices))]
         tally.note(act(state, action["id"], params)["errors"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from peripety.sim._pure import border
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.dry_run import dry_run
+from peripety.sim._pure.effects import Record
 from peripety.sim._pure.state import Rules, State
 from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
 
@@ -27,7 +28,7 @@ class Program:
 
     def legal_actions(self, state: State) -> bytes:
         """The ids of the actions that could be taken now, as a JSON list."""
-        choices = legal_choices(state, PolicyDraws(state))
+        choices = legal_choices(state, PolicyDraws(state), Record())
         return canonical([action["id"] for action, _ in choices])
 
     def act(self, state: State, action_id: str, params: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from peripety.sim._pure.rng import RNG_VERSION
 __all__ = ["Rules", "State"]
 
 DEFAULT_HORIZON = 50
+
+_SEED = re.compile(r"[0-9]{1,20}")
 
 
 class Rules:
@@ -115,18 +118,37 @@ _MEMBERS: dict[str, type] = {
 
 
 def _is_snapshot(value: Any, rules: Rules) -> bool:
-    """Whether a value is of the shape that `State.to_json` gives it for this program."""
+    """Whether a value is of the shape that `State.to_json` gives it under these rules."""
     if not isinstance(value, dict) or value.keys() != _MEMBERS.keys():
         return False
     if not all(isinstance(value[name], kind) for name, kind in _MEMBERS.items()):
         return False
-    events = {event["id"] for event in rules.events}
+    events = [event["id"] for event in rules.events]
     return (
-        value["seed"].isdecimal()
-        and value["turn"].is_integer()
-        and all(isinstance(entry, dict) and entry.get("id") in events for entry in value["lasting"])
-        and all(
-            isinstance(entry, dict) and {"id", "due", "effects"} <= entry.keys()
-            for entry in value["scheduled"]
-        )
+        _SEED.fullmatch(value["seed"]) is not None
+        and int(value["seed"]) < 1 << 64
+        and _is_count(value["turn"])
+        and all(_fits(entry, id=str, until=float) and entry["id"] in events for entry in value["lasting"])
+        and all(_fits(entry, id=str, due=float, effects=list) for entry in value["scheduled"])
+        and all(_fits(line, turn=float, message=str, cause=str) for line in value["log"])
+        and _is_status(value["status"], rules)
     )
+
+
+def _fits(entry: Any, **members: type) -> bool:
+    """Whether a value is an object with members of these types, its numbers counts."""
+    return isinstance(entry, dict) and all(
+        isinstance(entry.get(name), kind) and (kind is not float or _is_count(entry[name]))
+        for name, kind in members.items()
+    )
+
+
+def _is_count(value: float) -> bool:
+    return value >= 0 and value.is_integer()
+
+
+def _is_status(status: dict[str, Any], rules: Rules) -> bool:
+    ends = {"lost": rules.losses, "won": rules.wins}.get(status.get("kind", ""))
+    if ends is None:
+        return status.get("kind") == "ongoing"
+    return any(condition["id"] == status.get("condition") for condition in ends)

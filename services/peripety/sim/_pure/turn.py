@@ -198,7 +198,11 @@ def _apply_event(state: State, index: int, record: Record) -> dict[str, str] | N
 def _decay(state: State, record: Record) -> None:
     for text in sorted(state.rules.decay):
         effect = {"op": "dec", "path": text, "value": state.rules.decay[text]}
-        _apply(state, [effect], {}, "decay", record, "/negativity_budget/decay_per_turn")
+        try:
+            apply_effects(state, [effect], {}, "decay", record)
+        except CoreError as error:
+            failure = CoreError(error.code, error.message)
+            record.fail(failure, f"/negativity_budget/decay_per_turn/{_escaped(text)}")
 
 
 def _judge(state: State, record: Record) -> dict[str, Any]:
@@ -232,27 +236,31 @@ class PolicyDraws:
         return value
 
 
-def legal_choices(state: State, draws: PolicyDraws) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def legal_choices(
+    state: State, draws: PolicyDraws, record: Record
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The actions that could be taken now, each with parameters drawn for it, in the order of the document.
 
     The state is not touched. An action whose parameters matter to its preconditions gets a few draws; one
-    that none of them suits counts as not legal.
+    that none of them suits counts as not legal. A precondition that fails is noted in the record: it is never
+    read as true, and never passed over.
     """
     state = _as_opened(state)
     choices = []
-    for action in state.rules.actions:
+    for index, action in enumerate(state.rules.actions):
         for _ in range(_PARAM_TRIES if action["params"] else 1):
             params = legal.sample(action["params"], draws.next)
-            if _is_legal(state, action, params):
+            if _is_legal(state, index, params, record):
                 choices.append((action, params))
                 break
     return choices
 
 
-def _is_legal(state: State, action: dict[str, Any], params: dict[str, Any]) -> bool:
+def _is_legal(state: State, index: int, params: dict[str, Any], record: Record) -> bool:
     try:
-        return _holds(state, action["preconditions"], params)
-    except CoreError:
+        return _holds(state, state.rules.actions[index]["preconditions"], params)
+    except CoreError as error:
+        record.fail(error, f"/actions/{index}/preconditions")
         return False
 
 
@@ -313,19 +321,27 @@ def _escaped(name: str) -> str:
 
 
 def derive_names(expression: Any) -> set[str]:
-    """The derived values that an expression reads."""
+    """The derived values that an expression reads, or looks for."""
     if isinstance(expression, list):
         return {name for item in expression for name in derive_names(item)}
     if not isinstance(expression, dict):
         return set()
     names = {name for item in expression.values() for name in derive_names(item)}
     operand = expression.get("var")
-    path = operand[0] if isinstance(operand, list) and operand else operand
-    if isinstance(path, str):
-        segments = split_variable(path)
+    paths = [operand[0] if isinstance(operand, list) and operand else operand]
+    for operator in ("missing", "missing_some"):
+        paths += _texts_in(expression.get(operator))
+    for path in paths:
+        segments = split_variable(path) if isinstance(path, str) else ()
         if len(segments) > 1 and segments[0] == "derives":
             names.add(str(segments[1]))
     return names
+
+
+def _texts_in(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [text for item in value for text in _texts_in(item)]
+    return [value] if isinstance(value, str) else []
 
 
 def _root(state: State, params: dict[str, Any], derives: dict[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def _check_target(effect: dict[str, Any], place: str, world: World) -> Iterator[
     if effect["op"] == "set":
         yield from _check_set(path, place, world)
         return
-    if not world.exists(path) and not world.holds_array(path):
+    if not world.exists(path) and not world.may_grow(path):
         yield _unknown(effect["path"], place)
         return
     wanted, name = _NEEDS[effect["op"]]
@@ -98,7 +98,7 @@ def _check_target(effect: dict[str, Any], place: str, world: World) -> Iterator[
 def _check_set(path: Path, place: str, world: World) -> Iterator[Finding]:
     if len(path) == 1:
         yield Finding("BAD_PATH", place, "the whole state cannot be set; name a key of it, such as state.a")
-    elif not (world.exists(path[:-1]) or world.holds_array(path[:-1])):
+    elif not (world.exists(path[:-1]) or world.may_grow(path[:-1])):
         yield Finding(
             "UNKNOWN_PATH", place, f"'set' creates the last key only; '{_text(path[:-1])}' does not exist"
         )
@@ -136,7 +136,7 @@ def check_path(text: str, place: str, world: World) -> Iterator[Finding]:
     path, finding = _parsed(text, place)
     if finding is not None:
         yield finding
-    elif not world.exists(path) and not world.holds_array(path):
+    elif not world.exists(path) and not world.may_grow(path):
         yield _unknown(text, place)
 
 

@@ -149,7 +149,7 @@ def _check_name(text: str, place: str, scope: Scope) -> Iterator[Finding]:
     root = path[0]
     name = str(path[1]) if len(path) > 1 else None
     if root == "state":
-        if not (scope.world.exists(path) or scope.world.holds_array(path)):
+        if not (scope.world.exists(path) or scope.world.may_grow(path)):
             message = f"'{text[:80]}' is not in the state, and no effect creates it"
             yield Finding("UNKNOWN_PATH", place, message)
     elif root in {"params", "derives"}:

@@ -81,27 +81,33 @@ def _check_param(schema: dict[str, Any], place: str) -> Iterator[Finding]:
 
 def _param_problems(kind: str, schema: dict[str, Any]) -> Iterator[str]:
     numeric = kind in {"integer", "number"}
-    if not numeric and ("minimum" in schema or "maximum" in schema):
+    bounds = [schema[bound] for bound in ("minimum", "maximum") if bound in schema]
+    if bounds and not numeric:
         yield f"minimum and maximum are for numbers, not for a {kind}"
     if kind != "string" and "maxLength" in schema:
         yield f"maxLength is for strings, not for a {kind}"
     if "enum" in schema:
+        if bounds or "maxLength" in schema:
+            yield "enum lists the legal values, so there are no bounds beside it"
         if not all(_is_of(kind, option) for option in schema["enum"]):
             yield f"every value of enum must be of type {kind}"
-    elif numeric and not ("minimum" in schema and "maximum" in schema):
-        yield "a number needs minimum and maximum (or enum), so that it can be drawn"
+    elif numeric:
+        yield from _bound_problems(kind, bounds)
     elif kind == "string" and "maxLength" not in schema:
         yield "a string needs enum or maxLength"
-    if numeric and schema.get("minimum", 0) > schema.get("maximum", schema.get("minimum", 0)):
+
+
+def _bound_problems(kind: str, bounds: list[float]) -> Iterator[str]:
+    if len(bounds) != 2:  # noqa: PLR2004 - minimum and maximum
+        yield "a number needs minimum and maximum (or enum), so that it can be drawn"
+        return
+    low, high = bounds
+    if low > high:
         yield "minimum is above maximum"
-    if kind == "integer" and not all(
-        float(schema.get(bound, 0)).is_integer() for bound in ("minimum", "maximum")
-    ):
+    if not all(abs(bound) <= MAX_SAFE_INTEGER for bound in bounds):
+        yield f"the bounds of a number lie within ±{MAX_SAFE_INTEGER}"
+    elif kind == "integer" and not all(float(bound).is_integer() for bound in bounds):
         yield "the bounds of an integer are integers"
-    if kind == "integer" and any(
-        abs(schema.get(bound, 0)) > MAX_SAFE_INTEGER for bound in ("minimum", "maximum")
-    ):
-        yield f"the bounds of an integer lie within ±{MAX_SAFE_INTEGER}"
 
 
 def _is_of(kind: str, value: Any) -> bool:

@@ -19,7 +19,8 @@ class World:
     def __init__(self, spec: dict[str, Any]) -> None:
         self.state = spec["state"]
         self.entities = {entity["id"] for entity in spec.get("entities", [])}
-        self._created = list(_created(spec))
+        self._created = set(_created(spec))
+        self._holding = {path[:end] for path in self._created for end in range(1, len(path))}
 
     def exists(self, path: Path) -> bool:
         """Whether a path under `state` exists, or can come to exist.
@@ -27,25 +28,35 @@ class World:
         Below an array any index will do, since arrays grow; below a path that effects write anything may
         stand.
         """
-        return self.initial(path) is not MISSING or any(path[: len(made)] == made for made in self._created)
+        return self.initial(path) is not MISSING or self._is_below_created(path)
 
     def initial(self, path: Path) -> Any:
         """The value a path starts with; of an array's elements the first stands for all."""
         value = self.state
         for segment in path[1:]:
-            if isinstance(value, list) and value and (isinstance(segment, int) or segment.isdigit()):
+            if isinstance(value, list) and value and _is_index(segment):
                 value = value[min(int(segment), len(value) - 1)]
             else:
                 value = lookup(value, (segment,))
         return value
 
-    def holds_array(self, path: Path) -> bool:
-        """Whether some part of the path is an array at the start: what stands below may come later."""
-        return any(isinstance(lookup(self.state, path[1:end]), list) for end in range(1, len(path)))
+    def may_grow(self, path: Path) -> bool:
+        """Whether the path goes through an element of an array of the start, which need not be there yet."""
+        return any(
+            isinstance(lookup(self.state, path[1:end]), list) and _is_index(path[end])
+            for end in range(1, len(path))
+        )
 
     def is_written(self, path: Path) -> bool:
         """Whether some effect can put another value at the path, or at what holds it."""
-        return any(path[: len(made)] == made or made[: len(path)] == path for made in self._created)
+        return self._is_below_created(path) or path in self._holding
+
+    def _is_below_created(self, path: Path) -> bool:
+        return any(path[:end] in self._created for end in range(1, len(path) + 1))
+
+
+def _is_index(segment: str | int) -> bool:
+    return isinstance(segment, int) or (segment.isascii() and segment.isdecimal())
 
 
 def _created(spec: dict[str, Any]) -> Iterator[Path]:

@@ -122,7 +122,9 @@ fn take_random_action(
     record: &mut Record,
 ) -> Result<()> {
     let mut draws = PolicyDraws::new(state);
-    let choices = legal_choices(program, state, &mut draws)?;
+    record.clear();
+    let choices = legal_choices(program, state, &mut draws, record)?;
+    record.failures.iter().for_each(|failure| tally.note(failure));
     if choices.is_empty() {
         return Ok(());
     }

@@ -199,6 +199,11 @@ fn bad_path(text: &str) -> Error {
     Error::new(Code::BadPath, format!("'{shown}' is not a path; write state.a.b[2] or state[\"odd key\"]"))
 }
 
+/// A key as a segment of a JSON Pointer.
+pub(crate) fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use crate::effects::Effect;
 use crate::error::Result;
 use crate::logic::Rule;
 use crate::params::Params;
-use crate::paths::{Segment, split_variable};
+use crate::paths::{Segment, escaped, split_variable};
 use crate::read;
 use crate::value::{Object, Value};
 
@@ -26,8 +26,8 @@ pub struct Program {
     pub(crate) events: Vec<Event>,
     pub(crate) losses: Vec<Condition>,
     pub(crate) wins: Vec<Condition>,
-    /// One effect for each path that decays, in the order of the paths.
-    pub(crate) decay: Vec<Effect>,
+    /// One effect for each path that decays, in the order of the paths, with its place in the document.
+    pub(crate) decay: Vec<(String, Effect)>,
     pub(crate) horizon: u64,
     pub(crate) turn_minutes: u64,
 }
@@ -156,9 +156,13 @@ fn each<T>(spec: &Object, section: &str, compile: impl Fn(&Object, String) -> Re
     items.map(|(index, item)| compile(read::object(item)?, format!("/{section}/{index}"))).collect()
 }
 
-fn decay(budget: &Object) -> Result<Vec<Effect>> {
+fn decay(budget: &Object) -> Result<Vec<(String, Effect)>> {
     let Some(paths) = budget.get("decay_per_turn") else { return Ok(Vec::new()) };
-    read::object(paths)?.iter().map(|(path, amount)| Effect::decay(path, amount)).collect()
+    let place = |path| format!("/negativity_budget/decay_per_turn/{}", escaped(path));
+    read::object(paths)?
+        .iter()
+        .map(|(path, amount)| Ok((place(path), Effect::decay(path, amount)?)))
+        .collect()
 }
 
 /// Derived values in the order in which they are computed.
@@ -205,7 +209,18 @@ fn derive_names(expression: &Value, names: &mut BTreeSet<Arc<str>>) {
         Value::Object(members) => {
             members.values().for_each(|item| derive_names(item, names));
             names.extend(members.get("var").and_then(variable).and_then(derive_name));
+            let sought = ["missing", "missing_some"].into_iter().filter_map(|name| members.get(name));
+            sought.for_each(|operand| sought_names(operand, names));
         }
+        _ => {}
+    }
+}
+
+/// The derived values among the paths that `missing` or `missing_some` looks for.
+fn sought_names(operand: &Value, names: &mut BTreeSet<Arc<str>>) {
+    match operand {
+        Value::Text(path) => names.extend(derive_name(path)),
+        Value::Array(items) => items.iter().for_each(|item| sought_names(item, names)),
         _ => {}
     }
 }

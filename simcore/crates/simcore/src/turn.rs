@@ -34,7 +34,7 @@ impl Program {
     ///
     /// `STATE_LIMIT`, when the scheduled effects of the turn cannot be applied.
     pub fn legal_actions(&self, state: &State) -> Result<String> {
-        let choices = legal_choices(self, state, &mut PolicyDraws::new(state))?;
+        let choices = legal_choices(self, state, &mut PolicyDraws::new(state), &mut Record::new(false))?;
         canonical::text(&choices.iter().map(|choice| Value::from(&choice.action.id)).collect())
     }
 
@@ -127,7 +127,7 @@ pub(crate) fn step(program: &Program, state: &mut State, record: &mut Record) ->
     whole(state, record, |state, record| {
         open(state, record)?;
         let event = happen(program, state, record)?;
-        decay(program, state, record)?;
+        decay(program, state, record);
         state.status = judge(program, state, record);
         state.turn += 1;
         state.opened = false;
@@ -232,12 +232,10 @@ fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut 
     Ok(rules::cause(program, state, &event.consequence, &NOTHING, record)?.is_some())
 }
 
-fn decay(program: &Program, state: &mut State, record: &mut Record) -> Result<()> {
-    for effect in &program.decay {
-        let place = format_args!("/negativity_budget/decay_per_turn");
-        rules::apply(state, std::slice::from_ref(effect), &Object::default(), &DECAY, record, place)?;
+fn decay(program: &Program, state: &mut State, record: &mut Record) {
+    for (place, effect) in &program.decay {
+        rules::decay(state, effect, place, &DECAY, record);
     }
-    Ok(())
 }
 
 /// The first condition that holds ends the run: losses in order, then wins.

@@ -46,21 +46,28 @@ impl PolicyDraws {
 /// The actions that could be taken now, each with parameters drawn for it, in the order of the document.
 ///
 /// An action whose parameters matter to its preconditions gets a few draws; one that none of them suits counts as
-/// not legal.
+/// not legal. A precondition that fails is noted: it is never read as true, and never passed over.
 pub(crate) fn legal_choices<'a>(
     program: &'a Program,
     state: &State,
     draws: &mut PolicyDraws,
+    record: &mut Record,
 ) -> Result<Vec<Choice<'a>>> {
     let state = opened(state)?;
     let mut choices = Vec::new();
-    for action in &program.actions {
+    for (index, action) in program.actions.iter().enumerate() {
         let tries = if action.params.is_empty() { 1 } else { PARAM_TRIES };
         for _ in 0..tries {
             let params = action.params.sample(|| draws.next())?;
-            if rules::holds(program, &state, &action.preconditions, &params).unwrap_or(false) {
-                choices.push(Choice { action, params });
-                break;
+            match rules::holds(program, &state, &action.preconditions, &params) {
+                Ok(false) => {}
+                Ok(true) => {
+                    choices.push(Choice { action, params });
+                    break;
+                }
+                Err(error) => {
+                    record.fail(&error, format_args!("/actions/{index}/preconditions"));
+                }
             }
         }
     }

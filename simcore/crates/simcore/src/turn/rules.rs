@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::effects::{Effect, Transaction};
 use crate::error::{Code, Result};
 use crate::logic::{Data, Rule};
+use crate::paths::escaped;
 use crate::program::{Consequence, Program};
 use crate::record::{Failure, Record};
 use crate::state::State;
@@ -52,6 +53,16 @@ pub(super) fn apply(
     }
 }
 
+/// Let a path decay; what fails is the path's own fault, not that of an effect in a list.
+pub(super) fn decay(state: &mut State, effect: &Effect, place: &str, cause: &Arc<str>, record: &mut Record) {
+    let derives = &Object::default();
+    let applied =
+        (Transaction { state, record: &mut *record, derives, cause }).apply(std::slice::from_ref(effect));
+    if let Err(error) = applied {
+        record.fail(&error.at(""), format_args!("{place}"));
+    }
+}
+
 /// The derived values, each after those it reads.
 fn derive(program: &Program, state: &State, rules: &[(Arc<str>, Rule)], params: &Value) -> Result<Value> {
     if rules.is_empty() {
@@ -83,9 +94,4 @@ fn with_root<T>(
         ("turn", &count(state.turn + 1)),
         ("entities", &program.entities),
     ]))
-}
-
-/// A key as a segment of a JSON Pointer.
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
