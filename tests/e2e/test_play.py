@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from peripety import sim
+from support.playable import playable
 from support.processes import PERIPETY, ServerProcess, environment
 from support.repository import ROOT
 from support.terminal import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 TEXTS = {
     "empty": "",
@@ -169,6 +171,46 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     with game.stderr:
         assert b"Traceback" not in game.stderr.read()
     game.wait(timeout=30)
+
+
+def shell(home: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of shell in which `peripety` is the program."""
+    command = f'peripety() {{ {shlex.join(PERIPETY)} "$@"; }}; {line}'
+    return subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment(home),
+    )
+
+
+def test_verdicts_that_nobody_reads_on_end_quietly(tmp_path: Path) -> None:
+    (tmp_path / "many.jsonl").write_bytes(b"{}\n" * 2000)
+    done = shell(tmp_path, "peripety validate --json $HOME/many.jsonl | head -n 1")
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_output_that_finds_no_room_is_told_once_and_stops_the_work(tmp_path: Path, option: str) -> None:
+    (tmp_path / "many.jsonl").write_bytes(b"{}\n" * 2000)
+    done = shell(tmp_path, f"peripety validate {option} $HOME/many.jsonl $HOME/many.jsonl >/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "error: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["--version", "--help", "validate $HOME/one.json", "dry-run $HOME/one.json --json"]
+)
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", ">&- 2>&-"])
+def test_a_closed_standard_output_is_no_error(tmp_path: Path, line: str, closed: str) -> None:
+    (tmp_path / "one.json").write_bytes(playable())
+    done = shell(tmp_path, f"peripety {line} {closed}")
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
 
 
 @pytest.fixture

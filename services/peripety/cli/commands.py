@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from peripety.cli.failure import explain
+from peripety.cli.streams import discard_output, open_closed_streams
 from peripety.errors import PeripetyError
 
 __all__ = ["app", "main"]
@@ -24,7 +25,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -57,6 +58,7 @@ Seed = Annotated[
 
 def main() -> None:
     """Run the command line; never returns."""
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a character shows a substitute; it does not end the program.
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
@@ -66,6 +68,12 @@ def main() -> None:
         if os.environ.get(DEBUG):
             raise
         sys.exit(explain(error))
+    except OSError as error:
+        # What is read says so itself; what remains is output that finds no room.
+        if os.environ.get(DEBUG):
+            raise
+        discard_output()
+        sys.exit(f"error: cannot write the output: {error.strerror or error}")
     except Exception as error:
         if os.environ.get(DEBUG):
             raise

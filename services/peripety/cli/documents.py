@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from peripety import sim
-from peripety.cli.text import MAX_INPUT_BYTES
-from peripety.errors import SpecError
+from peripety.cli.text import MAX_INPUT_BYTES, printable
+from peripety.errors import Finding, InvalidArgumentError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["STDIN", "Document", "documents", "opened", "read_document"]
+__all__ = ["STDIN", "TOO_LARGE", "Document", "documents", "read_document", "read_documents"]
 
 STDIN = "-"
+TOO_LARGE = Finding(
+    "DOCUMENT_TOO_LARGE", "", f"the document is longer than the {MAX_INPUT_BYTES} bytes that are accepted"
+)
+"""What is found in a document that was not read to its end."""
+
 _LINES = {".jsonl", ".ndjson"}
 
 
@@ -29,28 +34,37 @@ class Document:
     Attributes:
         source: the file's name; `-` is standard input.
         line: its line in a file of JSON Lines; None when it is the whole file.
-        content: its bytes, cut shortly after the engine's size limit, so that the engine refuses it.
+        content: its bytes; of a document that is too large only the beginning.
     """
 
     source: str
     line: int | None
     content: bytes
 
-
-@contextmanager
-def opened(source: str) -> Iterator[IO[bytes]]:
-    """Open a file, or standard input for `-`."""
-    if source == STDIN:
-        yield sys.stdin.buffer
-    else:
-        with Path(source).open("rb") as file:
-            yield file
+    @property
+    def too_large(self) -> bool:
+        """Whether it is longer than anything the engine accepts."""
+        return len(self.content) > MAX_INPUT_BYTES
 
 
-def read_document(source: str) -> bytes:
-    """Read a file that holds one document."""
-    with opened(source) as file:
-        return file.read(MAX_INPUT_BYTES + 1)
+def read_document(source: str) -> Document:
+    """Read a file that holds one document, or standard input for `-`.
+
+    Raises:
+        InvalidArgumentError: it cannot be read.
+    """
+    with _opened(source) as file:
+        return Document(source, None, file.read(MAX_INPUT_BYTES + 1))
+
+
+def read_documents(source: str) -> Iterator[Document]:
+    """Yield the documents of a file, or of standard input for `-`, reading no further than asked.
+
+    Raises:
+        InvalidArgumentError: it cannot be read.
+    """
+    with _opened(source) as file:
+        yield from documents(source, file)
 
 
 def documents(source: str, file: IO[bytes]) -> Iterator[Document]:
@@ -66,6 +80,20 @@ def documents(source: str, file: IO[bytes]) -> Iterator[Document]:
         yield from _lines(source, chain([first, second], iter(lambda: _next_line(file), b"")))
     else:
         yield Document(source, None, (first + second + file.read(MAX_INPUT_BYTES))[: MAX_INPUT_BYTES + 1])
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[IO[bytes]]:
+    try:
+        if source == STDIN:
+            yield sys.stdin.buffer
+        else:
+            with Path(source).open("rb") as file:
+                yield file
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"cannot read {printable(source)}: {error.strerror}", code="UNREADABLE"
+        ) from None
 
 
 def _lines(source: str, lines: Iterator[bytes]) -> Iterator[Document]:

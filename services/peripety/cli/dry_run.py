@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
-
 from peripety import sim
-from peripety.cli.documents import read_document
+from peripety.cli.documents import TOO_LARGE, read_document
 from peripety.cli.output import results, write_json
 from peripety.cli.text import printable
+from peripety.errors import SpecError
 
 if TYPE_CHECKING:
     from peripety.sim import DryRunReport, Persona
@@ -20,11 +19,10 @@ __all__ = ["dry_run"]
 
 def dry_run(source: str, *, runs: int, persona: Persona, seed: int | None, as_json: bool) -> None:
     """Simulate the specification in `source` and print the report."""
-    try:
-        document = read_document(source)
-    except OSError as error:
-        raise typer.BadParameter(f"cannot read {printable(source)}: {error.strerror}") from None
-    program = sim.compile(document)
+    document = read_document(source)
+    if document.too_large:
+        raise SpecError("The specification is too large", [TOO_LARGE])
+    program = sim.compile(document.content)
     report = program.dry_run(runs=runs, persona=persona, seed=seed)
     if as_json:
         write_json({**asdict(report), "fail_rate": report.fail_rate, "spec_hash": program.spec_hash})

@@ -6,16 +6,16 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from rich.progress import Progress
 
 from peripety import sim
-from peripety.cli.documents import STDIN, documents, opened
-from peripety.cli.failure import FOUND_WRONG, MISUSED, finding_lines
+from peripety.cli.documents import STDIN, TOO_LARGE, read_documents
+from peripety.cli.failure import FOUND_WRONG, MISUSED, explain, finding_lines
 from peripety.cli.output import errors, results, write_json
 from peripety.cli.text import printable
-from peripety.errors import Severity
+from peripety.errors import InvalidArgumentError, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,10 +46,9 @@ def validate(sources: list[str], *, as_json: bool) -> int:
     with _progress(sources) as advance:
         for source in sources:
             try:
-                with opened(source) as file:
-                    _check(source, file, tell, tally, advance)
-            except OSError as error:
-                errors().print(f"error: cannot read {printable(source)}: {error.strerror}", style="red")
+                _check(source, tell, tally, advance)
+            except InvalidArgumentError as error:
+                explain(error)
                 tally.unreadable += 1
     errors().print(f"{tally.valid} valid, {tally.invalid} invalid, {tally.unreadable} unreadable")
     return tally.exit_code
@@ -57,13 +56,12 @@ def validate(sources: list[str], *, as_json: bool) -> int:
 
 def _check(
     source: str,
-    file: IO[bytes],
     tell: Callable[[Document, bool, list[Finding]], None],
     tally: _Tally,
     advance: Callable[[int], None],
 ) -> None:
-    for document in documents(source, file):
-        findings = sim.validate(document.content)
+    for document in read_documents(source):
+        findings = [TOO_LARGE] if document.too_large else sim.validate(document.content)
         valid = all(finding.severity is Severity.WARNING for finding in findings)
         tally.valid += valid
         tally.invalid += not valid

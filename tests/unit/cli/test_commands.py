@@ -106,6 +106,20 @@ def test_hostile_documents_are_findings(tmp_path: Path, content: bytes) -> None:
     assert json.loads(result.stdout)["findings"]
 
 
+@pytest.mark.parametrize("command", ["validate", "dry-run"])
+def test_a_size_that_is_not_known_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    path = tmp_path / "large.json"
+    path.write_bytes(b"[" + b" " * 2 * 1024 * 1024)
+    monkeypatch.setattr("sys.argv", ["peripety", command, str(path)])
+    with pytest.raises(SystemExit):
+        cli.main()
+    said = capsys.readouterr()
+    assert "longer than the 1048576 bytes" in said.out + said.err
+    assert "1048577" not in said.out + said.err
+
+
 def test_dry_run_tells_how_often_the_scenario_is_lost(good: str) -> None:
     result = run("dry-run", good, "--runs", "8", "--persona", "idle")
     assert result.exit_code == 0
