@@ -438,7 +438,7 @@ class DryRunReport(_message.Message):
     survived: _builtins.int
     """Runs that reached the horizon."""
     errored: _builtins.int
-    """Runs that ended because a rule failed."""
+    """Runs that ended because the state outgrew its limits."""
     fail_rate: _builtins.float
     """lost / runs."""
     wilson_low: _builtins.float
@@ -530,7 +530,7 @@ class CompiledScenario(_message.Message):
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When this version was stored."""
+        """When this version was first stored."""
 
     def __init__(
         self,
@@ -577,7 +577,7 @@ class ScenarioSummary(_message.Message):
     """Hash of its certificate; empty when it has none."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When this version was stored."""
+        """When this version was first stored."""
 
     def __init__(
         self,
@@ -2354,7 +2354,7 @@ class PersonaReport(_message.Message):
     turns: _builtins.int
     """Turns played in all runs."""
     errored: _builtins.int
-    """Runs that ended because a rule failed."""
+    """Runs that ended because the state outgrew its limits."""
     @_builtins.property
     def lost(self) -> _common_pb2.Rate:
         """Share of runs that were lost."""

@@ -658,7 +658,7 @@ class TurnEvent(_message.Message):
 
         @_builtins.property
         def changes(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.Change]:
-            """What it changed, in order."""
+            """What it changed, in order; before that, what was due, when this action opened the turn."""
 
         @_builtins.property
         def log(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.LogLine]:
