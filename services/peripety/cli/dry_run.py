@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from peripety import sim
 from peripety.cli.documents import TOO_LARGE, read_document
-from peripety.cli.output import results, write_json
+from peripety.cli.output import progress, results, write_json
 from peripety.cli.text import printable
 from peripety.errors import SpecError
+from peripety.scenarios.runs import merged
 
 if TYPE_CHECKING:
-    from peripety.sim import DryRunReport, Persona
+    from peripety.sim import DryRunReport, Persona, Program
 
 __all__ = ["dry_run"]
+
+_PIECE_SECONDS = 0.1
 
 
 def dry_run(source: str, *, runs: int, persona: Persona, seed: int | None, as_json: bool) -> None:
@@ -23,11 +27,27 @@ def dry_run(source: str, *, runs: int, persona: Persona, seed: int | None, as_js
     if document.too_large:
         raise SpecError("The specification is too large", [TOO_LARGE])
     program = sim.compile(document.content)
-    report = program.dry_run(runs=runs, persona=persona, seed=seed)
+    report = _play(program, runs=runs, persona=persona, seed=seed)
     if as_json:
         write_json({**asdict(report), "fail_rate": report.fail_rate, "spec_hash": program.spec_hash})
     else:
         _tell(report, wanted=program.spec["negativity_budget"]["min_fail_rate"])
+
+
+def _play(program: Program, *, runs: int, persona: Persona, seed: int | None) -> DryRunReport:
+    """Play in pieces: the native core notices Ctrl-C only between two calls."""
+    with progress("simulating", total=runs) as advance:
+        report = program.dry_run(runs=1, persona=persona, seed=seed)
+        piece = 1
+        while report.runs < runs:
+            started = time.perf_counter()
+            played = min(piece, runs - report.runs)
+            more = program.dry_run(runs=played, first_run=report.runs, persona=persona, seed=seed)
+            report = merged(report, more)
+            advance(played)
+            if time.perf_counter() - started < _PIECE_SECONDS:
+                piece *= 2
+    return report
 
 
 def _tell(report: DryRunReport, *, wanted: float) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.progress import Progress
 
-__all__ = ["asides", "errors", "results", "write_bytes", "write_json"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["asides", "errors", "progress", "results", "write_bytes", "write_json"]
 
 
 @cache
@@ -27,6 +32,14 @@ def errors() -> Console:
 def asides() -> Console:
     """Return the console for what only a person wants to see: standard error, when it is a terminal."""
     return Console(stderr=True, quiet=not sys.stderr.isatty(), highlight=False, markup=False, emoji=False)
+
+
+@contextmanager
+def progress(doing: str, total: float | None) -> Iterator[Callable[[float], None]]:
+    """Show a bar on standard error, if that is a terminal; what this gives is told how much more was done."""
+    with Progress(console=errors(), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(doing, total=total)
+        yield lambda done: bar.advance(task, done)
 
 
 def write_json(value: Any) -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.progress import Progress
-
 from peripety import sim
 from peripety.cli.documents import STDIN, TOO_LARGE, read_documents
 from peripety.cli.failure import FOUND_WRONG, MISUSED, explain, finding_lines
-from peripety.cli.output import errors, results, write_json
+from peripety.cli.output import errors, progress, results, write_json
 from peripety.cli.text import printable
 from peripety.errors import InvalidArgumentError, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from peripety.cli.documents import Document
     from peripety.errors import Finding
@@ -58,7 +57,7 @@ def _check(
     source: str,
     tell: Callable[[Document, bool, list[Finding]], None],
     tally: _Tally,
-    advance: Callable[[int], None],
+    advance: Callable[[float], None],
 ) -> None:
     for document in read_documents(source):
         findings = [TOO_LARGE] if document.too_large else sim.validate(document.content)
@@ -69,20 +68,18 @@ def _check(
         advance(len(document.content))
 
 
-@contextmanager
-def _progress(sources: list[str]) -> Iterator[Callable[[int], None]]:
-    """Show a bar on a terminal, unless the verdicts appear there; what it gives is told of bytes done."""
-    if not sys.stderr.isatty() or sys.stdout.isatty():
-        yield lambda _: None
-        return
-    total = (
-        None
-        if STDIN in sources
-        else sum(Path(source).stat().st_size for source in sources if Path(source).exists())
-    )
-    with Progress(console=errors(), transient=True) as progress:
-        task = progress.add_task("validating", total=total)
-        yield lambda done: progress.advance(task, done)
+def _progress(sources: list[str]) -> AbstractContextManager[Callable[[float], None]]:
+    """Show how far the reading is, unless the verdicts that appear on the terminal show it."""
+    if sys.stdout.isatty():
+        return nullcontext(lambda _: None)
+    return progress("validating", _total(sources))
+
+
+def _total(sources: list[str]) -> int | None:
+    """The bytes to read, as far as they are known."""
+    if STDIN in sources:
+        return None
+    return sum(Path(source).stat().st_size for source in sources if Path(source).exists())
 
 
 def _tell(document: Document, valid: bool, findings: list[Finding]) -> None:  # noqa: FBT001 - one of two tellers

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -136,6 +138,27 @@ def test_dry_run_as_json_repeats_for_a_seed(good: str) -> None:
     assert (first["seed"], other["seed"], first["runs"]) == (1, 2, 4)
     assert first["fail_rate"] == first["lost"] / 4
     assert len(first["spec_hash"]) == 64
+
+
+def test_a_dry_run_in_pieces_is_the_dry_run_in_one(good: str) -> None:
+    pieces = json.loads(run("dry-run", good, "--runs", "700", "--json").stdout)
+    whole = sim.compile(document()).dry_run(runs=700)
+    assert pieces.items() >= json.loads(json.dumps(asdict(whole))).items()
+
+
+def test_no_piece_of_a_dry_run_keeps_ctrl_c_waiting(good: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def slow(program: sim.Program, *, runs: int, **options: Any) -> sim.DryRunReport:
+        asked.append(runs)
+        time.sleep(0.02 * runs)
+        return play(program, runs=runs, **options)
+
+    play = sim.Program.dry_run
+    monkeypatch.setattr(sim.Program, "dry_run", slow)
+    run("dry-run", good, "--runs", "40")
+    assert sum(asked) == 40
+    assert 1 < max(asked) <= 8
 
 
 def test_dry_run_of_a_wrong_document_raises_its_findings(bad: str) -> None:
