@@ -167,14 +167,30 @@ async def test_a_connection_that_the_server_closed_in_between_costs_nothing() ->
         assert server.connections == 2
 
 
-async def test_a_server_that_always_hangs_up_is_unavailable() -> None:
+async def test_a_server_that_hangs_up_on_a_new_connection_is_unavailable_and_asked_once() -> None:
     async def answer(_request: Request, reply: Reply) -> None:
         reply.cut()
 
     async with upstream(answer) as server:
         error = await failure(server.base_url)
     assert (type(error), error.code) == (UnavailableError, "PROVIDER_UNREACHABLE")
-    assert len(server.requests) == 2
+    assert len(server.requests) == 1
+
+
+async def test_what_fails_on_a_kept_and_on_a_new_connection_is_not_asked_a_third_time() -> None:
+    async def answer(_request: Request, reply: Reply) -> None:
+        if len(server.requests) == 1:
+            await reply.stream(delta("a"), finish(), DONE)
+        else:
+            reply.cut()
+
+    async with upstream(answer) as server:
+        provider = OpenAIProvider(GENERIC, base_url=server.base_url, api_key=None, model="m")
+        assert TextDelta("a") in [item async for item in provider.stream(QUESTION)]
+        with pytest.raises(UnavailableError):
+            assert [item async for item in provider.stream(QUESTION)]
+        await provider.aclose()
+    assert (len(server.requests), server.connections) == (3, 2)
 
 
 @pytest.mark.parametrize("whole", [[], [delta("a")], [delta("a"), delta("b")[:20]]])

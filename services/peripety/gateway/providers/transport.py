@@ -115,10 +115,20 @@ class EventStreamTransport:
             await response.aclose()
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        connections_opened = 0
+
+        async def count(step: str, _info: Mapping[str, Any]) -> None:
+            nonlocal connections_opened
+            connections_opened += step == "connection.connect_tcp.complete"
+
+        request.extensions = {**request.extensions, "trace": count}
         try:
             return await self._client.send(request, stream=True)
         except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
-            # The server had closed a kept connection; nothing was answered, so asking again is safe.
+            # A server may close a kept connection just when a request is on its way to it. On a new one the
+            # server has heard the question, and answering it twice may cost twice.
+            if connections_opened:
+                raise
             return await self._client.send(request, stream=True)
 
     async def _read(self, chunks: AsyncIterator[bytes], patience: _Patience) -> AsyncGenerator[bytes, None]:
