@@ -83,7 +83,6 @@ class Config(BaseSettings):
         listen: address the server listens on; port 0 takes a free one.
         gateway_address: where the gateway service answers, when it runs in another process.
         scenarios_address: the same for the scenario service.
-        sessions_address: the same for the session service.
         insecure: allow plaintext on an address that other machines can reach.
         log_level: the least severe event that is written.
         log_format: key=value or JSON.
@@ -106,7 +105,6 @@ class Config(BaseSettings):
     listen: str = "127.0.0.1:50051"
     gateway_address: str | None = None
     scenarios_address: str | None = None
-    sessions_address: str | None = None
     insecure: bool = False
 
     log_level: LogLevel = LogLevel.INFO
@@ -146,7 +144,7 @@ class Config(BaseSettings):
         """Take explicit values only; `from_environment` is the one that reads variables."""
         return (init_settings,)
 
-    @field_validator("listen", "gateway_address", "scenarios_address", "sessions_address")
+    @field_validator("listen", "gateway_address", "scenarios_address")
     @classmethod
     def _check_address(cls, value: str | None) -> str | None:
         if value is not None:

@@ -66,9 +66,13 @@ def test_every_variable_is_one_that_the_program_reads(service: str) -> None:
 @services
 def test_peers_are_sought_where_they_listen(service: str) -> None:
     environment = COMPOSE["services"][service]["environment"]
-    for peer in SERVICES:
-        port = listening_port(COMPOSE["services"][peer])
-        assert environment[f"PERIPETY_{peer.upper()}_ADDRESS"] == f"{peer}:{port}"
+    addresses = {
+        name: value for name, value in environment.items() if re.fullmatch(r"PERIPETY_\w+_ADDRESS", name)
+    }
+    assert set(addresses) == {name for name in OWN_VARIABLES if name.endswith("_ADDRESS")}
+    for name, address in addresses.items():
+        peer = name.removeprefix("PERIPETY_").removesuffix("_ADDRESS").lower()
+        assert address == f"{peer}:{listening_port(COMPOSE['services'][peer])}"
 
 
 def test_ports_are_published_on_loopback_and_do_not_collide() -> None:
