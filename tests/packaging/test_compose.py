@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from peripety.config import Config
+from peripety.config import Config, ProviderName
 from peripety.rpc.app import SERVICES
 from support.commands import command_exists
 from support.repository import ROOT
@@ -61,6 +61,28 @@ def test_the_command_exists(service: str) -> None:
 def test_every_variable_is_one_that_the_program_reads(service: str) -> None:
     assert set(COMPOSE["services"][service]["environment"]) <= OWN_VARIABLES
     assert {name for name in image_variables() if name.startswith("PERIPETY_")} <= OWN_VARIABLES
+
+
+@services
+def test_a_container_gets_every_setting_of_the_model_that_its_service_reads(service: str) -> None:
+    sources = (ROOT / "services" / "peripety" / service).rglob("*.py")
+    read = {name for source in sources for name in re.findall(r"config\.(\w+)", source.read_text("utf-8"))}
+    fields = [field for name, field in Config.model_fields.items() if name in read]
+    needed = {str(field.validation_alias) for field in fields if field.validation_alias}
+    assert needed <= set(COMPOSE["services"][service]["environment"])
+
+
+@services
+@pytest.mark.parametrize("provider", ProviderName)
+def test_a_container_accepts_what_it_is_given_for_every_provider(
+    monkeypatch: pytest.MonkeyPatch, service: str, provider: ProviderName
+) -> None:
+    shell = {"MODEL_PROVIDER": provider.value, "OPENAI_API_BASE": "http://127.0.0.1:1/v1"}
+    for name, value in COMPOSE["services"][service]["environment"].items():
+        given = re.fullmatch(r"\$\{(\w+):-(.*)\}", value)
+        monkeypatch.setenv(name, shell.get(given[1], given[2]) if given else value)
+    provided = Config.from_environment().model_provider
+    assert provided is (provider if service in {"gateway", "scenarios"} else ProviderName.OFFLINE)
 
 
 @services
