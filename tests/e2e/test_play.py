@@ -150,11 +150,8 @@ def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_server_logs_first_which_core_it_runs(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "gateway") as server:
         first = json.loads(server.log.splitlines()[0])
-    assert (first["event"], first["core"], first["core_version"]) == (
-        "starting",
-        sim.BACKEND,
-        sim.BACKEND_VERSION,
-    )
+    assert (first["event"], first["address"]) == ("serving", server.address)
+    assert (first["core"], first["core_version"]) == (sim.BACKEND, sim.BACKEND_VERSION)
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
-
-from peripety import __version__, logs, sim
+from peripety import logs
 from peripety.cli.output import results
 from peripety.config import Config
 from peripety.rpc import app
 
 __all__ = ["serve"]
 
-_log = structlog.get_logger(__name__)
-
 
 def serve(service: str | None, listen: str | None) -> None:
     """Serve one service, or all of them, until SIGTERM or Ctrl-C; then let the calls under way end."""
     config = Config.from_environment(**({"listen": listen} if listen else {}))
     logs.configure(config)
-    _log.info("starting", version=__version__, core=sim.BACKEND, core_version=sim.BACKEND_VERSION)
     asyncio.run(_serve(config, {service} if service else set(app.SERVICES)))
 
 

@@ -153,6 +153,7 @@ async def serve_bound(
                 address=app.address,
                 services=list(app.services),
                 core=sim.BACKEND,
+                core_version=sim.BACKEND_VERSION,
                 version=__version__,
             )
             yield app
