@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import jiter
 
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.errors import FieldViolation, InvalidArgumentError, UnsupportedError
+from peripety.errors import UnsupportedError
 from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
@@ -20,6 +19,7 @@ from peripety.gateway.model import (
     ResponseSchema,
     TextDelta,
 )
+from peripety.requests import check_request_id, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,13 +41,13 @@ _LATER_OPTIONS = ("stop_sequences", "fallback_models", "cache", "budget")
 def object_request(request: pb.GenerateObjectRequest) -> GenerateRequest:
     """What a request for an object asks of a model."""
     if not request.HasField("schema"):
-        raise _invalid(".schema", "is required: say what the object has to be valid against")
+        raise refuse(".schema", "is required: say what the object has to be valid against")
     return generate_request(request)
 
 
 def generate_request(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> GenerateRequest:
     """What a request asks of a model."""
-    _require_uuid(request.request_id)
+    check_request_id(request.request_id)
     _refuse_what_comes_later(request)
     options = request.options
     return GenerateRequest(
@@ -59,13 +59,6 @@ def generate_request(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> 
         temperature=options.temperature if options.HasField("temperature") else None,
         seed=options.seed if options.HasField("seed") else None,
     )
-
-
-def _require_uuid(request_id: str) -> None:
-    try:
-        uuid.UUID(request_id)
-    except ValueError:
-        raise _invalid(".request_id", "must be a UUID; make a new one for each request") from None
 
 
 def _refuse_what_comes_later(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> None:
@@ -90,7 +83,7 @@ def _is_set(message: Any, field: str) -> bool:
 def _message(index: int, message: pb.ChatMessage) -> ChatMessage:
     field = f".prompt.messages[{index}]"
     if message.role not in _ROLES:
-        raise _invalid(f"{field}.role", "must be CHAT_ROLE_USER, CHAT_ROLE_ASSISTANT or CHAT_ROLE_SYSTEM")
+        raise refuse(f"{field}.role", "must be CHAT_ROLE_USER, CHAT_ROLE_ASSISTANT or CHAT_ROLE_SYSTEM")
     for position, part in enumerate(message.parts):
         kind = part.WhichOneof("part")
         if kind != "text":
@@ -105,9 +98,9 @@ def _schema(schema: pb.ResponseSchema) -> ResponseSchema:
     try:
         document = jiter.from_json(schema.document, allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:
-        raise _invalid(".schema.document", f"is not JSON: {error}") from None
+        raise refuse(".schema.document", f"is not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise _invalid(".schema.document", "must be one JSON object")
+        raise refuse(".schema.document", "must be one JSON object")
     return ResponseSchema(schema.name, document)
 
 
@@ -172,7 +165,3 @@ def _findings(findings: Sequence[Finding]) -> list[common.Finding]:
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
-
-
-def _invalid(field: str, reason: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"{field} {reason}", violations=[FieldViolation(field, reason)])

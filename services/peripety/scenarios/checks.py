@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
-from peripety.errors import FieldViolation, InvalidArgumentError, UnsupportedError
+from peripety.errors import FieldViolation, UnsupportedError
+from peripety.requests import refuse
 
 if TYPE_CHECKING:
     from peripety.scenarios.model import DryRunOptions, GenerationOrder
@@ -17,7 +17,6 @@ __all__ = [
     "check_options",
     "check_order",
     "require",
-    "require_uuid",
     "unsupported",
 ]
 
@@ -36,22 +35,7 @@ def require(condition: object, field: str, reason: str) -> None:
         InvalidArgumentError: it does not.
     """
     if not condition:
-        raise InvalidArgumentError(f"{field} {reason}", violations=[FieldViolation(field, reason)])
-
-
-def require_uuid(request_id: str) -> None:
-    """Refuse a request whose id is no UUID.
-
-    Raises:
-        InvalidArgumentError: it is none.
-    """
-    try:
-        uuid.UUID(request_id)
-    except ValueError:
-        reason = "must be a UUID; make a new one for each request"
-        raise InvalidArgumentError(
-            f".request_id {reason}", violations=[FieldViolation(".request_id", reason)]
-        ) from None
+        raise refuse(field, reason)
 
 
 def unsupported(field: str, what: str) -> UnsupportedError:

@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peripety.errors import Finding, PeripetyError
+    from peripety.pages import Page
     from peripety.scenarios.checking import Inspection
     from peripety.scenarios.model import (
         CompileEvent,
         GenerationEvent,
         NumberEdit,
         RuleEdit,
-        ScenarioPage,
         ScenarioRecord,
+        ScenarioSummary,
         Work,
     )
     from peripety.sim import DryRunReport, Persona
@@ -281,10 +282,10 @@ def scenario(record: ScenarioRecord) -> pb.CompiledScenario:
     return compiled
 
 
-def summaries(page: ScenarioPage) -> list[pb.ScenarioSummary]:
+def summaries(page: Page[ScenarioSummary]) -> list[pb.ScenarioSummary]:
     """The stored versions of a page."""
     summaries = []
-    for stored in page.summaries:
+    for stored in page.items:
         summary = pb.ScenarioSummary(
             scenario_id=stored.scenario_id,
             name=stored.name,

@@ -35,7 +35,6 @@ __all__ = [
     "Rewritten",
     "RuleEdit",
     "RuleEditKind",
-    "ScenarioPage",
     "ScenarioRecord",
     "ScenarioSource",
     "ScenarioSummary",
@@ -287,14 +286,6 @@ class ScenarioSummary:
     spec_hash: str
     fail_rate: float
     create_time: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioPage:
-    """Some stored versions, newest first, and the token that asks for the next ones (empty at the end)."""
-
-    summaries: tuple[ScenarioSummary, ...]
-    next_page_token: str
 
 
 class ScenarioSource(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -24,11 +23,10 @@ from sqlalchemy import (
 )
 
 from peripety.errors import Finding, NotFoundError, Severity
-from peripety.scenarios.checks import require
+from peripety.pages import Page, Position, page_of, page_size, position_in
 from peripety.scenarios.model import (
     CompiledScenario,
     NumberEdit,
-    ScenarioPage,
     ScenarioRecord,
     ScenarioSummary,
 )
@@ -45,10 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ScenarioRegistry"]
 
-_PAGE_SIZE = 50
-_MAX_PAGE_SIZE = 1000
 _ID_DIGITS = 24
-_TOKEN = re.compile(r"[0-9a-f]{12}")
 
 _versions = Table(
     "scenario_versions",
@@ -135,24 +130,26 @@ class ScenarioRegistry:
         """See `ScenarioSource.compiled`."""
         return (await self.get(scenario_id, spec_hash)).scenario
 
-    async def scenarios(self, page_size: int = 0, page_token: str = "") -> ScenarioPage:
+    async def scenarios(self, asked_size: int = 0, page_token: str = "") -> Page[ScenarioSummary]:
         """A page of all scenarios, each in its latest version.
 
         Raises:
             InvalidArgumentError: the size is negative, or the token is none of ours.
         """
         latest = select(func.max(_columns.position)).group_by(_columns.scenario_id)
-        return await self._page(_columns.position.in_(latest), page_size, page_token)
+        return await self._page(_columns.position.in_(latest), asked_size, page_token)
 
-    async def versions(self, scenario_id: str, page_size: int = 0, page_token: str = "") -> ScenarioPage:
+    async def versions(
+        self, scenario_id: str, asked_size: int = 0, page_token: str = ""
+    ) -> Page[ScenarioSummary]:
         """A page of the versions of a scenario.
 
         Raises:
             InvalidArgumentError: the size is negative, or the token is none of ours.
             NotFoundError: there is no such scenario.
         """
-        page = await self._page(_columns.scenario_id == scenario_id, page_size, page_token)
-        if not page.summaries and not page_token:
+        page = await self._page(_columns.scenario_id == scenario_id, asked_size, page_token)
+        if not page.items and not page_token:
             raise _not_found(scenario_id)
         return page
 
@@ -167,8 +164,10 @@ class ScenarioRegistry:
         if not done.rowcount:
             raise _not_found(scenario_id)
 
-    async def _page(self, which: ColumnElement[bool], page_size: int, page_token: str) -> ScenarioPage:
-        size = _checked_size(page_size)
+    async def _page(
+        self, which: ColumnElement[bool], asked_size: int, page_token: str
+    ) -> Page[ScenarioSummary]:
+        size, before = page_size(asked_size), position_in(page_token)
         query = select(
             _columns.position,
             _columns.scenario_id,
@@ -177,13 +176,12 @@ class ScenarioRegistry:
             _columns.fail_rate,
             _columns.create_time,
         ).where(which)
-        if page_token:
-            query = query.where(_columns.position < _position(page_token))
+        if before is not None:
+            query = query.where(_columns.position < before.number)
         async with self._database.read() as connection:
             rows = (await connection.execute(query.order_by(_columns.position.desc()).limit(size + 1))).all()
-        shown = rows[:size]
-        token = _token(shown[-1].position) if len(rows) > size else ""
-        return ScenarioPage(tuple(_summary(row) for row in shown), token)
+        page = page_of(rows, size, lambda row: Position(row.position))
+        return Page(tuple(map(_summary, page.items)), page.next_page_token)
 
 
 def _row(record: ScenarioRecord) -> dict[str, Any]:
@@ -220,21 +218,6 @@ def _summary(row: Any) -> ScenarioSummary:
 
 def _moment(timestamp: float) -> datetime:
     return datetime.fromtimestamp(timestamp, UTC)
-
-
-def _checked_size(page_size: int) -> int:
-    require(page_size >= 0, ".page_size", "must not be negative; 0 asks for the usual size")
-    return min(page_size or _PAGE_SIZE, _MAX_PAGE_SIZE)
-
-
-def _token(position: int) -> str:
-    return f"{position:012x}"
-
-
-def _position(token: str) -> int:
-    is_ours = _TOKEN.fullmatch(token)
-    require(is_ours, ".page_token", "is not a token of this server; send the one of the page before, or none")
-    return int(token, 16)
 
 
 def _not_found(scenario_id: str, spec_hash: str | None = None) -> NotFoundError:

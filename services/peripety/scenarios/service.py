@@ -9,9 +9,10 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceServicer
 from peripety.errors import PeripetyError
 from peripety.gateway.streams import following
+from peripety.requests import check_request_id
 from peripety.scenarios import messages
 from peripety.scenarios.checking import inspect
-from peripety.scenarios.checks import check_options, require, require_uuid
+from peripety.scenarios.checks import check_options, require
 from peripety.scenarios.model import DryRunOptions, Level
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self, request: pb.DeleteScenarioRequest, _context: Any
     ) -> pb.DeleteScenarioResponse:
         """Forget a stored scenario."""
-        require_uuid(request.request_id)
+        check_request_id(request.request_id)
         require(request.scenario_id, ".scenario_id", "is required")
         work = self._deleting(request.scenario_id)
         async for _ in self._requests.once(request.request_id, _fingerprint(request), work):
@@ -152,7 +153,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         kind: type[_Response],
     ) -> AsyncIterator[_Response]:
         """The responses to a request, or the same ones again when it was answered before."""
-        require_uuid(request.request_id)
+        check_request_id(request.request_id)
         require(request.after_sequence >= 0, ".after_sequence", "must not be negative")
         answer = self._requests.once(
             request.request_id,

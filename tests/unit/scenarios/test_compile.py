@@ -63,7 +63,7 @@ async def test_whatever_is_wrong_is_told_in_findings(
     assert isinstance(last, NotCompiled)
     assert code in {finding.code for finding in last.findings}
     assert last.dry_run is None
-    assert (await registry.scenarios()).summaries == ()
+    assert (await registry.scenarios()).items == ()
 
 
 @pytest.mark.parametrize("data", [b"", b" " * (1024 * 1024 + 1)])
@@ -132,7 +132,7 @@ async def test_a_repair_that_does_not_hold_is_not_stored(registry: ScenarioRegis
     last = (await compiling(registry, document(narrow)))[-1]
     assert isinstance(last, NotCompiled)
     assert last.findings[-1].code in {"REPAIR_NOT_CONFIRMED", "REPAIR_OUT_OF_REACH"}
-    assert (await registry.scenarios()).summaries == ()
+    assert (await registry.scenarios()).items == ()
 
 
 async def test_progress_never_goes_back(registry: ScenarioRegistry) -> None:
@@ -162,7 +162,7 @@ async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioR
     assert isinstance(events[-1], Compiled)
     assert events[-1].record.scenario.scenario_id == scenario_id
     assert (await registry.get(scenario_id)).dry_run.persona == "idle"
-    assert len((await registry.versions(scenario_id)).summaries) == 1
+    assert len((await registry.versions(scenario_id)).items) == 1
 
 
 async def test_a_new_version_joins_its_scenario(registry: ScenarioRegistry) -> None:
@@ -172,7 +172,7 @@ async def test_a_new_version_joins_its_scenario(registry: ScenarioRegistry) -> N
     second = (await compiling(registry, document(chance(0.6)), version_of=scenario_id))[-1]
     assert isinstance(second, Compiled)
     assert second.record.scenario.scenario_id == scenario_id
-    assert len((await registry.versions(scenario_id)).summaries) == 2
+    assert len((await registry.versions(scenario_id)).items) == 2
 
 
 async def test_versions_of_nothing_are_refused_before_any_work(registry: ScenarioRegistry) -> None:

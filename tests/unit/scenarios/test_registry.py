@@ -55,7 +55,7 @@ async def test_the_same_content_has_the_same_id_and_is_stored_once(registry: Sce
     first, second, other = await saved(registry), await saved(registry), await saved(registry, seed=2)
     assert first.scenario.scenario_id == second.scenario.scenario_id != other.scenario.scenario_id
     assert first.scenario.scenario_id == f"scn_{first.scenario.spec_hash[:24]}"
-    assert len((await registry.scenarios()).summaries) == 2
+    assert len((await registry.scenarios()).items) == 2
 
 
 async def test_storing_the_same_content_again_keeps_the_time_of_its_creation(
@@ -64,7 +64,7 @@ async def test_storing_the_same_content_again_keeps_the_time_of_its_creation(
     first, other, again = await saved(registry), await saved(registry, seed=2), await saved(registry)
     assert again.scenario.create_time == first.scenario.create_time < other.scenario.create_time
     assert await registry.get(first.scenario.scenario_id) == again
-    latest = (await registry.scenarios()).summaries[0]
+    latest = (await registry.scenarios()).items[0]
     assert (latest.spec_hash, latest.create_time) == (first.scenario.spec_hash, first.scenario.create_time)
 
 
@@ -75,8 +75,8 @@ async def test_a_version_joins_its_scenario_and_is_the_latest(registry: Scenario
     assert await registry.get(scenario_id) == second
     assert await registry.get(scenario_id, first.scenario.spec_hash) == first
     page = await registry.versions(scenario_id)
-    assert [v.spec_hash for v in page.summaries] == [second.scenario.spec_hash, first.scenario.spec_hash]
-    (latest,) = (await registry.scenarios()).summaries
+    assert [v.spec_hash for v in page.items] == [second.scenario.spec_hash, first.scenario.spec_hash]
+    (latest,) = (await registry.scenarios()).items
     assert latest.spec_hash == second.scenario.spec_hash
 
 
@@ -85,7 +85,7 @@ async def test_pages_follow_each_other_newest_first(registry: ScenarioRegistry) 
     seen, token, pages = [], "", 0
     while pages == 0 or token:
         page = await registry.scenarios(2, token)
-        seen += [summary.spec_hash for summary in page.summaries]
+        seen += [summary.spec_hash for summary in page.items]
         token, pages = page.next_page_token, pages + 1
         if pages == 1:
             await saved(registry, seed=99)
@@ -97,10 +97,10 @@ async def test_the_last_full_page_has_no_token(registry: ScenarioRegistry) -> No
     for seed in range(2):
         await saved(registry, seed)
     assert (await registry.scenarios(2)).next_page_token == ""
-    assert len((await registry.scenarios(1_000_000)).summaries) == 2
+    assert len((await registry.scenarios(1_000_000)).items) == 2
 
 
-@pytest.mark.parametrize("token", ["x", "====", "é", "not a token"])
+@pytest.mark.parametrize("token", ["x", "====", "é", "not a token", "f" * 16, "0" * 52, "9" * 40])
 async def test_a_strange_token_or_size_is_refused(registry: ScenarioRegistry, token: str) -> None:
     with pytest.raises(InvalidArgumentError, match="page_token"):
         await registry.scenarios(0, token)
