@@ -18,6 +18,7 @@ from peripety.gateway.structured import ask_until_valid
 from peripety.scenarios.model import CompiledScenario
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest
 from peripety.sessions.narrator import Narrator
+from peripety.sessions.service import room
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
 from peripety.storage import Database
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from peripety.sessions.turns import Seen
 
 SILENCE = "(silence)"
+MESSAGE_BYTES = 4 * 1024 * 1024
+ROOM = room(MESSAGE_BYTES)
 TOKENS = Usage(input_tokens=7, output_tokens=3)
 
 
@@ -136,6 +139,7 @@ async def table(
     gateway: ModelGateway | None = None,
     *,
     seconds: float = 5.0,
+    message_bytes: int = MESSAGE_BYTES,
     store: type[SessionStore] = SessionStore,
 ) -> AsyncIterator[Table]:
     """A session of a scenario in a database of its own."""
@@ -143,7 +147,7 @@ async def table(
     try:
         kept = store(database)
         narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds)
-        sessions = Sessions(kept, OneScenario(document), narrator)
+        sessions = Sessions(kept, OneScenario(document), narrator, room(message_bytes))
         made = await sessions.create(NewSession(new_id(), "scenario"))
         yield Table(sessions, kept, database, made.session.session_id)
     finally:

@@ -11,7 +11,7 @@ from peripety.gateway.remote import RemoteModelGateway
 from peripety.scenarios.model import ScenarioSource
 from peripety.scenarios.remote import RemoteScenarioSource
 from peripety.sessions.narrator import Narrator
-from peripety.sessions.service import SessionServicer
+from peripety.sessions.service import SessionServicer, room
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
 
@@ -25,6 +25,7 @@ async def bind(wiring: Wiring) -> None:
     """Find the gateway and the scenarios, here or elsewhere, and register the service."""
     gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
     scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
-    sessions = Sessions(SessionStore(await wiring.database()), scenarios, Narrator(gateway))
+    store = SessionStore(await wiring.database())
+    sessions = Sessions(store, scenarios, Narrator(gateway), room(wiring.config.max_message_bytes))
     add_SessionServiceServicer_to_server(SessionServicer(sessions), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["SessionService"].full_name)

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.requests import check_request_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from peripety.sessions.model import NewSession, TurnRequest
 
-__all__ = ["check_deletion", "check_new_session", "check_session_id", "check_turn_request", "refuse"]
+__all__ = ["check_deletion", "check_new_session", "check_session_id", "check_turn_request"]
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _MAX_SEED = 2**53 - 1
 _MAX_ACTIONS = 16
 _MAX_INPUT_BYTES = 16 * 1024
-
-
-def refuse(field: str, reason: str) -> InvalidArgumentError:
-    """The error of a request with one wrong field."""
-    return _refusal([FieldViolation(field, reason)])
 
 
 def check_new_session(new: NewSession) -> None:
@@ -71,8 +65,10 @@ def check_deletion(session_id: str, request_id: str) -> None:
 
 
 def _request_id(value: str) -> Iterator[FieldViolation]:
-    if not _UUID.fullmatch(value):
-        yield FieldViolation(".request_id", "must be a UUID; make a new one for each request")
+    try:
+        check_request_id(value)
+    except InvalidArgumentError as error:
+        yield from error.violations
 
 
 def _required(field: str, value: str) -> Iterator[FieldViolation]:
@@ -109,9 +105,5 @@ def _input(text: str) -> Iterator[FieldViolation]:
 
 def _raise_for(violations: list[FieldViolation]) -> None:
     if violations:
-        raise _refusal(violations)
-
-
-def _refusal(violations: list[FieldViolation]) -> InvalidArgumentError:
-    message = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
-    return InvalidArgumentError(message, violations=violations)
+        message = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
+        raise InvalidArgumentError(message, violations=violations)

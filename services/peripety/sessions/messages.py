@@ -13,8 +13,8 @@ from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.errors import UnsupportedError
+from peripety.requests import refuse
 from peripety.sessions import events as happened
-from peripety.sessions.checks import refuse
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest
 from peripety.sim import ABSENT
 
@@ -25,11 +25,19 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.model import Work
     from peripety.sessions.model import Session
-    from peripety.sessions.sessions import SeenSession, SeenTurn
-    from peripety.sessions.turns import Seen
+    from peripety.sessions.sessions import SeenSession
+    from peripety.sessions.turns import Seen, SeenTurn
     from peripety.sim import Change, LogLine, RuleError, Status
 
-__all__ = ["new_session", "session_message", "summary", "turn_event", "turn_message", "turn_request"]
+__all__ = [
+    "new_session",
+    "session_message",
+    "summary",
+    "turn_bytes",
+    "turn_event",
+    "turn_message",
+    "turn_request",
+]
 
 
 def new_session(request: pb.CreateSessionRequest) -> NewSession:
@@ -161,6 +169,11 @@ def turn_message(seen: SeenTurn) -> pb.Turn:
                 members.pop("legal_actions")
                 turn.MergeFrom(pb.Turn(**members))
     return turn
+
+
+def turn_bytes(seen: SeenTurn) -> int:
+    """The bytes of the largest message that carries a turn or an event of it."""
+    return max(turn_message(seen).ByteSize(), *(turn_event(event).ByteSize() for event in seen.events))
 
 
 def turn_event(seen: Seen) -> pb.TurnEvent:

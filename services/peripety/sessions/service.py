@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceServicer
 from peripety.gateway.streams import following
+from peripety.requests import refuse
 from peripety.sessions import messages
-from peripety.sessions.checks import refuse
+from peripety.sessions.turns import Room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.sessions.sessions import Sessions
 
-__all__ = ["SessionServicer"]
+__all__ = ["SessionServicer", "room"]
+
+
+def room(max_message_bytes: int) -> Room:
+    """The room that turns have in messages of at most so many bytes."""
+    return Room(max_message_bytes, messages.turn_bytes)
 
 
 class SessionServicer(SessionServiceServicer):

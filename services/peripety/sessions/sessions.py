@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 from peripety.errors import NotFoundError
+from peripety.pages import Position, page_of, page_size, position_in
 from peripety.scenarios.model import Work
 from peripety.sessions.checks import check_deletion, check_new_session, check_session_id
 from peripety.sessions.events import Accepted
 from peripety.sessions.mechanics import opening_hash
 from peripety.sessions.model import Session, microseconds_now
-from peripety.sessions.pages import page_of, page_size, position_in
 from peripety.sessions.rulesets import Rulesets
-from peripety.sessions.turns import Turns, seen_events
+from peripety.sessions.turns import SeenTurn, Turns, seen_events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from peripety.pages import Page
     from peripety.scenarios.model import ScenarioSource
     from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
     from peripety.sessions.narrator import Narrator
-    from peripety.sessions.pages import Page
     from peripety.sessions.rulesets import Ruleset
     from peripety.sessions.store import SessionStore
-    from peripety.sessions.turns import Seen
+    from peripety.sessions.turns import Room, Seen
 
-__all__ = ["SeenSession", "SeenTurn", "Sessions"]
+__all__ = ["SeenSession", "Sessions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,6 @@ class SeenSession:
     legal_actions: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SeenTurn:
-    """A committed turn, its events as one viewer sees them."""
-
-    turn: CommittedTurn
-    events: tuple[Seen, ...]
-
-
 class Sessions:
     """All sessions of a database.
 
@@ -66,13 +58,17 @@ class Sessions:
         store: where they are kept.
         scenarios: where their scenarios come from.
         narrator: who tells their turns.
+        room: how large a turn, and a page of turns, may grow.
     """
 
-    def __init__(self, store: SessionStore, scenarios: ScenarioSource, narrator: Narrator) -> None:
+    def __init__(
+        self, store: SessionStore, scenarios: ScenarioSource, narrator: Narrator, room: Room
+    ) -> None:
         self._store = store
         self._scenarios = scenarios
         self._rulesets = Rulesets(store.document)
-        self._turns = Turns(store, self._rulesets, narrator)
+        self._turns = Turns(store, self._rulesets, narrator, room)
+        self._room = room
 
     async def create(self, new: NewSession) -> SeenSession:
         """Start a session of a compiled scenario; again under the same request id, return the same one.
@@ -109,9 +105,9 @@ class Sessions:
             InvalidArgumentError: the page cannot be.
         """
         size = page_size(asked_size)
-        position = position_in(token, int, str)
+        position = position_in(token, named=True)
         found = await self._store.sessions(scenario_id, position, size + 1)
-        return page_of(found, size, lambda session: (session.created, session.session_id))
+        return page_of(found, size, lambda session: Position(session.created, session.session_id))
 
     async def delete(self, session_id: str, request_id: str) -> None:
         """Delete a session with its turns; again under the same request id, nothing happens.
@@ -168,14 +164,15 @@ class Sessions:
             InvalidArgumentError: the page cannot be.
         """
         size = page_size(asked_size)
-        (after,) = position_in(token, int) or (0,)
+        after = position_in(token) or Position(0)
         session, ruleset = await self._session(session_id)
         view = ruleset.visibility.view(pov)
         found = [
             SeenTurn(turn, tuple(seen_events(session, ruleset.spec, view, turn)))
-            for turn in await self._store.turns(session_id, after, size + 1)
+            for turn in await self._store.turns(session_id, after.number, size + 1)
         ]
-        return page_of(found, size, lambda seen: (seen.turn.turn,))
+        fitting = await asyncio.to_thread(self._room.fitting, found[:size])
+        return page_of(found, fitting, lambda seen: Position(seen.turn.turn))
 
     async def _session(self, session_id: str) -> tuple[Session, Ruleset]:
         check_session_id(session_id)

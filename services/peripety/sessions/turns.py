@@ -10,31 +10,42 @@ import asyncio
 import uuid
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from peripety.errors import AlreadyExistsError, ConflictError, FailedPreconditionError, InternalError
-from peripety.sessions.checks import check_turn_request, refuse
-from peripety.sessions.events import Accepted, Committed
+from peripety.requests import refuse
+from peripety.scenarios.model import Work
+from peripety.sessions.checks import check_turn_request
+from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.facts import Scene
-from peripety.sessions.mechanics import Abandoned, next_hash, play
-from peripety.sessions.model import CommittedTurn, microseconds_now
+from peripety.sessions.mechanics import Abandoned, Played, next_hash, play
+from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
 from peripety.sessions.narrator import Told
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 
     from peripety.sessions.events import Event
-    from peripety.sessions.mechanics import Played
     from peripety.sessions.model import Session, TurnRequest
     from peripety.sessions.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.store import SessionStore
     from peripety.sessions.visibility import View
 
-__all__ = ["Seen", "Turns", "seen_events"]
+__all__ = ["Room", "Seen", "SeenTurn", "Turns", "seen_events"]
 
 _HISTORY = 6
+# What is measured goes out inside of a reply, and as an item of a list.
+_ENVELOPE_BYTES = 1024
+_ITEM_BYTES = 16
+_TOO_LARGE = RuleFailed(
+    "TURN_TOO_LARGE",
+    "",
+    "the turn changes more than one message can tell, so it was not taken; try fewer actions",
+    turn_abandoned=True,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,36 @@ class Seen:
     spec: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class SeenTurn:
+    """A turn, its events as one viewer sees them."""
+
+    turn: CommittedTurn
+    events: tuple[Seen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How large a turn may grow: what is committed must reach whoever asks for it.
+
+    Attributes:
+        limit: the most bytes of one message.
+        size_of: the bytes of the largest message that a turn is sent in, event by event or in a list.
+    """
+
+    limit: int
+    size_of: Callable[[SeenTurn], int]
+
+    def holds(self, turn: SeenTurn) -> bool:
+        """Whether the turn can be sent."""
+        return self.size_of(turn) + _ENVELOPE_BYTES <= self.limit
+
+    def fitting(self, turns: Sequence[SeenTurn]) -> int:
+        """How many of the turns can be sent together; the first one always can."""
+        sizes = accumulate(self.size_of(turn) + _ITEM_BYTES for turn in turns)
+        return max(1, sum(size + _ENVELOPE_BYTES <= self.limit for size in sizes))
+
+
 def seen_events(session: Session, spec: Mapping[str, Any], view: View, turn: CommittedTurn) -> Iterator[Seen]:
     """The recorded events of a turn, as one viewer sees them."""
     for sequence, event in enumerate(turn.events, turn.first_sequence):
@@ -69,12 +110,14 @@ class Turns:
         store: where sessions are kept.
         rulesets: the scenarios that they play.
         narrator: who tells the turns.
+        room: how large they may grow.
     """
 
-    def __init__(self, store: SessionStore, rulesets: Rulesets, narrator: Narrator) -> None:
+    def __init__(self, store: SessionStore, rulesets: Rulesets, narrator: Narrator, room: Room) -> None:
         self._store = store
         self._rulesets = rulesets
         self._narrator = narrator
+        self._room = room
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def take(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
@@ -122,6 +165,8 @@ class Turns:
         attempt.check()
         session, request = attempt.session, attempt.request
         played = await asyncio.to_thread(play, attempt.ruleset.program, session.snapshot, request.actions)
+        if isinstance(played, Played) and not await self._fits(attempt.opened(played)):
+            played = Abandoned((_TOO_LARGE,))
         for event in attempt.opening(played.events):
             yield event
         if isinstance(played, Abandoned):
@@ -138,9 +183,16 @@ class Turns:
         committed = attempt.committed(played, told)
         last = attempt.note(committed)
         turn = attempt.turn_to_record(played)
+        if not await self._fits(attempt.whole(turn)):
+            yield attempt.abandoning(_TOO_LARGE)
+            return
         recorded = await self._commit(request, attempt.session_after(committed, played), turn)
         for event in (last,) if recorded is turn else attempt.replay(recorded):
             yield event
+
+    async def _fits(self, turn: SeenTurn) -> bool:
+        """Whether a turn can be sent to a viewer who may see all of it."""
+        return await asyncio.to_thread(self._room.holds, turn)
 
     async def _commit(self, request: TurnRequest, session: Session, turn: CommittedTurn) -> CommittedTurn:
         """Store a turn; the turn as it is recorded now."""
@@ -169,6 +221,7 @@ class _Attempt:
         self.session = session
         self.ruleset = ruleset
         self.view = ruleset.visibility.view(request.pov)
+        self._accepted = Accepted(str(uuid.uuid4()), request.request_id, request.actions, request.input)
         self._events: list[Event] = []
 
     def check(self) -> None:
@@ -194,16 +247,31 @@ class _Attempt:
 
     def opening(self, events: Sequence[Event]) -> Iterator[Seen]:
         """Begin the turn, and tell what the engine decided."""
-        request = self.request
-        accepted = Accepted(str(uuid.uuid4()), request.request_id, request.actions, request.input)
-        yield from map(self.note, (accepted, *events))
+        yield from map(self.note, (self._accepted, *events))
+
+    def opened(self, played: Played) -> SeenTurn:
+        """What the turn comes to if nothing is told about it."""
+        committed = self.committed(played, Told("", Resolution.NARRATED, Work(), ""))
+        turn = self.turn_to_record(played)
+        return self.whole(replace(turn, events=(self._accepted, *played.events, committed)))
+
+    def whole(self, turn: CommittedTurn) -> SeenTurn:
+        """A turn with nothing cut away."""
+        return SeenTurn(turn, tuple(map(self._seen, turn.events)))
+
+    def abandoning(self, failure: RuleFailed) -> Seen:
+        """The end of a turn that was about to be stored: what failed takes the place of its last event."""
+        self._events.pop()
+        return self.note(failure)
 
     def note(self, event: Event) -> Seen:
         """Keep an event for the record; what the viewer sees of it."""
         self._events.append(event)
+        return self._seen(self.view.event(event, self.request.pov))
+
+    def _seen(self, event: Event | None) -> Seen:
         sequence = self.session.last_sequence + len(self._events)
-        seen = self.view.event(event, self.request.pov)
-        return Seen(self.session.session_id, self.request.expected_turn, sequence, seen, self.ruleset.spec)
+        return Seen(self.session.session_id, self.request.expected_turn, sequence, event, self.ruleset.spec)
 
     def replay(self, recorded: CommittedTurn) -> Iterator[Seen]:
         """The turn as it is recorded."""

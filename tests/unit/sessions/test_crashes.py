@@ -15,7 +15,7 @@ from peripety.sessions.mechanics import next_hash, opening_hash
 from peripety.sessions.narrator import Narrator
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
-from support.sessions import OneScenario, ScriptedGateway, kinds, table
+from support.sessions import ROOM, OneScenario, ScriptedGateway, kinds, table
 from support.specs import document
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class FaultyDatabase:
 def process(game: Table, faults: Faults) -> Sessions:
     """A process of its own over the same database."""
     database = cast("Database", FaultyDatabase(game.database, faults))
-    return Sessions(SessionStore(database), OneScenario(document()), Narrator(ScriptedGateway()))
+    return Sessions(SessionStore(database), OneScenario(document()), Narrator(ScriptedGateway()), ROOM)
 
 
 async def attempt(game: Table, faults: Faults, request: Any) -> None:

@@ -14,7 +14,7 @@ from peripety.sessions.narrator import Narrator
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
 from peripety.storage import Database
-from support.sessions import OneScenario, ScriptedGateway, kinds, new_id, outcome, table
+from support.sessions import ROOM, OneScenario, ScriptedGateway, kinds, new_id, outcome, table
 from support.specs import action, document
 
 if TYPE_CHECKING:
@@ -48,9 +48,13 @@ async def served(tmp_path: Path, source: OneScenario | None = None) -> AsyncIter
     database = await Database.open(f"sqlite:///{tmp_path / 'sessions.db'}")
     try:
         scenarios = source or OneScenario(document())
-        yield Sessions(SessionStore(database), scenarios, Narrator(ScriptedGateway()))
+        yield Sessions(SessionStore(database), scenarios, Narrator(ScriptedGateway()), ROOM)
     finally:
         await database.close()
+
+
+def set_to(text: str) -> dict[str, str]:
+    return {"op": "set", "path": "state.a", "value": text}
 
 
 def new(**more: Any) -> NewSession:
@@ -154,7 +158,9 @@ async def test_sessions_are_listed_newest_first_page_by_page(tmp_path: Path) -> 
         assert (await sessions.list("another", 0, "")).items == ()
 
 
-@pytest.mark.parametrize("token", ["x", "e30=", "WzFd", "WyJhIiwgImIiXQ==", "é"])
+@pytest.mark.parametrize(
+    "token", ["x", "e30=", "é", "f" * 16, "0" * 16, "8" + "0" * 15 + "-" * 36, "[" * 100_000, "\ud800"]
+)
 async def test_a_page_token_of_another_list_is_refused(tmp_path: Path, token: str) -> None:
     async with served(tmp_path) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
@@ -248,12 +254,33 @@ async def test_turns_are_listed_oldest_first_page_by_page(tmp_path: Path) -> Non
         assert second.next_page_token == ""
 
 
+@pytest.mark.parametrize("token", ["9" * 40, "8" + "0" * 15, "0" * 52, "[" * 100_000, "\ud800"])
+async def test_a_page_token_that_no_list_of_turns_gave_is_refused(tmp_path: Path, token: str) -> None:
+    async with table(tmp_path, document()) as game:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await game.sessions.turns(game.session_id, None, 0, token)
+    assert caught.value.violations[0].field == ".page_token"
+
+
+async def test_a_page_of_turns_ends_where_a_message_does(tmp_path: Path) -> None:
+    wide = document(
+        state={"a": "x" * 9_000}, actions=[action("act", [set_to("y" * 9_000), set_to("x" * 9_000)])]
+    )
+    async with table(tmp_path, wide, message_bytes=100_000) as game:
+        for turn in range(1, 6):
+            await game.play(turn, "act")
+        first = await game.sessions.turns(game.session_id, None, 5, "")
+        second = await game.sessions.turns(game.session_id, None, 5, first.next_page_token)
+    assert [seen.turn.turn for seen in first.items] == [1, 2]
+    assert [seen.turn.turn for seen in second.items] == [3, 4]
+
+
 async def test_more_scenarios_than_are_kept_compiled_can_be_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("peripety.sessions.rulesets._KEPT", 1)
     async with table(tmp_path, document()) as game:
-        other = Sessions(game.store, OneScenario(document(seed=8)), Narrator(ScriptedGateway()))
+        other = Sessions(game.store, OneScenario(document(seed=8)), Narrator(ScriptedGateway()), ROOM)
         made = await other.create(new())
         assert (await other.get(game.session_id, None)).session.seed == 7
         assert await other.get(made.session.session_id, None) == made

@@ -21,7 +21,7 @@ from peripety.sessions.narrator import Narrator
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
 from peripety.storage import Database
-from support.sessions import SILENCE, OneScenario, ScriptedGateway, kinds, new_id, only, outcome, table
+from support.sessions import ROOM, SILENCE, OneScenario, ScriptedGateway, kinds, new_id, only, outcome, table
 from support.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ async def _in_two_processes(
             [game.request(1, "act")] * 2 if same_request else [game.request(1, "act") for _ in range(2)]
         )
         sessions = [
-            Sessions(SessionStore(database), OneScenario(document()), Narrator(gateway))
+            Sessions(SessionStore(database), OneScenario(document()), Narrator(gateway), ROOM)
             for database in (game.database, other)
         ]
 
@@ -358,3 +358,37 @@ async def test_the_narrator_is_reminded_of_what_the_point_of_view_has_heard(tmp_
             await game.play(turn, "act", pov=pov)
     histories = [json.loads(request.messages[-1].content)["history"] for request in gateway.requests]
     assert histories == [[], ["For all."], ["For all."], ["For all.", "For p."]]
+
+
+def wide(times: int) -> bytes:
+    """A scenario whose action changes a text of 1,000 characters so many times."""
+    effects = [{"op": "set", "path": "state.a", "value": mark * 1_000} for mark in "xy" * (times // 2)]
+    return document(state={"a": "x" * 1_000}, actions=[action("act", effects)])
+
+
+@pytest.mark.parametrize("limit", [64 * 1024, 200 * 1024])
+async def test_a_turn_that_no_message_can_tell_is_not_taken(tmp_path: Path, limit: int) -> None:
+    gateway = ScriptedGateway()
+    async with table(tmp_path, wide(40), gateway, message_bytes=limit) as game:
+        before = await game.now()
+        events = await game.play(1, "act", "act", "act")
+        assert kinds(events) == ["Accepted", "RuleFailed"]
+        assert isinstance(events[-1].event, RuleFailed)
+        assert (events[-1].event.code, events[-1].event.turn_abandoned) == ("TURN_TOO_LARGE", True)
+        assert await game.now() == before
+        assert gateway.requests == []
+        assert await game.store.turns(game.session_id, 0, 10) == []
+        if limit > 100_000:
+            assert kinds(await game.play(1, "act")) == WHOLE_TURN
+
+
+async def test_prose_that_makes_a_turn_too_large_takes_it_back(tmp_path: Path) -> None:
+    silent, told = ScriptedGateway([outcome("a")]), ScriptedGateway([outcome("\u4e00" * 1_500)])
+    for narrated, last in ((silent, "Committed"), (told, "RuleFailed")):
+        place = tmp_path / last
+        place.mkdir()
+        async with table(place, wide(2), narrated, message_bytes=8_000) as game:
+            events = await game.play(1, "act")
+            assert kinds(events)[-1] == last
+            assert (await game.now()).session.turn == (last == "Committed")
+            assert [seen.sequence for seen in events] == list(range(1, len(events) + 1))
