@@ -7,11 +7,16 @@ import re
 import subprocess
 import tomllib
 from importlib import metadata
+from typing import TYPE_CHECKING
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from support.repository import ROOT, text_of, tracked_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Put together here, so that this file does not name a host itself.
 REGISTRIES = [
@@ -98,21 +103,32 @@ def test_scripts_can_be_run_and_parse() -> None:
         subprocess.run([shell, "-n", str(script)], check=True)
 
 
+@pytest.mark.parametrize("tool", ["clippy", "fmt"])
+@pytest.mark.parametrize("required", ["0", "1"])
+def test_a_lint_that_cannot_run_is_named_and_an_error_where_the_native_core_is_required(
+    tmp_path: Path, tool: str, required: str
+) -> None:
+    for name, script in {"rustc": "echo rustc 9.0.0", "cargo": "exit 1"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        [".ci/cargo", tool],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "PERIPETY_REQUIRE_NATIVE": required},
+    )
+    assert done.returncode == int(required)
+    assert done.stderr.startswith(f"cargo {tool}: skipped")
+    assert "rustup component add rustfmt clippy" in done.stderr
+
+
 def test_make_help_names_every_target() -> None:
     listing = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    targets = set(re.findall(r"^  make (\S+) +\S", listing, re.MULTILINE))
-    assert targets >= {
-        "play",
-        "play-llm",
-        "test",
-        "check",
-        "bench",
-        "generate",
-        "native",
-        "serve",
-        "help",
-        "clean",
-    }
+    shown = dict(re.findall(r"^  make (\S+) +(\S.*)$", listing, re.MULTILINE))
+    described = [line.split("  ## ") for line in text_of(ROOT / "Makefile").splitlines() if "  ## " in line]
+    assert shown == {rule.partition(":")[0]: description for rule, description in described}
 
 
 def test_make_without_a_target_shows_the_help() -> None:
