@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WORDS = ("one ", "two ", "three.")
 PIECES = ('{"narrative":"', *WORDS, '"}')
+FEWEST_KILLS, MOST_KILLS = 4, 12
 PERMITS = {"world_resolved": 2, "narrative_chunk": 1}
 
 
@@ -82,9 +83,12 @@ async def test_a_kill_between_any_two_events_leaves_the_turn_before_or_after(tmp
 async def test_a_kill_around_the_commit_leaves_the_turn_before_or_after(tmp_path: Path) -> None:
     reference = await uninterrupted(tmp_path / "reference")
     last_chunk = len(reference) - 1
-    for delay in (0.0, 0.003, 0.006, 0.012):
+    delay, found = 0.01, list[int]()
+    while len(found) < FEWEST_KILLS or (len(set(found)) == 1 and len(found) < MOST_KILLS):
         killing = Killing(after_events=last_chunk, finish_writing=True, seconds_later=delay)
-        await found_after_kill(killing, tmp_path / str(delay), reference)
+        found.append(await found_after_kill(killing, tmp_path / str(len(found)), reference))
+        delay = delay / 2 if found[-1] else delay * 2
+    assert set(found) == {0, 1}, "the kills came all before the commit, or all after it"
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,11 @@ async def _echo(request: StringValue, _call: object) -> StringValue:
     return request
 
 
+async def _call_until_refused(caller: Caller) -> None:
+    while True:
+        await caller.unary("Echo")
+
+
 class _Gated:
     """A stream of two messages, the second of which waits to be let through."""
 
@@ -134,10 +139,9 @@ async def test_a_drain_lets_an_open_stream_finish_while_new_calls_are_turned_awa
         assert (await call.read()).value == "first"
         await gated.started.wait()
         drain = asyncio.ensure_future(app.drain())
-        await asyncio.sleep(0.1)
-        async with plain_channel(app.address) as late:
+        async with plain_channel(app.address) as late, asyncio.timeout(10):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await Caller(late).unary("Echo")
+                await _call_until_refused(Caller(late))
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert not drain.done()
         gated.gate.set()

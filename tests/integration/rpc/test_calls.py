@@ -191,7 +191,7 @@ async def test_a_client_that_only_pushes_is_held_back(tmp_path: Path) -> None:
                 await asyncio.wait_for(call.write(StringValue(value="x" * 4096)), 0.5)
                 taken += 1
         call.cancel()
-    assert taken < 100
+    assert 0 < taken < 100
 
 
 async def test_a_stream_can_be_written_and_read_message_by_message(tmp_path: Path) -> None:
