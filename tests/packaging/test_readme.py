@@ -53,6 +53,15 @@ def test_every_link_into_the_repository_leads_somewhere() -> None:
     assert not [target for target in targets if not (ROOT / target).exists()]
 
 
+def test_the_map_of_the_native_core_shows_all_of_its_files_and_no_others() -> None:
+    readme = (ROOT / "simcore" / "README.md").read_text(encoding="utf-8")
+    engine = re.search(r"^crates/simcore/ (.*?)^crates/simcore-py/", readme, re.MULTILINE | re.DOTALL)
+    assert engine is not None
+    named = set(re.findall(r"\b\w+(?:\.rs|/(?= |,|$))", engine[1], re.MULTILINE))
+    source = ROOT / "simcore" / "crates" / "simcore" / "src"
+    assert named == {path.name + "/" * path.is_dir() for path in source.iterdir()} - {"lib.rs"}
+
+
 def test_scripts_named_in_the_readme_parse() -> None:
     for words in commands():
         if words[0] == "bash":
