@@ -15,6 +15,7 @@ from peripety.gateway.streams import following
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.model import DryRunOptions
 from peripety.scenarios.registry import ScenarioRegistry
+from peripety.scenarios.workers import Workers
 from peripety.storage import Database
 from support.specs import at_most, event, never, spec
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from peripety.sim import Program
 
 Json = dict[str, Any]
+WORKERS = Workers()
 
 
 def chance(rate: float, **budget: Any) -> Json:
@@ -85,7 +87,8 @@ async def compiling(
     registry: ScenarioRegistry, data: bytes, options: DryRunOptions | None = None, **more: Any
 ) -> list[CompileEvent]:
     """Everything that happens while a document is compiled."""
-    async with following(Compiler(registry).compile(data, options or DryRunOptions(), **more)) as events:
+    compiler = Compiler(registry, WORKERS)
+    async with following(compiler.compile(data, options or DryRunOptions(), **more)) as events:
         return [event async for event in events]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -28,8 +28,11 @@ __all__ = [
     "Usage",
 ]
 
-Accept: TypeAlias = Callable[[Any], Sequence[Finding]]
-"""A check beyond the schema: what is wrong with the parsed value; no errors among it means accepted."""
+Accept: TypeAlias = Callable[[Any], Awaitable[Sequence[Finding]]]
+"""A check beyond the schema: what is wrong with the parsed value; no errors among it means accepted.
+
+It is awaited, so that one that takes long can do its work beside the event loop.
+"""
 
 
 class ChatRole(Enum):

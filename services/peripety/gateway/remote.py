@@ -83,8 +83,8 @@ class RemoteModelGateway:
                     yield event
 
 
-def _judge_value(completion: Completion, schema: ResponseSchema) -> Verdict:
-    findings = () if schema.accept is None else schema.accept(completion.value)
+async def _judge_value(completion: Completion, schema: ResponseSchema) -> Verdict:
+    findings = () if schema.accept is None else await schema.accept(completion.value)
     return Verdict(completion.value, tuple(f for f in findings if f.severity is Severity.ERROR))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -57,7 +57,7 @@ class Verdict:
 Ask: TypeAlias = Callable[[GenerateRequest], AsyncIterator[GatewayEvent]]
 """Makes one call; the last event is `Completed`."""
 
-Judge: TypeAlias = Callable[[Completion, ResponseSchema], Verdict]
+Judge: TypeAlias = Callable[[Completion, ResponseSchema], Awaitable[Verdict]]
 """Says whether an answer will do."""
 
 
@@ -91,7 +91,7 @@ def parse_json_with_schema(text: str, schema: Mapping[str, Any]) -> Any:
     return value
 
 
-def judge_answer(completion: Completion, schema: ResponseSchema) -> Verdict:
+async def judge_answer(completion: Completion, schema: ResponseSchema) -> Verdict:
     """Hold an answer against its schema and, when that is met, against the caller's own check."""
     try:
         value = _find_json(completion.text)
@@ -99,7 +99,7 @@ def judge_answer(completion: Completion, schema: ResponseSchema) -> Verdict:
         return Verdict(None, (_not_json(error, completion.stop_reason),))
     findings: Sequence[Finding] = check(schema.document, value)
     if not findings and schema.accept is not None:
-        findings = schema.accept(value)
+        findings = await schema.accept(value)
     return Verdict(value, tuple(f for f in findings if f.severity is Severity.ERROR))
 
 
@@ -133,7 +133,7 @@ async def ask_until_valid(
                     completion = _following(refused, event.completion)
                 else:
                     yield event
-        verdict = _judge(judge, completion, schema)
+        verdict = await _judge(judge, completion, schema)
         if not verdict.findings:
             yield Completed(replace(completion, value=verdict.value))
             return
@@ -144,13 +144,13 @@ async def ask_until_valid(
         question = _with_findings(request, completion.text, verdict.findings)
 
 
-def _judge(judge: Judge, completion: Completion, schema: ResponseSchema) -> Verdict:
+async def _judge(judge: Judge, completion: Completion, schema: ResponseSchema) -> Verdict:
     if completion.stop_reason is StopReason.REFUSAL:
         raise FailedPreconditionError(
             f"The model {completion.model} declined to answer; put the request differently",
             code="ANSWER_REFUSED",
         )
-    return judge(completion, schema)
+    return await judge(completion, schema)
 
 
 def _following(refused: Completion | None, completion: Completion) -> Completion:

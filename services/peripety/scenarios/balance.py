@@ -6,9 +6,8 @@ the result holds is for the gate to say, on runs that the search has not seen.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 from peripety.scenarios.gate import Miss
@@ -18,6 +17,7 @@ from peripety.scenarios.runs import Runner
 
 if TYPE_CHECKING:
     from peripety.scenarios.model import DryRunOptions, NumberEdit
+    from peripety.scenarios.workers import Workers
     from peripety.sim import Program
 
 __all__ = ["FRESH_RUN", "Repair", "repair"]
@@ -46,18 +46,19 @@ class Repair:
     fail_rate: float
 
 
-async def repair(program: Program, miss: Miss, options: DryRunOptions) -> Repair:
+async def repair(program: Program, miss: Miss, options: DryRunOptions, workers: Workers) -> Repair:
     """Turn the numbers of a scenario that misses its budget.
 
     Args:
         program: the scenario.
         miss: what is wrong with it.
         options: how to simulate.
+        workers: do the work.
 
     Raises:
         ResourceExhaustedError: the runs take longer than there is time.
     """
-    search = _Search(program, miss, options)
+    search = _Search(program, miss, options, workers)
     best = await search.at(_STEPS)
     if not search.reached(best):
         return Repair(None, best.edits, best.fail_rate)
@@ -75,10 +76,11 @@ async def repair(program: Program, miss: Miss, options: DryRunOptions) -> Repair
 class _Search:
     """Candidates of one scenario, by how many of the steps up to the largest move they take."""
 
-    def __init__(self, program: Program, miss: Miss, options: DryRunOptions) -> None:
+    def __init__(self, program: Program, miss: Miss, options: DryRunOptions, workers: Workers) -> None:
         self._spec = program.spec
         self._knobs = knobs(program.spec)
         self._options = options
+        self._workers = workers
         self._harder = miss is Miss.TOO_EASY
         self._target = _target(program, harder=self._harder)
 
@@ -86,8 +88,8 @@ class _Search:
         """The candidate at a step, with its rate."""
         move = LARGEST_MOVE * step / _STEPS
         spec, edits = turned(self._spec, self._knobs, 1 + move if self._harder else 1 - move)
-        candidate = await asyncio.to_thread(sim.load, sim.canonical(spec))
-        report = await Runner(candidate, self._options).play(0, _SEARCH_RUNS)
+        candidate = await self._workers.run(_loaded, spec)
+        report = await Runner(candidate, self._options, self._workers).play(0, _SEARCH_RUNS)
         return Repair(candidate, edits, report.fail_rate)
 
     def reached(self, candidate: Repair) -> bool:
@@ -95,6 +97,10 @@ class _Search:
         if self._harder:
             return candidate.fail_rate >= self._target
         return candidate.fail_rate <= self._target
+
+
+def _loaded(spec: dict[str, Any]) -> Program:
+    return sim.load(sim.canonical(spec))
 
 
 def _target(program: Program, *, harder: bool) -> float:

@@ -14,6 +14,7 @@ from peripety.scenarios.model import ScenarioSource
 from peripety.scenarios.registry import ScenarioRegistry
 from peripety.scenarios.requests import RequestLog
 from peripety.scenarios.service import ScenarioServicer
+from peripety.scenarios.workers import Workers
 
 if TYPE_CHECKING:
     from peripety.wiring import Wiring
@@ -29,8 +30,14 @@ async def bind(wiring: Wiring) -> None:
     database = await wiring.database()
     registry = ScenarioRegistry(database)
     wiring.provide(ScenarioSource, registry)
+    workers = Workers()
+    wiring.resources.callback(workers.close)
     servicer = ScenarioServicer(
-        Generator(gateway, wiring.config.model_provider), Compiler(registry), registry, RequestLog(database)
+        Generator(gateway, wiring.config.model_provider, workers),
+        Compiler(registry, workers),
+        registry,
+        RequestLog(database),
+        workers,
     )
     add_ScenarioServiceServicer_to_server(servicer, wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["ScenarioService"].full_name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,9 +16,10 @@ from peripety.sim.schemas import SCENARIO_SPEC, schema_document
 if TYPE_CHECKING:
     from peripety.errors import Finding
     from peripety.scenarios.model import DryRunOptions
-    from peripety.sim import DryRunReport
+    from peripety.scenarios.workers import Workers
+    from peripety.sim import DryRunReport, Program
 
-__all__ = ["Inspection", "inspect", "problems"]
+__all__ = ["Inspection", "inspect", "load", "problems"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,22 @@ def problems(document: bytes, level: Level) -> list[Finding]:
         return list(error.findings)
 
 
-async def inspect(document: bytes, level: Level, options: DryRunOptions) -> Inspection:
+def load(document: bytes) -> Program:
+    """Compile a document in which nothing is wrong, without checking it again."""
+    return sim.load(sim.canonical(sim.parse(document)))
+
+
+async def inspect(document: bytes, level: Level, options: DryRunOptions, workers: Workers) -> Inspection:
     """Check a document up to a level.
 
     Raises:
         ResourceExhaustedError: the dry-run takes longer than there is time.
     """
-    found = await asyncio.to_thread(_inspected, document, level)
+    found = await workers.run(_inspected, document, level)
     if not found.accepted or level < Level.DRY_RUN:
         return found
-    program = await asyncio.to_thread(sim.compile, document)
-    verdict = await verdict_of(program, options)
+    program = await workers.run(load, document)
+    verdict = await verdict_of(program, options, workers)
     return Inspection((*found.findings, *verdict.findings), found.spec_hash, verdict.report)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from peripety import sim
 from peripety.errors import Finding, InternalError
 from peripety.gateway.streams import following
 from peripety.scenarios.balance import FRESH_RUN, Repair, repair
+from peripety.scenarios.checking import load
 from peripety.scenarios.checks import check_document, check_options
 from peripety.scenarios.gate import Verdict, judge, rate_sentence
 from peripety.scenarios.knobs import LARGEST_MOVE
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.model import CompileEvent, NumberEdit
     from peripety.scenarios.registry import ScenarioRegistry
+    from peripety.scenarios.workers import Workers
     from peripety.sim import Program
 
 __all__ = ["Compiler"]
@@ -37,9 +38,11 @@ class Compiler:
 
     Args:
         registry: keeps what is accepted.
+        workers: check and play.
     """
 
-    def __init__(self, registry: ScenarioRegistry) -> None:
+    def __init__(self, registry: ScenarioRegistry, workers: Workers) -> None:
+        self._workers = workers
         self._registry = registry
 
     async def compile(
@@ -71,12 +74,12 @@ class Compiler:
         if version_of is not None:
             await self._registry.compiled(version_of)
         yield Progress(Stage.VALIDATING, "checking the document", 0.0)
-        findings = await asyncio.to_thread(sim.validate, document)
+        findings = await self._workers.run(sim.validate, document)
         if errors_among(findings):
             yield NotCompiled(tuple(findings))
             return
         yield Progress(Stage.COMPILING, "compiling the rules", 0.1)
-        trial = _Trial(await asyncio.to_thread(sim.compile, document), options)
+        trial = _Trial(await self._workers.run(load, document), options, self._workers)
         async with following(trial.events(auto_repair=auto_repair)) as events:
             async for event in events:
                 yield event
@@ -113,7 +116,8 @@ class _Trial:
         verdict: what the gate said last; None until it did.
     """
 
-    def __init__(self, program: Program, options: DryRunOptions) -> None:
+    def __init__(self, program: Program, options: DryRunOptions, workers: Workers) -> None:
+        self._workers = workers
         self._options = options
         self.program = program
         self.edits: tuple[NumberEdit, ...] = ()
@@ -131,7 +135,7 @@ class _Trial:
             yield NotCompiled(first.findings, first.report)
             return
         yield Progress(Stage.REPAIRING, f"{first.miss.value}: looking for the smallest change", 0.5)
-        found = await repair(self.program, first.miss, self._options)
+        found = await repair(self.program, first.miss, self._options, self._workers)
         if found.program is None:
             yield NotCompiled((*first.findings, _out_of_reach(found)), first.report)
             return
@@ -145,7 +149,7 @@ class _Trial:
             yield NotCompiled((*second.findings, _not_confirmed()), second.report)
 
     async def _judged(self, first_run: int, purpose: str, since: float) -> AsyncIterator[Progress]:
-        steps = judge(self.program, self._options, first_run=first_run)
+        steps = judge(self.program, self._options, self._workers, first_run=first_run)
         yield Progress(Stage.DRY_RUNNING, purpose, since)
         async with following(steps):
             async for step in steps:

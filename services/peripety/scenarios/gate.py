@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from peripety.scenarios.model import DryRunOptions
+    from peripety.scenarios.workers import Workers
     from peripety.sim import DryRunReport, Program, RuleError
 
 __all__ = ["BLOCK", "Miss", "Verdict", "judge", "rate_sentence", "verdict_of"]
@@ -57,13 +58,14 @@ class Verdict:
 
 
 async def judge(
-    program: Program, options: DryRunOptions, *, first_run: int = 0
+    program: Program, options: DryRunOptions, workers: Workers, *, first_run: int = 0
 ) -> AsyncIterator[DryRunReport | Verdict]:
     """Play until the test decides, or the most runs are played and the point estimate does.
 
     Args:
         program: the scenario.
         options: how to simulate.
+        workers: play the runs.
         first_run: number of the first run; disjoint ranges are fresh runs.
 
     Yields:
@@ -72,7 +74,7 @@ async def judge(
     Raises:
         ResourceExhaustedError: the runs take longer than there is time.
     """
-    runner = Runner(program, options)
+    runner = Runner(program, options, workers)
     report = await runner.play(first_run, min(BLOCK, options.max_runs))
     while True:
         yield report
@@ -84,9 +86,9 @@ async def judge(
         report = merged(report, await runner.play(first_run + report.runs, min(BLOCK, left)))
 
 
-async def verdict_of(program: Program, options: DryRunOptions) -> Verdict:
+async def verdict_of(program: Program, options: DryRunOptions, workers: Workers) -> Verdict:
     """The verdict alone; see `judge`."""
-    async with following(judge(program, options)) as steps:
+    async with following(judge(program, options, workers)) as steps:
         async for step in steps:
             if isinstance(step, Verdict):
                 return step

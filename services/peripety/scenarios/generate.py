@@ -7,7 +7,6 @@ that this would overtax, it is asked for words alone (`outline`), and the rules 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import Completion, ModelGateway
     from peripety.scenarios.model import GenerationEvent, GenerationOrder
+    from peripety.scenarios.workers import Workers
 
 __all__ = ["Generator"]
 
@@ -70,9 +70,11 @@ class Generator:
     Args:
         gateway: asks models.
         provider: the provider that answers where an order names none.
+        workers: check and play.
     """
 
-    def __init__(self, gateway: ModelGateway, provider: ProviderName) -> None:
+    def __init__(self, gateway: ModelGateway, provider: ProviderName, workers: Workers) -> None:
+        self._workers = workers
         self._gateway = gateway
         self._provider = provider
 
@@ -87,7 +89,7 @@ class Generator:
             PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
         """
         check_order(order)
-        writing = _Writing(self._gateway, order)
+        writing = _Writing(self._gateway, order, self._workers)
         events = writing.words() if self._is_modest(order.model) else writing.whole()
         async with following(events):
             async for event in events:
@@ -103,7 +105,8 @@ class Generator:
 class _Writing:
     """One order under way."""
 
-    def __init__(self, gateway: ModelGateway, order: GenerationOrder) -> None:
+    def __init__(self, gateway: ModelGateway, order: GenerationOrder, workers: Workers) -> None:
+        self._workers = workers
         self._order = order
         self._seed = _seed(order)
         self._asker = Asker(order.limits)
@@ -167,13 +170,13 @@ class _Writing:
         self, value: Any, answer: Completion | None, *origin: Finding
     ) -> AsyncIterator[GenerationEvent]:
         """Finish with a valid specification, unless the dry-run that was ordered refuses it."""
-        document = sim.canonical(sim.parse(self._document(value)))
-        warnings = [*origin, *await asyncio.to_thread(self._problems, value)]
+        document = await self._workers.run(self._canonical, value)
+        warnings = [*origin, *await self._problems(value)]
         self._refused = ()
         if self._order.level is Level.DRY_RUN:
             yield self._asker.progress(Stage.DRY_RUNNING, "playing runs without a model", share=0.5)
-            program = await asyncio.to_thread(sim.load, document)
-            verdict = await verdict_of(program, DryRunOptions())
+            program = await self._workers.run(sim.load, document)
+            verdict = await verdict_of(program, DryRunOptions(), self._workers)
             if not verdict.accepted:
                 self._refused = verdict.findings
                 yield FoundWrong(self._refused)
@@ -196,9 +199,12 @@ class _Writing:
     def _schema(self) -> ResponseSchema:
         return ResponseSchema(SCENARIO_SPEC, schema_document(SCENARIO_SPEC), accept=self._problems)
 
-    def _problems(self, value: Any) -> list[Finding]:
+    async def _problems(self, value: Any) -> list[Finding]:
         """What is wrong with a value that a model gave, at the level that was ordered."""
-        return problems(self._document(value), self._order.level)
+        return await self._workers.run(problems, self._document(value), self._order.level)
+
+    def _canonical(self, value: Any) -> bytes:
+        return sim.canonical(sim.parse(self._document(value)))
 
     def _document(self, value: dict[str, Any]) -> bytes:
         """The document with the seed of the order, whatever the model made of it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from dataclasses import replace
@@ -13,6 +12,7 @@ from peripety.errors import ResourceExhaustedError
 
 if TYPE_CHECKING:
     from peripety.scenarios.model import DryRunOptions
+    from peripety.scenarios.workers import Workers
     from peripety.sim import DryRunReport, Program, RuleError
 
 __all__ = ["Runner", "merged"]
@@ -24,15 +24,19 @@ _MOST_SECONDS = 120.0
 class Runner:
     """Plays runs of one program within a budget of wall time.
 
-    A thread cannot be stopped, so a caller who goes away is followed by one piece at most. How runs are cut
-    into pieces depends on the machine; what comes of them does not.
+    A thread cannot be stopped: when the caller goes away, the piece under way is played to its end, however
+    long that takes, and no other one is begun. A piece is meant to take a quarter of a second, as the runs
+    before it let expect; the first one is a single run, which may take any time. How runs are cut into pieces
+    depends on the machine; what comes of them does not.
 
     Args:
         program: the scenario.
         options: how to simulate.
+        workers: play the pieces.
     """
 
-    def __init__(self, program: Program, options: DryRunOptions) -> None:
+    def __init__(self, program: Program, options: DryRunOptions, workers: Workers) -> None:
+        self._workers = workers
         self._program = program
         self._options = options
         remaining = context.remaining()
@@ -65,7 +69,7 @@ class Runner:
 
     async def _piece(self, first_run: int, runs: int) -> DryRunReport:
         started = time.perf_counter()
-        report = await asyncio.to_thread(
+        report = await self._workers.run(
             self._program.dry_run,
             runs=runs,
             first_run=first_run,

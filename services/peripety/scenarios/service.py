@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from peripety.scenarios.model import CompileEvent
     from peripety.scenarios.registry import ScenarioRegistry
     from peripety.scenarios.requests import RequestLog
+    from peripety.scenarios.workers import Workers
 
 __all__ = ["ScenarioServicer"]
 
@@ -44,11 +45,18 @@ class ScenarioServicer(ScenarioServiceServicer):
         compiler: accepts them.
         registry: keeps those that were accepted.
         requests: keeps what requests were answered with.
+        workers: check and play.
     """
 
     def __init__(
-        self, generator: Generator, compiler: Compiler, registry: ScenarioRegistry, requests: RequestLog
+        self,
+        generator: Generator,
+        compiler: Compiler,
+        registry: ScenarioRegistry,
+        requests: RequestLog,
+        workers: Workers,
     ) -> None:
+        self._workers = workers
         self._generator = generator
         self._compiler = compiler
         self._registry = registry
@@ -90,7 +98,7 @@ class ScenarioServicer(ScenarioServiceServicer):
                 len(request.items) <= _MAX_ITEMS, ".items", f"has more than {_MAX_ITEMS} items; send less"
             )
             sequence += 1
-            verdicts = [await _verdict(item, level, options) for item in request.items]
+            verdicts = [await _verdict(item, level, options, self._workers) for item in request.items]
             yield pb.ValidateScenariosResponse(sequence=sequence, verdicts=verdicts)
 
     async def GetScenario(  # noqa: N802 - the contract's name
@@ -193,11 +201,13 @@ def _fingerprint(request: Message) -> str:
     ).hexdigest()
 
 
-async def _verdict(item: pb.SpecItem, level: Level, options: DryRunOptions) -> pb.SpecVerdict:
+async def _verdict(
+    item: pb.SpecItem, level: Level, options: DryRunOptions, workers: Workers
+) -> pb.SpecVerdict:
     """The verdict on one item; what goes wrong with it is no matter of the others."""
     try:
         size = len(item.item_id.encode())
         require(0 < size <= _MAX_ITEM_ID_BYTES, ".item_id", f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes")
-        return messages.verdict(item.item_id, await inspect(item.spec, level, options))
+        return messages.verdict(item.item_id, await inspect(item.spec, level, options, workers))
     except PeripetyError as error:
         return messages.failed_verdict(item.item_id, error)

@@ -236,7 +236,7 @@ def _schema(speakers: list[str]) -> Mapping[str, Any]:
     return schema | {"properties": properties, "$defs": {"Dialogue": dialogue} if speakers else {}}
 
 
-def _problems(outcome: Any) -> list[Finding]:
+async def _problems(outcome: Any) -> list[Finding]:
     """What the schema cannot say about an Outcome."""
     narrative = _clean(outcome["narrative"]).strip()
     if not any(map(str.isalnum, narrative)):

@@ -283,7 +283,7 @@ async def test_a_gateway_of_another_process_behaves_like_one_of_this(tmp_path: P
 
 
 async def test_the_callers_check_runs_on_the_callers_side_of_the_wire(tmp_path: Path) -> None:
-    def accept(value: Any) -> list[Finding]:
+    async def accept(value: Any) -> list[Finding]:
         return [] if value["a"] > 1 else [Finding("TOO_SMALL", "/a", "a must be more than 1")]
 
     async with served(tmp_path, answering('{"a": 1}', '{"a": 2}')) as (server, channel):
@@ -296,7 +296,7 @@ async def test_the_callers_check_runs_on_the_callers_side_of_the_wire(tmp_path: 
 
 
 async def test_two_repairs_are_never_made_even_across_the_wire(tmp_path: Path) -> None:
-    def accept(_value: Any) -> list[Finding]:
+    async def accept(_value: Any) -> list[Finding]:
         return [Finding("NEVER", "", "nothing will do")]
 
     async with served(tmp_path, answering("{}", '{"a": 1}')) as (server, channel):

@@ -167,7 +167,7 @@ async def test_a_second_invalid_answer_is_an_error_with_the_findings() -> None:
 
 
 async def test_the_callers_own_check_takes_part_in_the_repair() -> None:
-    def accept(value: Any) -> list[Finding]:
+    async def accept(value: Any) -> list[Finding]:
         warning = Finding("ODD", "/a", "a looks odd", Severity.WARNING)
         return [warning] if value["a"] > 1 else [Finding("TOO_SMALL", "/a", "a must be more than 1")]
 
@@ -180,7 +180,7 @@ async def test_the_callers_own_check_takes_part_in_the_repair() -> None:
 async def test_the_callers_check_never_sees_what_breaks_the_schema() -> None:
     seen = []
 
-    def accept(value: Any) -> list[Finding]:
+    async def accept(value: Any) -> list[Finding]:
         seen.append(value)
         return []
 

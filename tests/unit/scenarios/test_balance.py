@@ -8,7 +8,7 @@ from peripety.scenarios.balance import FRESH_RUN, Repair, repair
 from peripety.scenarios.gate import Miss, verdict_of
 from peripety.scenarios.knobs import knobs, turned
 from peripety.scenarios.model import DryRunOptions
-from support.scenarios import program, siege
+from support.scenarios import WORKERS, program, siege
 
 OPTIONS = DryRunOptions()
 
@@ -20,23 +20,23 @@ def rate_of(value: Repair) -> float:
 
 async def test_a_scenario_that_is_too_easy_becomes_as_hard_as_asked() -> None:
     easy = program(siege(min_fail_rate=0.6))
-    assert (await verdict_of(easy, OPTIONS)).miss is Miss.TOO_EASY
-    found = await repair(easy, Miss.TOO_EASY, OPTIONS)
+    assert (await verdict_of(easy, OPTIONS, WORKERS)).miss is Miss.TOO_EASY
+    found = await repair(easy, Miss.TOO_EASY, OPTIONS, WORKERS)
     assert rate_of(found) >= 0.6
     assert all(edit.after > edit.before for edit in found.edits)
 
 
 async def test_a_scenario_that_is_too_hard_becomes_as_easy_as_asked() -> None:
     hard = program(siege(min_fail_rate=0.05, max_fail_rate=0.25))
-    assert (await verdict_of(hard, OPTIONS)).miss is Miss.TOO_HARD
-    found = await repair(hard, Miss.TOO_HARD, OPTIONS)
+    assert (await verdict_of(hard, OPTIONS, WORKERS)).miss is Miss.TOO_HARD
+    found = await repair(hard, Miss.TOO_HARD, OPTIONS, WORKERS)
     assert 0.05 <= rate_of(found) <= 0.25
     assert all(edit.after < edit.before for edit in found.edits)
 
 
 async def test_only_numbers_change() -> None:
     easy = program(siege(min_fail_rate=0.6))
-    found = await repair(easy, Miss.TOO_EASY, OPTIONS)
+    found = await repair(easy, Miss.TOO_EASY, OPTIONS, WORKERS)
     assert found.program is not None
     back, _ = turned(found.program.spec, knobs(found.program.spec), 1.0)
     for edit in found.edits:
@@ -49,8 +49,8 @@ async def test_only_numbers_change() -> None:
 
 
 async def test_the_change_is_no_larger_than_it_has_to_be() -> None:
-    near = await repair(program(siege(min_fail_rate=0.5)), Miss.TOO_EASY, OPTIONS)
-    far = await repair(program(siege(min_fail_rate=0.75)), Miss.TOO_EASY, OPTIONS)
+    near = await repair(program(siege(min_fail_rate=0.5)), Miss.TOO_EASY, OPTIONS, WORKERS)
+    far = await repair(program(siege(min_fail_rate=0.75)), Miss.TOO_EASY, OPTIONS, WORKERS)
     assert rate_of(near) < rate_of(far)
     assert [e.path for e in near.edits] == [e.path for e in far.edits]
     decays = [found.edits[-1].after for found in (near, far)]
@@ -59,7 +59,7 @@ async def test_the_change_is_no_larger_than_it_has_to_be() -> None:
 
 async def test_the_same_scenario_is_repaired_in_the_same_way() -> None:
     easy = program(siege(min_fail_rate=0.6))
-    first, second = [await repair(easy, Miss.TOO_EASY, OPTIONS) for _ in range(2)]
+    first, second = [await repair(easy, Miss.TOO_EASY, OPTIONS, WORKERS) for _ in range(2)]
     assert first.edits == second.edits
     assert first.program is not None
     assert second.program is not None
@@ -67,7 +67,7 @@ async def test_the_same_scenario_is_repaired_in_the_same_way() -> None:
 
 
 async def test_what_the_largest_moves_do_not_reach_is_given_up_with_the_rate_they_reach() -> None:
-    found = await repair(program(siege(min_fail_rate=1.0)), Miss.TOO_EASY, OPTIONS)
+    found = await repair(program(siege(min_fail_rate=1.0)), Miss.TOO_EASY, OPTIONS, WORKERS)
     assert found.program is None
     assert 0.5 < found.fail_rate < 1.0
 
@@ -79,5 +79,5 @@ async def test_without_numbers_to_move_nothing_is_reached(miss: Miss) -> None:
     still["negativity_budget"].pop("decay_per_turn")
     if miss is Miss.TOO_HARD:
         still["loss_conditions"][0]["when"] = {"<": [0, 1]}
-    found = await repair(program(still), miss, OPTIONS)
+    found = await repair(program(still), miss, OPTIONS, WORKERS)
     assert (found.program, found.edits) == (None, ())

@@ -12,7 +12,7 @@ from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.scenarios.balance import FRESH_RUN
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.model import Compiled, DryRunOptions, NotCompiled, NumbersMoved, Progress, Stage
-from support.scenarios import chance, compiling, document, opened_registry, siege
+from support.scenarios import WORKERS, chance, compiling, document, opened_registry, siege
 from support.specs import spec
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioR
     assert isinstance(first, Compiled)
     scenario_id = first.record.scenario.scenario_id
     events: list[Any] = [
-        event async for event in Compiler(registry).recompile(scenario_id, DryRunOptions(persona="idle"))
+        event
+        async for event in Compiler(registry, WORKERS).recompile(scenario_id, DryRunOptions(persona="idle"))
     ]
     assert isinstance(events[-1], Compiled)
     assert events[-1].record.scenario.scenario_id == scenario_id
@@ -179,4 +180,4 @@ async def test_versions_of_nothing_are_refused_before_any_work(registry: Scenari
     with pytest.raises(NotFoundError):
         await compiling(registry, document(chance(0.5)), version_of="scn_0")
     with pytest.raises(NotFoundError):
-        _ = [event async for event in Compiler(registry).recompile("scn_0", DryRunOptions())]
+        _ = [event async for event in Compiler(registry, WORKERS).recompile("scn_0", DryRunOptions())]

@@ -10,7 +10,7 @@ from peripety.errors import Severity
 from peripety.scenarios.gate import BLOCK, Miss, Verdict, judge, verdict_of
 from peripety.scenarios.model import DryRunOptions
 from peripety.sim import DryRunReport
-from support.scenarios import chance, program
+from support.scenarios import WORKERS, chance, program
 from support.specs import event, spec
 
 RANDOM = DryRunOptions()
@@ -28,13 +28,13 @@ RANDOM = DryRunOptions()
     ],
 )
 async def test_the_budget_decides(rate: float, budget: dict[str, float], miss: Miss | None) -> None:
-    verdict = await verdict_of(program(chance(rate, **budget)), RANDOM)
+    verdict = await verdict_of(program(chance(rate, **budget)), RANDOM, WORKERS)
     assert verdict.miss is miss
     assert verdict.accepted is (miss is None)
 
 
 async def test_a_miss_names_the_number_that_was_missed_and_what_was_seen() -> None:
-    verdict = await verdict_of(program(chance(0.2, min_fail_rate=0.6)), RANDOM)
+    verdict = await verdict_of(program(chance(0.2, min_fail_rate=0.6)), RANDOM, WORKERS)
     (finding,) = verdict.findings
     assert (finding.code, finding.path) == ("TOO_EASY", "/negativity_budget/min_fail_rate")
     assert "60.0%" in finding.message
@@ -42,15 +42,15 @@ async def test_a_miss_names_the_number_that_was_missed_and_what_was_seen() -> No
 
 
 async def test_clear_cases_need_few_runs_and_close_ones_no_more_than_were_allowed() -> None:
-    clear = await verdict_of(program(chance(0.9, min_fail_rate=0.2)), RANDOM)
-    close = await verdict_of(program(chance(0.25)), DryRunOptions(max_runs=200))
+    clear = await verdict_of(program(chance(0.9, min_fail_rate=0.2)), RANDOM, WORKERS)
+    close = await verdict_of(program(chance(0.25)), DryRunOptions(max_runs=200), WORKERS)
     assert clear.report.runs == BLOCK
     assert close.report.runs == 200
     assert close.accepted is (close.report.fail_rate >= 0.25)
 
 
 async def test_every_block_is_reported_and_the_verdict_comes_last() -> None:
-    steps = [step async for step in judge(program(chance(0.25)), DryRunOptions(max_runs=160))]
+    steps = [step async for step in judge(program(chance(0.25)), DryRunOptions(max_runs=160), WORKERS)]
     reports = [step for step in steps if isinstance(step, DryRunReport)]
     assert [report.runs for report in reports] == [64, 128, 160]
     assert isinstance(steps[-1], Verdict)
@@ -59,14 +59,14 @@ async def test_every_block_is_reported_and_the_verdict_comes_last() -> None:
 
 async def test_the_verdict_rests_on_the_very_runs_of_a_plain_dry_run() -> None:
     rules = program(chance(0.4))
-    verdict = await verdict_of(rules, RANDOM)
+    verdict = await verdict_of(rules, RANDOM, WORKERS)
     assert verdict.report == rules.dry_run(runs=verdict.report.runs)
 
 
 async def test_fresh_runs_are_other_runs() -> None:
     rules = program(chance(0.5))
     first, fresh = [
-        [step async for step in judge(rules, DryRunOptions(max_runs=64), first_run=run)][-1]
+        [step async for step in judge(rules, DryRunOptions(max_runs=64), WORKERS, first_run=run)][-1]
         for run in (0, 1 << 32)
     ]
     assert isinstance(first, Verdict)
@@ -79,7 +79,7 @@ async def test_a_rule_that_fails_in_play_refuses_the_scenario_whatever_its_rate(
     broken: dict[str, Any] = chance(0.9)
     broken["state"]["note"] = [1]
     broken["random_events"].append(event("odd", [{"op": "pop", "path": "state.note"}]))
-    verdict = await verdict_of(program(broken), RANDOM)
+    verdict = await verdict_of(program(broken), RANDOM, WORKERS)
     (finding,) = verdict.findings
     assert not verdict.accepted
     assert verdict.miss is None
@@ -105,19 +105,19 @@ async def test_the_idle_persona_does_nothing() -> None:
         horizon=3,
     )
     rules = program(only_actions_lose)
-    assert (await verdict_of(rules, RANDOM)).report.fail_rate == 1
-    assert (await verdict_of(rules, DryRunOptions(persona="idle"))).report.fail_rate == 0
+    assert (await verdict_of(rules, RANDOM, WORKERS)).report.fail_rate == 1
+    assert (await verdict_of(rules, DryRunOptions(persona="idle"), WORKERS)).report.fail_rate == 0
 
 
 async def test_a_scenario_that_is_lost_before_it_is_played_is_passed_with_a_warning() -> None:
     lost = chance(0.4)
     lost["loss_conditions"][1]["when"] = {"<": [0, 1]}
-    verdict = await verdict_of(program(lost), RANDOM)
+    verdict = await verdict_of(program(lost), RANDOM, WORKERS)
     assert verdict.accepted
     assert [finding.code for finding in verdict.findings] == ["LOST_AT_ONCE"]
 
 
 async def test_a_limit_that_is_not_measured_is_not_passed_over_in_silence() -> None:
-    verdict = await verdict_of(program(chance(0.6, max_positive_drift=0.05)), RANDOM)
+    verdict = await verdict_of(program(chance(0.6, max_positive_drift=0.05)), RANDOM, WORKERS)
     assert verdict.accepted
     assert [finding.code for finding in verdict.findings] == ["DRIFT_NOT_MEASURED"]

@@ -28,7 +28,7 @@ from peripety.scenarios.model import (
     Stage,
 )
 from peripety.scenarios.prompts import prompt
-from support.scenarios import chance
+from support.scenarios import WORKERS, chance
 from support.sessions import SILENCE, TOKENS, ScriptedGateway
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def generated(
 ) -> tuple[list[GenerationEvent], ScriptedGateway]:
     """Everything that happens when a model gives these answers, and what it was asked."""
     gateway = ScriptedGateway(list(answers))
-    events = Generator(gateway, provider).generate(
+    events = Generator(gateway, provider, WORKERS).generate(
         GenerationOrder(**{"description": "a gauge falls", **order})
     )
     async with following(events) as stream:
@@ -323,7 +323,7 @@ async def test_orders_out_of_range_name_the_field(order: dict[str, Any], field: 
 
 @pytest.mark.parametrize("level", list(Level))
 async def test_the_offline_author_passes_and_says_what_it_is(level: Level) -> None:
-    generator = Generator(LocalModelGateway(Providers(Config())), ProviderName.OFFLINE)
+    generator = Generator(LocalModelGateway(Providers(Config())), ProviderName.OFFLINE, WORKERS)
     events = [event async for event in generator.generate(GenerationOrder("alpha wanes", level=level))]
     last = events[-1]
     assert isinstance(last, Completed)
@@ -348,7 +348,7 @@ class Endless(ScriptedGateway):
 @pytest.mark.parametrize("provider", [ProviderName.OPENAI, ProviderName.GENERIC])
 async def test_who_leaves_early_closes_the_call_to_the_model_at_once(provider: ProviderName) -> None:
     gateway = Endless()
-    async with following(Generator(gateway, provider).generate(GenerationOrder("a"))) as events:
+    async with following(Generator(gateway, provider, WORKERS).generate(GenerationOrder("a"))) as events:
         async for event in events:
             if isinstance(event, Progress) and "characters" in event.message:
                 break

@@ -13,6 +13,7 @@ from peripety.scenarios.gate import verdict_of
 from peripety.scenarios.model import DryRunOptions
 from peripety.scenarios.outline import OUTLINE, excerpt, spec_from_outline
 from peripety.sim.schema import check
+from support.scenarios import WORKERS
 
 PARTS = ("resource", "asset", "danger", "goal", "accident", "luck")
 
@@ -98,7 +99,7 @@ def test_only_people_of_the_description_take_part(description: str, person: str,
 @pytest.mark.parametrize("seed", range(12))
 async def test_whatever_the_seed_it_meets_its_budget(seed: int) -> None:
     rules = sim.compile(json.dumps(spec_from_outline({**PLAIN, "person": "one"}, "one", seed)))
-    assert (await verdict_of(rules, DryRunOptions())).accepted
+    assert (await verdict_of(rules, DryRunOptions(), WORKERS)).accepted
 
 
 def test_the_schema_is_small_and_takes_an_outline() -> None:

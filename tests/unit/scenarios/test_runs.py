@@ -12,7 +12,7 @@ from peripety import context
 from peripety.errors import ResourceExhaustedError
 from peripety.scenarios.model import DryRunOptions
 from peripety.scenarios.runs import Runner, merged
-from support.scenarios import chance, program, siege
+from support.scenarios import WORKERS, chance, program, siege
 from support.specs import event, spec
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Slow:
 
 async def test_pieces_are_as_long_as_a_quarter_of_a_second() -> None:
     slow: Any = Slow(0.02)
-    report = await Runner(slow, DryRunOptions()).play(0, 30)
+    report = await Runner(slow, DryRunOptions(), WORKERS).play(0, 30)
     assert report.runs == 30
     assert slow.pieces[0] == 1
     assert max(slow.pieces) <= 13
@@ -68,7 +68,7 @@ async def test_pieces_are_as_long_as_a_quarter_of_a_second() -> None:
 
 async def test_the_loop_goes_on_while_runs_are_played() -> None:
     slow: Any = Slow(0.1)
-    playing = asyncio.ensure_future(Runner(slow, DryRunOptions()).play(0, 2))
+    playing = asyncio.ensure_future(Runner(slow, DryRunOptions(), WORKERS).play(0, 2))
     turns = 0
     while not playing.done():
         await asyncio.sleep(0.01)
@@ -80,6 +80,6 @@ async def test_runs_that_take_longer_than_the_caller_waits_are_not_begun() -> No
     slow: Any = Slow(0.1)
     context.enter_call(request_id=None, timeout=0.25)
     with pytest.raises(ResourceExhaustedError) as caught:
-        await Runner(slow, DryRunOptions()).play(0, 1000)
+        await Runner(slow, DryRunOptions(), WORKERS).play(0, 1000)
     assert caught.value.code == "DRY_RUN_TOO_SLOW"
     assert len(slow.pieces) <= 3

@@ -1,0 +1,38 @@
+"""Threads for the checking, compiling and simulating of scenarios."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Workers"]
+
+_THREADS = 2
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Workers:
+    """A few threads of their own, so that rules that take long to work out hold up scenarios alone.
+
+    A thread cannot be stopped: work whose caller has gone is finished, or not begun when it still waits.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="scenarios")
+
+    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Do a piece of work beside the event loop."""
+        call = partial(copy_context().run, work, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def close(self) -> None:
+        """Begin nothing more, and wait for nothing."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
