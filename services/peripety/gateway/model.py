@@ -154,9 +154,17 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class Repairing:
-    """The answer was refused for these findings and is asked for once more; text released so far is void."""
+    """The answer was refused and is asked for once more; text released so far is void.
+
+    Attributes:
+        findings: why it was refused.
+        usage: tokens of the calls so far; none when the gateway is in another process, which does not say.
+        calls: those calls.
+    """
 
     findings: tuple[Finding, ...]
+    usage: Usage = Usage()
+    calls: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import jiter
@@ -16,6 +16,7 @@ from peripety.errors import (
     FieldViolation,
     Finding,
     InvalidArgumentError,
+    PeripetyError,
     Severity,
     SpecError,
 )
@@ -29,17 +30,27 @@ from peripety.gateway.model import (
     Repairing,
     ResponseSchema,
     StopReason,
+    Usage,
 )
 from peripety.gateway.streams import following
 from peripety.sim.schema import check
 
-__all__ = ["Ask", "Judge", "Verdict", "ask_until_valid", "judge_answer", "parse_json_with_schema"]
+__all__ = [
+    "Ask",
+    "Judge",
+    "Verdict",
+    "ask_until_valid",
+    "judge_answer",
+    "parse_json_with_schema",
+    "used_until",
+]
 
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 _OPENER = re.compile(r"[{\[]")
 # A string that nobody closes reaches to the end, so that one pass over the text is enough.
 _MARK = re.compile(r'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _MAX_SPANS = 16
+_TOKEN_KINDS = tuple(field.name for field in fields(Usage))
 _MAX_FINDINGS_TOLD = 20
 _INSTRUCTION = (
     "That answer was refused. Answer again with the whole JSON document and every finding put right."
@@ -122,7 +133,7 @@ async def ask_until_valid(
 
     Raises:
         FailedPreconditionError: the model declined (code ANSWER_REFUSED), or its last answer was not valid
-            (code ANSWER_INVALID).
+            (code ANSWER_INVALID). What was used until then is in the details; see `used_until`.
     """
     question = request
     refused: Completion | None = None
@@ -138,10 +149,23 @@ async def ask_until_valid(
             yield Completed(replace(completion, value=verdict.value))
             return
         if completion.repaired:
-            raise _answer_invalid(verdict.findings)
-        yield Repairing(verdict.findings)
+            raise _answer_invalid(completion, verdict.findings)
+        yield Repairing(verdict.findings, completion.usage, completion.calls)
         refused = replace(completion, findings=verdict.findings)
         question = _with_findings(request, completion.text, verdict.findings)
+
+
+def used_until(error: PeripetyError) -> tuple[int, Usage] | None:
+    """The calls and tokens that an answer cost before it was given up; None when the error does not say."""
+    told = error.details
+    if not all(told.get(name, "").isdecimal() for name in ("calls", *_TOKEN_KINDS)):
+        return None
+    return int(told["calls"]), Usage(**{name: int(told[name]) for name in _TOKEN_KINDS})
+
+
+def _used(completion: Completion) -> dict[str, str]:
+    counts = {"calls": completion.calls, **asdict(completion.usage)}
+    return {name: str(count) for name, count in counts.items()}
 
 
 async def _judge(judge: Judge, completion: Completion, schema: ResponseSchema) -> Verdict:
@@ -149,6 +173,7 @@ async def _judge(judge: Judge, completion: Completion, schema: ResponseSchema) -
         raise FailedPreconditionError(
             f"The model {completion.model} declined to answer; put the request differently",
             code="ANSWER_REFUSED",
+            details=_used(completion),
         )
     return await judge(completion, schema)
 
@@ -176,12 +201,13 @@ def _with_findings(request: GenerateRequest, answer: str, findings: Sequence[Fin
     return replace(request, messages=request.messages + exchange)
 
 
-def _answer_invalid(findings: Sequence[Finding]) -> FailedPreconditionError:
+def _answer_invalid(completion: Completion, findings: Sequence[Finding]) -> FailedPreconditionError:
     first = findings[0]
     place = f" at {first.path}" if first.path else ""
     return FailedPreconditionError(
         f"The model gave no valid answer, even when told what was wrong: {first.message}{place}",
         code="ANSWER_INVALID",
+        details=_used(completion),
         violations=_violations(findings),
     )
 

@@ -7,9 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, InvalidArgumentError, PeripetyError
-from peripety.gateway.model import Completed, Repairing, TextDelta
+from peripety.gateway.model import Completed, Repairing, TextDelta, Usage
 from peripety.gateway.streams import following
-from peripety.gateway.structured import parse_json_with_schema
+from peripety.gateway.structured import parse_json_with_schema, used_until
 from peripety.scenarios.diff import rule_edits
 from peripety.scenarios.model import Draft, FoundWrong, Progress, Rewritten, Stage, Work
 
@@ -51,6 +51,7 @@ class Asker:
         self._deadline = None if limits.seconds is None else _now() + limits.seconds
         self.attempts = 0
         self.work = Work()
+        self._used_before = Usage()
         self.completion: Completion | None = None
         self.findings: tuple[Finding, ...] = ()
 
@@ -87,6 +88,7 @@ class Asker:
             PeripetyError: no answer came, for a reason that asking for less does not change.
         """
         self.completion, self.findings = None, ()
+        self._used_before = self.work.usage
         text = as_json(question).decode()
         stream = conversation.stream(text, schema=schema, seed=seed, max_output_tokens=max_output_tokens)
         draft = _Draft()
@@ -102,6 +104,9 @@ class Asker:
             if error.code not in _OTHERWISE:
                 raise
             self.findings = _findings(error)
+            calls_and_usage = used_until(error)
+            if calls_and_usage is not None:
+                self._used(calls_and_usage[1])
             yield FoundWrong(self.findings)
         except TimeoutError:
             self.findings = tuple(filter(None, [self.exhausted()]))
@@ -110,19 +115,24 @@ class Asker:
         self.attempts += 1
         self.work += Work(calls=1)
 
+    def _used(self, usage: Usage) -> None:
+        """Count what the answer to the present question has used, its repair included."""
+        self.work = Work(self.work.calls, self._used_before + usage)
+
     def _told(self, draft: _Draft, event: GatewayEvent) -> Iterator[GenerationEvent]:
         """What an event of the gateway means for the generation."""
         match event:
             case TextDelta(text):
                 if draft.grow(text):
                     yield self.progress(Stage.AUTHORING, f"{draft.length:,} characters so far", share=0.5)
-            case Repairing(findings):
+            case Repairing(findings, usage):
+                self._used(usage)
                 yield from draft.proposed(self.attempts)
                 yield FoundWrong(findings)
                 yield from self._repairing(findings)
             case Completed(completion):
                 self.completion = completion
-                self.work += Work(usage=completion.usage)
+                self._used(completion.usage)
                 yield draft.final(completion, self.attempts)
 
     def _repairing(self, findings: tuple[Finding, ...]) -> Iterator[GenerationEvent]:

@@ -30,6 +30,7 @@ from peripety.gateway.model import (
 from peripety.gateway.partial import StringFieldReader
 from peripety.gateway.providers.offline.narrate import narrate
 from peripety.gateway.streams import following
+from peripety.gateway.structured import used_until
 from peripety.scenarios.model import Work
 from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted
 from peripety.sessions.facts import cast_of, facts_of, history_of, question_about
@@ -112,12 +113,13 @@ class Narrator:
                         yield prose
         except Exception as error:  # noqa: BLE001 - whatever a model does, the turn goes on
             reason = _reason(error)
+            draft.fail(error)
             _log.warning("narrator gave up", reason=reason, **logs.outline(error))
         if draft.told is None:
             for prose in draft.retract(_REASONS[reason]):
                 yield prose
             yield Degraded(reason, f"{_REASONS[reason]}; the server tells the turn itself")
-            draft.told = _told_by_server(scene)
+            draft.told = _told_by_server(scene, draft.used)
             yield NarrativeChunk(draft.told.narrative)
         yield draft.told
 
@@ -127,9 +129,10 @@ class Narrator:
 
 
 class _Draft:
-    """An answer while it is written: what of it has been released, and what it became."""
+    """An answer while it is written: what of it has been released, what it used, and what it became."""
 
     def __init__(self) -> None:
+        self.used = Work()
         self.told: Told | None = None
         self._restart()
 
@@ -149,10 +152,17 @@ class _Draft:
                 self._narrative += _clean(self._reader.feed(event.text))
                 yield from self._release()
             case Repairing():
+                self.used = Work(event.calls, event.usage)
                 yield from self.retract("the narrator is asked to put its account right")
                 self._restart()
             case Completed():
                 yield from self._finish(event.completion)
+
+    def fail(self, error: Exception) -> None:
+        """Note what the answer had used when it was given up, where the error knows."""
+        used = used_until(error) if isinstance(error, PeripetyError) else None
+        if used is not None:
+            self.used = Work(*used)
 
     def retract(self, reason: str) -> Iterator[Prose]:
         """Take back what was released, if anything was."""
@@ -201,9 +211,9 @@ def _reason(error: Exception) -> str:
     return "NARRATOR_FAILED"
 
 
-def _told_by_server(scene: Scene) -> Told:
+def _told_by_server(scene: Scene, used: Work) -> Told:
     narrative = _clean(narrate(facts_of(scene), history_of(scene))["narrative"])
-    return Told(narrative, Resolution.SERVER_RESOLVED, Work(), "")
+    return Told(narrative, Resolution.SERVER_RESOLVED, used, "")
 
 
 def _request(scene: Scene) -> GenerateRequest:

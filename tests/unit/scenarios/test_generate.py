@@ -221,6 +221,26 @@ async def test_no_call_is_made_once_the_tokens_are_used() -> None:
     assert len(gateway.requests) == 1
 
 
+async def test_a_refused_answer_is_counted_before_it_is_asked_for_again() -> None:
+    limits = GenerationLimits(tokens=TOKENS.input_tokens + TOKENS.output_tokens)
+    events, gateway = await generated(WRONG, GOOD, limits=limits)
+    last = events[-1]
+    assert isinstance(last, NotGenerated)
+    assert "BUDGET_USED_UP" in codes(last)
+    assert (last.work.calls, last.work.usage) == (1, TOKENS)
+    assert len(gateway.requests) == 1
+
+
+async def test_answers_that_were_all_refused_are_counted() -> None:
+    events, gateway = await generated(WRONG, WRONG, NO_ANSWER)
+    last = events[-1]
+    assert isinstance(last, Completed)
+    calls = len(gateway.requests)
+    assert calls == 4
+    assert last.work.calls == calls
+    assert last.work.usage.input_tokens == calls * TOKENS.input_tokens
+
+
 async def test_the_time_of_an_order_ends_an_answer_that_does_not_come() -> None:
     events, gateway = await generated([SILENCE], limits=GenerationLimits(seconds=0.05))
     last = events[-1]

@@ -64,10 +64,10 @@ def prose_of(events: Sequence[Any]) -> str:
     return text
 
 
-def assert_told_by_server(events: list[Any], reason: str) -> None:
+def assert_told_by_server(events: list[Any], reason: str, used: Work | None = None) -> None:
     last = events[-1]
     assert isinstance(last, Told)
-    assert (last.resolution, last.model, last.usage) == (Resolution.SERVER_RESOLVED, "", Work())
+    assert (last.resolution, last.model, last.usage) == (Resolution.SERVER_RESOLVED, "", used or Work())
     assert "Act now" in last.narrative
     assert prose_of(events) == last.narrative
     assert [event.reason for event in events if isinstance(event, Degraded)] == [reason]
@@ -139,7 +139,7 @@ async def test_nothing_is_taken_back_when_nothing_was_released() -> None:
 
 async def test_after_a_second_refusal_the_server_tells_the_turn_from_its_facts() -> None:
     events = await answered(outcome("Bad.", extra=1))
-    assert_told_by_server(events, "OUTCOME_INVALID")
+    assert_told_by_server(events, "OUTCOME_INVALID", Work(2, TOKENS + TOKENS))
     assert [type(event) for event in events] == [
         NarrativeChunk,
         NarrativeRetracted,
@@ -295,3 +295,8 @@ async def test_the_schema_offers_prose_and_dialogue_of_the_cast_alone() -> None:
     assert schema.document["$defs"]["Dialogue"]["properties"]["entity_id"]["enum"] == ["p", "q"]
     assert schema.document["properties"]["state_changes"]["maxItems"] == 0
     assert schema.document["additionalProperties"] is False
+
+
+async def test_what_a_refused_answer_used_is_told_when_no_second_one_comes() -> None:
+    events = await answered(outcome("Bad.", extra=1), UnavailableError("it is away"))
+    assert_told_by_server(events, "MODEL_UNAVAILABLE", Work(1, TOKENS))
