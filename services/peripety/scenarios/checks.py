@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from peripety.errors import FieldViolation, UnsupportedError
 from peripety.requests import refuse
+from peripety.scenarios.gate import BLOCK
 
 if TYPE_CHECKING:
     from peripety.scenarios.model import DryRunOptions, GenerationOrder
@@ -79,7 +80,8 @@ def check_options(options: DryRunOptions) -> None:
         InvalidArgumentError: one of them is out of range.
     """
     _check_seed(options.seed, ".dry_run.seed")
-    require(0 < options.max_runs <= _MAX_RUNS, ".dry_run.max_runs", f"must be from 0 to {_MAX_RUNS}")
+    enough = BLOCK <= options.max_runs <= _MAX_RUNS
+    require(enough, ".dry_run.max_runs", f"must be from {BLOCK} to {_MAX_RUNS}, or 0 for the usual number")
     horizon = options.horizon
     is_horizon = horizon is None or 0 < horizon <= _MAX_HORIZON
     require(is_horizon, ".dry_run.horizon", f"must be from 0 to {_MAX_HORIZON}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,8 @@ class ScenarioRegistry:
     ) -> ScenarioRecord:
         """Store a scenario as its latest version.
 
-        The same content replaces what was stored of it, and keeps the time at which that was first stored.
+        The same content replaces what was stored of it, and keeps the time at which that was first stored,
+        and the dry-run too when the new one answers the same question with fewer runs.
 
         Args:
             program: the scenario.
@@ -98,16 +99,18 @@ class ScenarioRegistry:
         scenario_id = version_of or f"scn_{program.spec_hash[:_ID_DIGITS]}"
         same = (_columns.scenario_id == scenario_id, _columns.spec_hash == program.spec_hash)
         async with self._database.write() as connection:
-            replaced = delete(_versions).where(*same).returning(_columns.create_time)
-            first_stored = (await connection.execute(replaced)).scalar()
+            replaced = (await connection.execute(delete(_versions).where(*same).returning(_versions))).first()
+            before = None if replaced is None else _record(replaced)
             scenario = CompiledScenario(
                 scenario_id=scenario_id,
                 name=program.spec["name"],
                 spec_hash=program.spec_hash,
                 document=program.document,
-                create_time=datetime.now(UTC) if first_stored is None else _moment(first_stored),
+                create_time=before.scenario.create_time if before else datetime.now(UTC),
             )
             record = ScenarioRecord(scenario, dry_run, tuple(edits), tuple(findings))
+            if before is not None and _is_stronger(before.dry_run, dry_run):
+                record = replace(before, scenario=scenario)
             await connection.execute(insert(_versions).values(_row(record)))
         return record
 
@@ -182,6 +185,12 @@ class ScenarioRegistry:
             rows = (await connection.execute(query.order_by(_columns.position.desc()).limit(size + 1))).all()
         page = page_of(rows, size, lambda row: Position(row.position))
         return Page(tuple(map(_summary, page.items)), page.next_page_token)
+
+
+def _is_stronger(one: DryRunReport, other: DryRunReport) -> bool:
+    """Whether a dry-run says more than another one of the same kind."""
+    same_kind = (one.persona, one.horizon) == (other.persona, other.horizon)
+    return same_kind and one.runs > other.runs
 
 
 def _row(record: ScenarioRecord) -> dict[str, Any]:

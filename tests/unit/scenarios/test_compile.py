@@ -78,6 +78,7 @@ async def test_what_is_no_document_is_a_wrong_request(registry: ScenarioRegistry
     [
         (DryRunOptions(seed=-1), ".dry_run.seed"),
         (DryRunOptions(max_runs=-5), ".dry_run.max_runs"),
+        (DryRunOptions(max_runs=63), ".dry_run.max_runs"),
         (DryRunOptions(max_runs=1_000_000), ".dry_run.max_runs"),
         (DryRunOptions(horizon=1001), ".dry_run.horizon"),
     ],

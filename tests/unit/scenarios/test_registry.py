@@ -58,6 +58,14 @@ async def test_the_same_content_has_the_same_id_and_is_stored_once(registry: Sce
     assert len((await registry.scenarios()).items) == 2
 
 
+async def test_fewer_runs_do_not_take_the_place_of_more(registry: ScenarioRegistry) -> None:
+    rules = program(chance(0.5))
+    for runs, stored in ((96, 96), (64, 96), (128, 128)):
+        record = await registry.save(rules, rules.dry_run(runs=runs), (), ())
+        assert record == await registry.get(record.scenario.scenario_id)
+        assert record.dry_run.runs == stored
+
+
 async def test_storing_the_same_content_again_keeps_the_time_of_its_creation(
     registry: ScenarioRegistry,
 ) -> None:
