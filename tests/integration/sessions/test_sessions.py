@@ -210,7 +210,7 @@ async def test_a_caller_who_leaves_during_the_narration_leaves_no_turn_and_no_ca
 
 async def test_a_narrator_that_outlasts_the_caller_s_time_is_replaced_in_time(tmp_path: Path) -> None:
     async with a_game(tmp_path, ScriptedGateway([[SILENCE]])) as game:
-        events = await game.take(game.request(1, "act"), timeout=1.0)
+        events = await game.take(game.request(1, "act"), timeout=4.0)
         assert kinds(events)[-3:] == ["degraded", "narrative_chunk", "committed"]
         assert events[-3].degraded.reason == "NARRATOR_TIMEOUT"
 
