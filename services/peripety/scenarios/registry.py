@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import ColumnElement
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.sim import Program
     from peripety.storage import Database
@@ -156,14 +157,17 @@ class ScenarioRegistry:
             raise _not_found(scenario_id)
         return page
 
-    async def delete(self, scenario_id: str) -> None:
+    async def delete(self, scenario_id: str, connection: AsyncConnection) -> None:
         """Forget a scenario with all its versions.
+
+        Args:
+            scenario_id: the scenario.
+            connection: the transaction in which this is done.
 
         Raises:
             NotFoundError: there is no such scenario.
         """
-        async with self._database.write() as connection:
-            done = await connection.execute(delete(_versions).where(_columns.scenario_id == scenario_id))
+        done = await connection.execute(delete(_versions).where(_columns.scenario_id == scenario_id))
         if not done.rowcount:
             raise _not_found(scenario_id)
 

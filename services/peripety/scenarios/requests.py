@@ -29,7 +29,9 @@ from peripety.gateway.streams import following
 from peripety.storage import METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.storage import Database
 
@@ -103,8 +105,28 @@ class RequestLog:
                 done.append(response)
                 if is_last:
                     # Before it is sent: whoever has the last response does not wait for what comes after.
-                    await self._keep(request_id, fingerprint, done)
+                    async with self._database.write() as connection:
+                        await _keep(connection, request_id, fingerprint, done)
                 yield response
+
+    async def change_once(
+        self, request_id: str, fingerprint: str, change: Callable[[AsyncConnection], Awaitable[None]]
+    ) -> None:
+        """Make a change and remember that its request was answered, in one transaction.
+
+        Args:
+            request_id: names the request.
+            fingerprint: tells it from others that are sent with the same id.
+            change: makes the change; not called when the request was answered before.
+
+        Raises:
+            AlreadyExistsError: the id was used for another request.
+        """
+        async with self._under_way.setdefault(request_id, asyncio.Lock()):
+            if await self._answer(request_id, fingerprint) is None:
+                async with self._database.write() as connection:
+                    await change(connection)
+                    await _keep(connection, request_id, fingerprint, [b""])
 
     async def _answer(self, request_id: str, fingerprint: str) -> list[bytes] | None:
         """The kept responses in their order; None when the request was not answered yet."""
@@ -126,17 +148,19 @@ class RequestLog:
             )
             return list(rows)
 
-    async def _keep(self, request_id: str, fingerprint: str, responses: Sequence[bytes]) -> None:
-        """Remember the answer to a request, and forget those that are old."""
-        now = time.time()
-        rows = [
-            {"request_id": request_id, "sequence": sequence, "response": response}
-            for sequence, response in enumerate(responses, start=1)
-        ]
-        async with self._database.write() as connection:
-            gone = or_(_requests.c.answer_time < now - _KEPT_SECONDS, _requests.c.request_id == request_id)
-            await connection.execute(delete(_requests).where(gone))
-            await connection.execute(
-                insert(_requests).values(request_id=request_id, fingerprint=fingerprint, answer_time=now)
-            )
-            await connection.execute(insert(_responses), rows)
+
+async def _keep(
+    connection: AsyncConnection, request_id: str, fingerprint: str, responses: Sequence[bytes]
+) -> None:
+    """Remember the answer to a request, and forget those that are old."""
+    now = time.time()
+    rows = [
+        {"request_id": request_id, "sequence": sequence, "response": response}
+        for sequence, response in enumerate(responses, start=1)
+    ]
+    gone = or_(_requests.c.answer_time < now - _KEPT_SECONDS, _requests.c.request_id == request_id)
+    await connection.execute(delete(_requests).where(gone))
+    await connection.execute(
+        insert(_requests).values(request_id=request_id, fingerprint=fingerprint, answer_time=now)
+    )
+    await connection.execute(insert(_responses), rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
@@ -134,9 +135,8 @@ class ScenarioServicer(ScenarioServiceServicer):
         """Forget a stored scenario."""
         check_request_id(request.request_id)
         require(request.scenario_id, ".scenario_id", "is required")
-        work = self._deleting(request.scenario_id)
-        async for _ in self._requests.once(request.request_id, _fingerprint(request), work):
-            pass
+        change = partial(self._registry.delete, request.scenario_id)
+        await self._requests.change_once(request.request_id, _fingerprint(request), change)
         return pb.DeleteScenarioResponse()
 
     def _compiling(self, request: pb.CompileScenarioRequest) -> AsyncIterator[CompileEvent]:
@@ -172,10 +172,6 @@ class ScenarioServicer(ScenarioServiceServicer):
         async with following(answer) as responses:
             async for data in responses:
                 yield kind.FromString(data)
-
-    async def _deleting(self, scenario_id: str) -> AsyncIterator[tuple[bytes, bool]]:
-        await self._registry.delete(scenario_id)
-        yield b"", True
 
 
 async def _encoded(

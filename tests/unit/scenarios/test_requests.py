@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.errors import AlreadyExistsError, NotFoundError
+from peripety.errors import AlreadyExistsError, NotFoundError, UnavailableError
 from peripety.scenarios.requests import RequestLog
 from peripety.storage import Database
+from support.scenarios import chance, opened_registry, program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
 ID = "3f0c0f3e-0000-4000-8000-000000000000"
 
@@ -103,3 +107,39 @@ async def test_answers_are_forgotten_after_a_day(log: RequestLog, monkeypatch: p
     assert [r async for r in log.once("other", "same", Work(b"x")())] == [b"x"]
     await answer(log, work)
     assert work.begun == 2
+
+
+async def test_a_change_and_the_record_of_its_request_are_one(tmp_path: Path) -> None:
+    async with opened_registry(tmp_path) as registry:
+        rules = program(chance(0.5))
+        scenario = (await registry.save(rules, rules.dry_run(runs=64), (), ())).scenario
+        database = registry._database
+        log, delete = RequestLog(database), partial(registry.delete, scenario.scenario_id)
+
+        async def broken(connection: AsyncConnection) -> None:
+            await delete(connection)
+            raise UnavailableError("the disk is full")
+
+        with pytest.raises(UnavailableError):
+            await log.change_once(ID, "same", broken)
+        assert await registry.compiled(scenario.scenario_id) == scenario
+        await log.change_once(ID, "same", delete)
+        await log.change_once(ID, "same", delete)
+        with pytest.raises(NotFoundError):
+            await registry.compiled(scenario.scenario_id)
+
+
+async def test_a_change_whose_record_cannot_be_kept_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(*_: object) -> None:
+        raise UnavailableError("the disk is full")
+
+    monkeypatch.setattr("peripety.scenarios.requests._keep", failing)
+    async with opened_registry(tmp_path) as registry:
+        rules = program(chance(0.5))
+        scenario = (await registry.save(rules, rules.dry_run(runs=64), (), ())).scenario
+        log = RequestLog(registry._database)
+        with pytest.raises(UnavailableError):
+            await log.change_once(ID, "same", partial(registry.delete, scenario.scenario_id))
+        assert await registry.compiled(scenario.scenario_id) == scenario
