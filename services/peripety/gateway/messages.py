@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from peripety.errors import Finding
     from peripety.gateway.growing import GrowingValue
-    from peripety.gateway.model import GatewayEvent
+    from peripety.gateway.model import GatewayEvent, Usage
 
 __all__ = ["event_response", "generate_request", "object_request", "object_response"]
 
@@ -124,20 +124,14 @@ def object_response(event: GatewayEvent, growing: GrowingValue) -> pb.GenerateOb
 
 
 def _repairing(event: Repairing) -> pb.Repairing:
-    return pb.Repairing(findings=_findings(event.findings))
+    return pb.Repairing(findings=_findings(event.findings), usage=_usage(event.usage), calls=event.calls)
 
 
 def _completion(completion: Completion) -> pb.Completion:
-    usage = completion.usage
     return pb.Completion(
         text=completion.text,
         value=None if completion.value is None else _json(completion.value),
-        usage=common.TokenUsage(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-        ),
+        usage=_usage(completion.usage),
         stop_reason=pb.StopReason.Value(f"STOP_REASON_{completion.stop_reason.name}"),
         model=completion.model,
         provider=completion.provider,
@@ -165,3 +159,12 @@ def _findings(findings: Sequence[Finding]) -> list[common.Finding]:
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _usage(usage: Usage) -> common.TokenUsage:
+    return common.TokenUsage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+    )

@@ -158,7 +158,7 @@ class Repairing:
 
     Attributes:
         findings: why it was refused.
-        usage: tokens of the calls so far; none when the gateway is in another process, which does not say.
+        usage: tokens of the calls so far.
         calls: those calls.
     """
 

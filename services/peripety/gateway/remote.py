@@ -6,12 +6,11 @@ import json
 import uuid
 from typing import TYPE_CHECKING
 
-import jiter
-
+from peripety import sim
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
-from peripety.errors import Finding, Severity, UnavailableError
+from peripety.errors import Finding, Severity, SpecError, UnavailableError
 from peripety.gateway.model import (
     ChatRole,
     Completed,
@@ -118,7 +117,8 @@ def _event(response: pb.GenerateResponse) -> GatewayEvent | None:
         case "text_delta":
             return TextDelta(response.text_delta)
         case "repairing":
-            return Repairing(_findings(response.repairing.findings))
+            repairing = response.repairing
+            return Repairing(_findings(repairing.findings), _usage(repairing.usage), repairing.calls)
         case "completed":
             return Completed(_completion(response.completed))
         case _:
@@ -126,13 +126,10 @@ def _event(response: pb.GenerateResponse) -> GatewayEvent | None:
 
 
 def _completion(completion: pb.Completion) -> Completion:
-    usage = completion.usage
     return Completion(
         text=completion.text,
         value=_value(completion.value) if completion.HasField("value") else None,
-        usage=Usage(
-            usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
-        ),
+        usage=_usage(completion.usage),
         stop_reason=_STOP_REASONS.get(completion.stop_reason, StopReason.OTHER),
         model=completion.model,
         provider=completion.provider,
@@ -142,10 +139,14 @@ def _completion(completion: pb.Completion) -> Completion:
     )
 
 
+def _usage(usage: common.TokenUsage) -> Usage:
+    return Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+
+
 def _value(data: bytes) -> object:
     try:
-        return jiter.from_json(data, allow_inf_nan=False)
-    except ValueError:
+        return sim.parse(data)
+    except SpecError:
         raise UnavailableError(
             "The gateway service sent a value that is not JSON", code="GATEWAY_MALFORMED"
         ) from None

@@ -274,7 +274,9 @@ async def test_a_gateway_of_another_process_behaves_like_one_of_this(tmp_path: P
         )
         events = [event async for event in gateway.stream(question)]
     assert [type(event) for event in events] == [TextDelta, Repairing, TextDelta, Completed]
-    completed = events[-1]
+    repairing, completed = events[1], events[-1]
+    assert isinstance(repairing, Repairing)
+    assert (repairing.usage, repairing.calls) == (Usage(7, 3, 2), 1)
     assert isinstance(completed, Completed)
     completion = completed.completion
     assert (completion.value, completion.repaired, completion.calls) == ({"a": 1}, True, 2)

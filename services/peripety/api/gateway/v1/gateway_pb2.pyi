@@ -958,18 +958,28 @@ class Repairing(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     FINDINGS_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    calls: _builtins.int
+    """Calls made so far."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
         """What was wrong."""
+
+    @_builtins.property
+    def usage(self) -> _common_pb2.TokenUsage:
+        """Tokens of the calls so far."""
 
     def __init__(
         self,
         *,
         findings: _abc.Iterable[_common_pb2.Finding] | None = ...,
+        usage: _common_pb2.TokenUsage | None = ...,
+        calls: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "findings", b"findings", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

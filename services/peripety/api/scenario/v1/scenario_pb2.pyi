@@ -384,7 +384,7 @@ class DryRunOptions(_message.Message):
     seed: _builtins.int
     """Seed that the seeds of the runs follow from, 0 to 2^53 - 1; unset for the specification's own."""
     max_runs: _builtins.int
-    """Most runs; 0 for the server's default. The verdict may need fewer."""
+    """Most runs, 64 to 100,000; 0 for the server's default. The verdict may need fewer."""
     horizon: _builtins.int
     """Turns of a run; 0 for the specification's horizon."""
     def __init__(
