@@ -94,7 +94,14 @@ def test_dry_runs_are_equal_to_the_byte(spec: dict[str, Any], first: int, person
     if document is None:
         return
     options = json.dumps(
-        {"runs": 3, "first_run": first, "seed": str(spec["seed"]), "persona": persona, "horizon": 8}
+        {
+            "runs": 3,
+            "first_run": first,
+            "seed": str(spec["seed"]),
+            "persona": persona,
+            "horizon": 8,
+            "digest": True,
+        }
     ).encode("utf-8")
     programs = [core_named(name).compile(document) for name in ("python", "native")]
     assert _both(lambda i: programs[i].dry_run(options))

@@ -165,6 +165,8 @@ class Program:
         seed: int | None = None,
         first_run: int = 0,
         horizon: int | None = None,
+        threads: int | None = None,
+        digest: bool = False,
     ) -> DryRunReport:
         """Play many runs without a model.
 
@@ -174,6 +176,9 @@ class Program:
             seed: what the runs' seeds are mixed from; the spec's own by default.
             first_run: number of the first run; disjoint ranges give fresh runs.
             horizon: most turns of a run; the spec's own by default.
+            threads: how many share the work, 1 … 256; as many as there are cores by default. Nothing else
+                depends on it, and the core in Python has one.
+            digest: whether to hash the states in which the runs end.
 
         Raises:
             InvalidArgumentError: an option is out of range.
@@ -191,6 +196,11 @@ class Program:
         if horizon is not None:
             _require("horizon", horizon, 1, 1000)
             options["horizon"] = horizon
+        if threads is not None:
+            _require("threads", threads, 1, 256)
+            options["threads"] = threads
+        if digest:
+            options["digest"] = True
         return DryRunReport.of(loads(self._core.dry_run(canonical(options))))
 
 

@@ -168,6 +168,8 @@ class DryRunReport:
         seed: the seed that run seeds were mixed from.
         horizon: the most turns of a run.
         rng_version: version of the random numbers.
+        digest: when asked for, SHA-256 in hex over a line `{outcome} {turns} {state hash}` for each run: two
+            reports with the same digest are of runs that ended in the same states.
     """
 
     runs: int
@@ -184,6 +186,7 @@ class DryRunReport:
     persona: Persona
     horizon: int
     rng_version: int
+    digest: str | None = None
 
     @property
     def fail_rate(self) -> float:

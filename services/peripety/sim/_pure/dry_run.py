@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from peripety.sim._core import CoreError
@@ -10,7 +11,7 @@ from peripety.sim._pure.rng import RNG_VERSION, choose, run_seed
 from peripety.sim._pure.state import Rules, State
 from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
 
-__all__ = ["dry_run"]
+__all__ = ["digest_line", "dry_run"]
 
 
 def dry_run(rules: Rules, options: dict[str, Any]) -> dict[str, Any]:
@@ -18,20 +19,25 @@ def dry_run(rules: Rules, options: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         rules: the scenario.
-        options: `{runs, first_run, seed (text), persona, horizon?}`.
+        options: `{runs, first_run, seed (text), persona, horizon?, digest?}`.
 
     Returns:
-        A `DryRunReport`; turns are counted over all runs.
+        A `DryRunReport`; turns are counted over all runs. A digest is given when it is asked for.
     """
     seed, persona = int(options["seed"]), options["persona"]
     horizon = int(options.get("horizon", rules.horizon))
     tally = _Tally(rules)
+    digest = hashlib.sha256() if options.get("digest") else None
     first = int(options["first_run"])
     for run in range(first, first + int(options["runs"])):
         state = State.initial(rules, run_seed(seed, run))
-        tally.count(state, _play(state, persona, horizon, tally))
+        outcome = _play(state, persona, horizon, tally)
+        tally.count(state, outcome)
+        if digest is not None:
+            digest.update(digest_line(outcome, state.turn, state.tree()))
     return {
         **tally.counts,
+        **({} if digest is None else {"digest": digest.hexdigest()}),
         "losses": tally.losses,
         "wins": tally.wins,
         "errors": list(tally.errors.values()),
@@ -42,6 +48,11 @@ def dry_run(rules: Rules, options: dict[str, Any]) -> dict[str, Any]:
         "horizon": horizon,
         "rng_version": RNG_VERSION,
     }
+
+
+def digest_line(outcome: str, turns: int, tree: bytes) -> bytes:
+    """What a digest of runs says about one: how it ended, after how many turns, and the hash of its state."""
+    return f"{outcome} {turns} {hashlib.sha256(tree).hexdigest()}\n".encode("ascii")
 
 
 class _Tally:

@@ -1,6 +1,9 @@
 //! Many runs without a model: what the rules do to a player who follows a persona.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
 
 use crate::border;
 use crate::canonical;
@@ -20,6 +23,8 @@ struct Options {
     seed: u64,
     persona: Persona,
     horizon: u64,
+    /// Whether the states in which the runs end are hashed.
+    digest: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -41,7 +46,7 @@ enum Outcome {
 impl Program {
     /// Play runs `first_run` … `first_run + runs − 1`; the JSON of a `DryRunReport`.
     ///
-    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?}`.
+    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?}`.
     ///
     /// # Errors
     ///
@@ -51,12 +56,15 @@ impl Program {
         let options = Options::new(&options, self.horizon).map_err(|_| {
             Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
         })?;
-        let mut tally = Tally::new(self);
+        let mut tally = Tally::new(self, &options);
         let mut record = Record::new(false);
         for run in 0..options.runs {
             let mut state = self.new_state(run_seed(options.seed, options.first_run.wrapping_add(run)));
             let outcome = play(self, &mut state, &options, &mut tally, &mut record);
             tally.count(&outcome, state.turn);
+            if let Some(digest) = &mut tally.digest {
+                digest.add(&outcome, state.turn, &state.tree)?;
+            }
         }
         canonical::text(&tally.report(self, &options))
     }
@@ -76,6 +84,7 @@ impl Options {
                 _ => return Err(read::invalid("a persona is expected")),
             },
             horizon: options.get("horizon").map_or(Ok(horizon), read::count)?,
+            digest: options.get("digest").map_or(Ok(false), read::boolean)?,
         })
     }
 }
@@ -145,11 +154,42 @@ struct Tally {
     errored: u64,
     /// Failures that differ in code or rule, in order of their first occurrence, and how often each happened.
     failures: Vec<(Failure, u64)>,
+    digest: Option<Digest>,
+}
+
+/// A hash over how each run ended, after how many turns, in which state.
+#[derive(Default)]
+struct Digest(Sha256);
+
+impl Digest {
+    fn add(&mut self, outcome: &Outcome, turns: u64, tree: &Value) -> Result<()> {
+        let state = hex(&Sha256::digest(canonical::text(tree)?));
+        self.0.update(format!("{} {turns} {state}\n", outcome.name()));
+        Ok(())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl Outcome {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Ended(Status::Ongoing) | Self::Survived => "survived",
+            Self::Ended(status) => status.kind(),
+            Self::Errored => "errored",
+        }
+    }
 }
 
 impl Tally {
-    fn new(program: &Program) -> Self {
+    fn new(program: &Program, options: &Options) -> Self {
         Self {
+            digest: options.digest.then(Digest::default),
             turns: 0,
             losses: vec![0; program.losses.len()],
             wins: vec![0; program.wins.len()],
@@ -180,8 +220,8 @@ impl Tally {
         }
     }
 
-    fn report(&self, program: &Program, options: &Options) -> Value {
-        object([
+    fn report(self, program: &Program, options: &Options) -> Value {
+        let mut report = object([
             ("turns", count(self.turns)),
             ("lost", count(self.losses.iter().sum())),
             ("won", count(self.wins.iter().sum())),
@@ -196,7 +236,11 @@ impl Tally {
             ("persona", Value::from(options.persona.name())),
             ("horizon", count(options.horizon)),
             ("rng_version", count(RNG_VERSION)),
-        ])
+        ]);
+        if let (Some(Digest(hash)), Value::Object(members)) = (self.digest, &mut report) {
+            Arc::make_mut(members).insert("digest".into(), hex(&hash.finalize()).into());
+        }
+        report
     }
 }
 
