@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety.sim._core import CoreError
+from peripety.sim._pure.logic import FUEL, Evaluation
 
 if TYPE_CHECKING:
     from peripety.sim._core import Core
@@ -98,6 +100,22 @@ def test_no_rule_costs_more_than_its_budget(core: Core, logic: Any) -> None:
     with pytest.raises(CoreError) as caught:
         run(core, logic, {"big": [1] * 10_001})
     assert caught.value.code == "FUEL_EXHAUSTED"
+
+
+@pytest.mark.parametrize(
+    ("logic", "steps"),
+    [
+        ({"+": {"var": "a"}}, 5),
+        ({"+": [1, "x"]}, 3),
+        ({"map": [{"var": "a"}, {"nope": []}]}, 4),
+        ({"map": [list(range(200)), {"map": [list(range(200)), 1]}]}, FUEL),
+    ],
+)
+def test_the_steps_of_an_evaluation_are_known_whether_it_succeeds_or_fails(logic: Any, steps: int) -> None:
+    evaluation = Evaluation()
+    with suppress(CoreError):
+        evaluation.result(logic, {"a": [1.0, 2.0]})
+    assert evaluation.spent == steps
 
 
 def test_values_nested_by_a_rule_are_bounded_and_never_overflow_the_stack(core: Core) -> None:

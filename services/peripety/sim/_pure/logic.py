@@ -26,14 +26,7 @@ def evaluate(logic: Any, data: Any) -> Any:
         CoreError: `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`,
             `NUMERIC_RANGE` or `FUEL_EXHAUSTED`.
     """
-    value = Evaluation().value(logic, data)
-    level = [value]
-    depth = 0
-    while level := [item for item in level if isinstance(item, list | dict)]:
-        depth += 1
-        check_depth(depth)
-        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
-    return value
+    return Evaluation().result(logic, data)
 
 
 class Evaluation:
@@ -42,6 +35,22 @@ class Evaluation:
     def __init__(self) -> None:
         self.fuel = FUEL
         self.output = OUTPUT_LIMIT
+
+    @property
+    def spent(self) -> int:
+        """The steps taken so far; all of them once they ran out."""
+        return FUEL - max(self.fuel, 0)
+
+    def result(self, logic: Any, data: Any) -> Any:
+        """The value of a whole expression: one that may enter a state."""
+        value = self.value(logic, data)
+        level = [value]
+        depth = 0
+        while level := [item for item in level if isinstance(item, list | dict)]:
+            depth += 1
+            check_depth(depth)
+            level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+        return value
 
     def value(self, logic: Any, data: Any) -> Any:
         """The value of an expression; one step of fuel."""

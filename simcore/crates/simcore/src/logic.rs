@@ -46,7 +46,16 @@ impl Rule {
     /// `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`, `NUMERIC_RANGE` or
     /// `FUEL_EXHAUSTED`.
     pub fn evaluate(&self, data: Data<'_>) -> Result<Value> {
-        self.borrowed(data).map(Cow::into_owned)
+        self.evaluate_metered(data, &mut 0)
+    }
+
+    /// As [`Rule::evaluate`]; the steps taken are added to `spent`, also when it fails.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rule::evaluate`].
+    pub fn evaluate_metered(&self, data: Data<'_>, spent: &mut u64) -> Result<Value> {
+        self.borrowed(data, spent).map(Cow::into_owned)
     }
 
     /// Whether the expression, as a condition, holds.
@@ -55,11 +64,23 @@ impl Rule {
     ///
     /// As [`Rule::evaluate`].
     pub fn holds(&self, data: Data<'_>) -> Result<bool> {
-        self.borrowed(data).map(|value| truthy(&value))
+        self.holds_metered(data, &mut 0)
     }
 
-    fn borrowed<'a>(&'a self, data: Data<'a>) -> Result<Cow<'a, Value>> {
-        let value = Evaluation::new().value(&self.0, data)?;
+    /// As [`Rule::holds`]; the steps taken are added to `spent`, also when it fails.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rule::evaluate`].
+    pub fn holds_metered(&self, data: Data<'_>, spent: &mut u64) -> Result<bool> {
+        self.borrowed(data, spent).map(|value| truthy(&value))
+    }
+
+    fn borrowed<'a>(&'a self, data: Data<'a>, spent: &mut u64) -> Result<Cow<'a, Value>> {
+        let mut evaluation = Evaluation::new();
+        let value = evaluation.value(&self.0, data);
+        *spent += u64::from(evaluation.spent());
+        let value = value?;
         convert::check_nesting(&value)?;
         Ok(value)
     }
@@ -113,5 +134,27 @@ impl<'a> Data<'a> {
                 Cow::Owned(object.into())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::border;
+
+    fn spent(logic: &str) -> (u64, bool) {
+        let rule = Rule::new(&border::parse(logic.as_bytes()).unwrap());
+        let data = border::parse(br#"{"a":[1,2]}"#).unwrap();
+        let mut spent = 5;
+        let succeeded = rule.evaluate_metered(Data::Value(&data), &mut spent).is_ok();
+        (spent - 5, succeeded)
+    }
+
+    #[test]
+    fn steps_are_added_whether_a_rule_succeeds_or_fails() {
+        assert_eq!(spent(r#"{"+":{"var":"a"}}"#), (5, true));
+        assert_eq!(spent(r#"{"+":[1,"x"]}"#), (3, false));
+        let endless = r#"{"map":[[1,2,3,4,5,6,7,8,9,10],"#.repeat(5) + "1" + &"]}".repeat(5);
+        assert_eq!(spent(&endless), (u64::from(FUEL), false));
     }
 }

@@ -29,6 +29,11 @@ impl Evaluation {
         Self { fuel: FUEL, output: OUTPUT_LIMIT }
     }
 
+    /// The steps taken so far; all of them once they ran out.
+    pub(super) fn spent(&self) -> u32 {
+        FUEL - self.fuel
+    }
+
     /// The value of an expression, borrowed where it stands in the expression or in the data.
     pub(super) fn value<'a>(&mut self, expression: &'a Expression, data: Data<'a>) -> Result<Cow<'a, Value>> {
         self.burn(1)?;
@@ -56,10 +61,12 @@ impl Evaluation {
 
     fn burn(&mut self, amount: usize) -> Result<()> {
         let left = u32::try_from(amount).ok().and_then(|amount| self.fuel.checked_sub(amount));
-        self.fuel = left.ok_or_else(|| {
-            Error::new(Code::FuelExhausted, format!("the expression needs more than {FUEL} steps"))
-        })?;
-        Ok(())
+        self.fuel = left.unwrap_or(0);
+        if left.is_some() {
+            Ok(())
+        } else {
+            Err(Error::new(Code::FuelExhausted, format!("the expression needs more than {FUEL} steps")))
+        }
     }
 
     fn produce(&mut self, amount: usize) -> Result<()> {
