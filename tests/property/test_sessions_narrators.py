@@ -19,7 +19,7 @@ from peripety.sessions.facts import Scene
 from peripety.sessions.mechanics import Played, play
 from peripety.sessions.model import Resolution
 from peripety.sessions.narrator import Narrator, Told
-from peripety.sessions.visibility import Visibility
+from peripety.sessions.visibility import Viewers
 from support.sessions import SILENCE, ScriptedGateway
 from support.specs import document
 
@@ -84,7 +84,7 @@ def scene() -> Scene:
     program = sim.compile(document(entities=[{"id": "p", "playable": True}]))
     played = play(program, program.new_state().to_json(), [])
     assert isinstance(played, Played)
-    return Scene(program.spec, Visibility(program.spec).view(None), 1, "", played, ())
+    return Scene(program.spec, Viewers(program.spec).view(None), 1, "", played, ())
 
 
 SCENE = scene()

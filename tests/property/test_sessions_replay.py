@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from peripety import sim
 from peripety.sessions.events import Committed
-from peripety.sessions.mechanics import Played, next_hash, opening_hash, play
+from peripety.sessions.mechanics import Played, play
 from peripety.sessions.model import ActionCall, CommittedTurn, Session
 from support.cores import CORE_NAMES, core_named, program_on
 from support.sessions import only, table
@@ -63,13 +64,13 @@ def test_a_log_gives_its_hashes_back(name: str) -> None:
         session, turns = asyncio.run(recorded(spec, plan))
         program = program_on(core, json.dumps(spec).encode())
         snapshot = program.new_state(session.seed).to_json()
-        chain = opening_hash(session.seed, program.spec_hash)
+        chain = sim.chain_start(session.seed, program.spec_hash)
         for turn in turns:
             tried = json.loads(turn.record)["actions"]
             again = play(program, snapshot, [ActionCall(call["id"], call["params"]) for call in tried])
             assert isinstance(again, Played)
             assert again.record == turn.record
-            snapshot, chain = again.snapshot, next_hash(chain, again.record)
+            snapshot, chain = again.snapshot, sim.chain(chain, again.record)
             committed = turn.events[-1]
             assert isinstance(committed, Committed)
             assert (committed.chain_hash, committed.state_hash) == (chain, again.state_hash)

@@ -11,7 +11,6 @@ from peripety.cli.documents import TOO_LARGE, read_document
 from peripety.cli.output import progress, results, write_json
 from peripety.cli.text import printable
 from peripety.errors import SpecError
-from peripety.scenarios.runs import merged
 
 if TYPE_CHECKING:
     from peripety.sim import DryRunReport, Persona, Program
@@ -43,7 +42,7 @@ def _play(program: Program, *, runs: int, persona: Persona, seed: int | None) ->
             started = time.perf_counter()
             played = min(piece, runs - report.runs)
             more = program.dry_run(runs=played, first_run=report.runs, persona=persona, seed=seed)
-            report = merged(report, more)
+            report = report.merged(more)
             advance(played)
             if time.perf_counter() - started < _PIECE_SECONDS:
                 piece *= 2

@@ -13,7 +13,7 @@ from peripety.errors import Finding, InternalError, Severity
 from peripety.gateway.streams import following
 from peripety.scenarios.model import errors_among
 from peripety.scenarios.rates import Side, interval, side_of
-from peripety.scenarios.runs import Runner, merged
+from peripety.scenarios.runs import Runner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -83,7 +83,7 @@ async def judge(
         if verdict is not None:
             yield verdict
             return
-        report = merged(report, await runner.play(first_run + report.runs, min(BLOCK, left)))
+        report = report.merged(await runner.play(first_run + report.runs, min(BLOCK, left)))
 
 
 async def verdict_of(program: Program, options: DryRunOptions, workers: Workers) -> Verdict:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety import context
@@ -13,9 +11,9 @@ from peripety.errors import ResourceExhaustedError
 if TYPE_CHECKING:
     from peripety.scenarios.model import DryRunOptions
     from peripety.scenarios.workers import Workers
-    from peripety.sim import DryRunReport, Program, RuleError
+    from peripety.sim import DryRunReport, Program
 
-__all__ = ["Runner", "merged"]
+__all__ = ["Runner"]
 
 _PIECE_SECONDS = 0.25
 _MOST_SECONDS = 120.0
@@ -52,7 +50,7 @@ class Runner:
         report = await self._piece(first_run, min(self._affordable(), runs))
         while report.runs < runs:
             piece = min(self._affordable(), runs - report.runs)
-            report = merged(report, await self._piece(first_run + report.runs, piece))
+            report = report.merged(await self._piece(first_run + report.runs, piece))
         return report
 
     def _affordable(self) -> int:
@@ -81,33 +79,3 @@ class Runner:
         self._seconds_left -= taken
         self._seconds_per_run = taken / runs
         return report
-
-
-def merged(first: DryRunReport, second: DryRunReport) -> DryRunReport:
-    """One report over two ranges of runs that follow each other."""
-    return replace(
-        first,
-        runs=first.runs + second.runs,
-        turns=first.turns + second.turns,
-        lost=first.lost + second.lost,
-        won=first.won + second.won,
-        survived=first.survived + second.survived,
-        errored=first.errored + second.errored,
-        losses=_summed(first.losses, second.losses),
-        wins=_summed(first.wins, second.wins),
-        errors=_gathered(*first.errors, *second.errors),
-    )
-
-
-def _summed(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
-    return {name: count + second[name] for name, count in first.items()}
-
-
-def _gathered(*errors: RuleError) -> tuple[RuleError, ...]:
-    """Each rule that failed once, in the order of the first failures."""
-    counts: Counter[tuple[str, str]] = Counter()
-    first: dict[tuple[str, str], RuleError] = {}
-    for error in errors:
-        counts[error.code, error.rule] += error.count
-        first.setdefault((error.code, error.rule), error)
-    return tuple(replace(error, count=counts[key]) for key, error in first.items())

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peripety.sessions.mechanics import Played
-    from peripety.sessions.visibility import View
+    from peripety.sessions.visibility import SessionView
 
 __all__ = ["Scene", "abridged", "cast_of", "facts_of", "history_of", "question_about"]
 
@@ -41,7 +41,7 @@ class Scene:
     """
 
     spec: Mapping[str, Any]
-    view: View
+    view: SessionView
     turn: int
     input: str
     played: Played

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from peripety.sessions.model import ActionCall
     from peripety.sim import ActResult, Change, LogLine, Program, State, StepResult
 
-__all__ = ["Abandoned", "Played", "next_hash", "opening_hash", "play"]
+__all__ = ["Abandoned", "Played", "play"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +97,6 @@ def play(program: Program, snapshot: bytes, actions: Sequence[ActionCall]) -> Pl
         limit = RuleFailed(error.code, error.details.get("path", ""), error.message, turn_abandoned=True)
         return Abandoned((*events, limit))
     return _played(program, state, actions, acts, events, step)
-
-
-def opening_hash(seed: int, spec_hash: str) -> str:
-    """The chain hash before the first turn."""
-    return hashlib.sha256(sim.canonical({"seed": seed, "spec_hash": spec_hash})).hexdigest()
-
-
-def next_hash(chain_hash: str, record: bytes) -> str:
-    """The chain hash after a turn."""
-    return hashlib.sha256(bytes.fromhex(chain_hash) + record).hexdigest()
 
 
 def _decided(action: ActionCall, act: ActResult) -> Iterator[Event]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
-from peripety.sessions.visibility import Visibility
+from peripety.sessions.visibility import Viewers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -25,7 +25,7 @@ class Ruleset:
     """One version of a scenario: what may happen, and who may see it."""
 
     program: Program
-    visibility: Visibility
+    viewers: Viewers
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -54,7 +54,7 @@ class Rulesets:
         if spec_hash not in self._kept:
             document = document or await self._document(spec_hash)
             program = await asyncio.to_thread(sim.load, document)
-            self._kept[spec_hash] = Ruleset(program, Visibility(program.spec))
+            self._kept[spec_hash] = Ruleset(program, Viewers(program.spec))
         self._kept.move_to_end(spec_hash)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)

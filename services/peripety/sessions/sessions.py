@@ -13,7 +13,6 @@ from peripety.pages import Position, page_of, page_size, position_in
 from peripety.scenarios.model import Work
 from peripety.sessions.checks import check_deletion, check_new_session, check_session_id
 from peripety.sessions.events import Accepted
-from peripety.sessions.mechanics import opening_hash
 from peripety.sessions.model import Session, microseconds_now
 from peripety.sessions.rulesets import Rulesets
 from peripety.sessions.turns import SeenTurn, Turns, seen_events
@@ -84,7 +83,7 @@ class Sessions:
             return await self._seen(made, new.pov)
         scenario = await self._scenarios.compiled(new.scenario_id, new.spec_hash)
         ruleset = await self._rulesets.of(scenario.spec_hash, scenario.document)
-        ruleset.visibility.view(new.pov)
+        ruleset.viewers.view(new.pov)
         session = await asyncio.to_thread(_opened, ruleset, new)
         return await self._seen(await self._store.add(session, scenario.document, new), new.pov)
 
@@ -145,7 +144,7 @@ class Sessions:
             NotFoundError: there is no such session, turn or entity.
         """
         session, ruleset = await self._session(session_id)
-        view = ruleset.visibility.view(pov)
+        view = ruleset.viewers.view(pov)
         turn = await self._store.turn(session_id, which)
         if turn is None:
             raise NotFoundError(
@@ -166,7 +165,7 @@ class Sessions:
         size = page_size(asked_size)
         after = position_in(token) or Position(0)
         session, ruleset = await self._session(session_id)
-        view = ruleset.visibility.view(pov)
+        view = ruleset.viewers.view(pov)
         found = [
             SeenTurn(turn, tuple(seen_events(session, ruleset.spec, view, turn)))
             for turn in await self._store.turns(session_id, after.number, size + 1)
@@ -199,7 +198,7 @@ def _opened(ruleset: Ruleset, new: NewSession) -> Session:
         status=state.status,
         snapshot=state.to_json(),
         state_hash=state.hash(),
-        chain_hash=opening_hash(seed, program.spec_hash),
+        chain_hash=sim.chain_start(seed, program.spec_hash),
         last_sequence=0,
         usage=Work(),
         created=now,
@@ -208,7 +207,7 @@ def _opened(ruleset: Ruleset, new: NewSession) -> Session:
 
 
 def _look(session: Session, ruleset: Ruleset, pov: str | None) -> SeenSession:
-    view = ruleset.visibility.view(pov)
+    view = ruleset.viewers.view(pov)
     program = ruleset.program
     state = program.load_state(session.snapshot)
     goes_on = session.status.kind == "ongoing"

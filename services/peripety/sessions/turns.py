@@ -14,13 +14,14 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from peripety import sim
 from peripety.errors import AlreadyExistsError, ConflictError, FailedPreconditionError, InternalError
 from peripety.requests import refuse
 from peripety.scenarios.model import Work
 from peripety.sessions.checks import check_turn_request
 from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.facts import Scene
-from peripety.sessions.mechanics import Abandoned, Played, next_hash, play
+from peripety.sessions.mechanics import Abandoned, Played, play
 from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
 from peripety.sessions.narrator import Told
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from peripety.sessions.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.store import SessionStore
-    from peripety.sessions.visibility import View
+    from peripety.sessions.visibility import SessionView
 
 __all__ = ["Room", "Seen", "SeenTurn", "Turns", "seen_events"]
 
@@ -97,7 +98,9 @@ class Room:
         return max(1, sum(size + _ENVELOPE_BYTES <= self.limit for size in sizes))
 
 
-def seen_events(session: Session, spec: Mapping[str, Any], view: View, turn: CommittedTurn) -> Iterator[Seen]:
+def seen_events(
+    session: Session, spec: Mapping[str, Any], view: SessionView, turn: CommittedTurn
+) -> Iterator[Seen]:
     """The recorded events of a turn, as one viewer sees them."""
     for sequence, event in enumerate(turn.events, turn.first_sequence):
         yield Seen(session.session_id, turn.turn, sequence, view.event(event, turn.pov), spec)
@@ -220,7 +223,7 @@ class _Attempt:
         self.request = request
         self.session = session
         self.ruleset = ruleset
-        self.view = ruleset.visibility.view(request.pov)
+        self.view = ruleset.viewers.view(request.pov)
         self._accepted = Accepted(str(uuid.uuid4()), request.request_id, request.actions, request.input)
         self._events: list[Event] = []
 
@@ -281,7 +284,7 @@ class _Attempt:
         """The last event of the turn."""
         return Committed(
             state_hash=played.state_hash,
-            chain_hash=next_hash(self.session.chain_hash, played.record),
+            chain_hash=sim.chain(self.session.chain_hash, played.record),
             status=played.world.status,
             legal_actions=played.legal_actions,
             usage=told.usage,

@@ -20,6 +20,7 @@ from peripety.sim.checks import check_spec
 from peripety.sim.program import Program, State, engine_error
 from peripety.sim.schema import check
 from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety.sim.transcript import chain, chain_start
 from peripety.sim.types import (
     ABSENT,
     ActResult,
@@ -32,6 +33,7 @@ from peripety.sim.types import (
     Status,
     StepResult,
 )
+from peripety.sim.visibility import View, Visibility
 
 __all__ = [
     "ABSENT",
@@ -49,7 +51,11 @@ __all__ = [
     "State",
     "Status",
     "StepResult",
+    "View",
+    "Visibility",
     "canonical",
+    "chain",
+    "chain_start",
     "compile",
     "draw",
     "evaluate",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 __all__ = [
@@ -193,8 +194,37 @@ class DryRunReport:
         """Lost runs over all runs."""
         return self.lost / self.runs
 
+    def merged(self, other: DryRunReport) -> DryRunReport:
+        """One report over these runs and those of `other`, which follow them under the same options.
+
+        It has no digest: that of all runs cannot be told from those of two parts.
+        """
+        return replace(
+            self,
+            runs=self.runs + other.runs,
+            turns=self.turns + other.turns,
+            lost=self.lost + other.lost,
+            won=self.won + other.won,
+            survived=self.survived + other.survived,
+            errored=self.errored + other.errored,
+            losses={name: count + other.losses[name] for name, count in self.losses.items()},
+            wins={name: count + other.wins[name] for name, count in self.wins.items()},
+            errors=_gathered(*self.errors, *other.errors),
+            digest=None,
+        )
+
     @classmethod
     def of(cls, value: dict[str, Any]) -> DryRunReport:
         """A report from a core's JSON."""
         errors = tuple(RuleError(**error) for error in value["errors"])
         return cls(**{**value, "errors": errors, "seed": int(value["seed"])})
+
+
+def _gathered(*errors: RuleError) -> tuple[RuleError, ...]:
+    """Each rule that failed once, in the order of the first failures."""
+    counts: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], RuleError] = {}
+    for error in errors:
+        counts[error.code, error.rule] += error.count
+        first.setdefault((error.code, error.rule), error)
+    return tuple(replace(error, count=counts[key]) for key, error in first.items())

@@ -11,37 +11,11 @@ import pytest
 from peripety import context
 from peripety.errors import ResourceExhaustedError
 from peripety.scenarios.model import DryRunOptions
-from peripety.scenarios.runs import Runner, merged
-from support.scenarios import WORKERS, chance, program, siege
-from support.specs import event, spec
+from peripety.scenarios.runs import Runner
+from support.scenarios import WORKERS, chance, program
 
 if TYPE_CHECKING:
     from peripety.sim import DryRunReport
-
-FAILING = spec(
-    actions=[{"id": "wait", "params": {}, "preconditions": {}, "effects": []}],
-    random_events=[
-        event("even", [{"op": "pop", "path": "state.list"}]),
-    ],
-    horizon=20,
-)
-
-
-@pytest.mark.parametrize("scenario", [siege(), FAILING], ids=["siege", "failing"])
-def test_two_ranges_together_are_the_whole_range(scenario: dict[str, Any]) -> None:
-    rules = program(scenario)
-    whole = rules.dry_run(runs=96, first_run=5)
-    parts = merged(rules.dry_run(runs=64, first_run=5), rules.dry_run(runs=32, first_run=69))
-    assert {(e.rule, e.count) for e in parts.errors} == {(e.rule, e.count) for e in whole.errors}
-    assert parts.losses == whole.losses
-    assert (parts.runs, parts.turns, parts.lost, parts.won, parts.survived, parts.first_run) == (
-        whole.runs,
-        whole.turns,
-        whole.lost,
-        whole.won,
-        whole.survived,
-        whole.first_run,
-    )
 
 
 class Slow:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from peripety import sim
 from peripety.errors import UnavailableError
-from peripety.sessions.mechanics import next_hash, opening_hash
 from peripety.sessions.narrator import Narrator
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
@@ -118,9 +118,9 @@ async def assert_whole(game: Table) -> int:
     """The session is at the end of some turn in every respect; which one."""
     session = (await game.now()).session
     turns = await game.store.turns(session.session_id, 0, 100)
-    chain, sequence = opening_hash(session.seed, session.spec_hash), 0
+    chain, sequence = sim.chain_start(session.seed, session.spec_hash), 0
     for number, turn in enumerate(turns, 1):
-        chain = next_hash(chain, turn.record)
+        chain = sim.chain(chain, turn.record)
         assert (turn.turn, turn.first_sequence) == (number, sequence + 1)
         sequence = turn.last_sequence
     assert (session.turn, session.chain_hash, session.last_sequence) == (len(turns), chain, sequence)

@@ -7,7 +7,7 @@ from peripety import sim
 from peripety.sessions.facts import Scene, abridged, facts_of, history_of, question_about
 from peripety.sessions.mechanics import Played, play
 from peripety.sessions.model import ActionCall
-from peripety.sessions.visibility import Visibility
+from peripety.sessions.visibility import Viewers
 from support.specs import Json, action, document, event
 
 ENTITIES: list[Json] = [
@@ -36,7 +36,7 @@ def scene(
     program = sim.compile(document(**spec))
     played = play(program, program.new_state().to_json(), actions or [ActionCall("act", {})])
     assert isinstance(played, Played)
-    view = Visibility(program.spec).view(viewer)
+    view = Viewers(program.spec).view(viewer)
     return Scene(program.spec, view, 1, "what is said", played, narrated)
 
 

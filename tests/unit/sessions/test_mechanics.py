@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from peripety import sim
 from peripety.errors import InvalidArgumentError
 from peripety.sessions.events import ActionResolved, RuleFailed, WorldResolved
-from peripety.sessions.mechanics import Abandoned, Played, next_hash, opening_hash, play
+from peripety.sessions.mechanics import Abandoned, Played, play
 from peripety.sessions.model import ActionCall
 from support.specs import action, at_most, document, event, never
 
@@ -136,11 +135,3 @@ def test_a_parameter_that_is_no_value_of_the_engines_is_refused() -> None:
     program, snapshot = compiled(actions=[action("act", params={"s": {"type": "string", "maxLength": 5}})])
     with pytest.raises(InvalidArgumentError):
         play(program, snapshot, [ActionCall("act", {"s": "x" * 70_000})])
-
-
-def test_the_chain_starts_from_seed_and_scenario_and_covers_every_turn_before() -> None:
-    start = opening_hash(7, "ab")
-    assert start == hashlib.sha256(b'{"seed":7,"spec_hash":"ab"}').hexdigest()
-    first = next_hash(start, b'{"turn":1}')
-    assert first == hashlib.sha256(bytes.fromhex(start) + b'{"turn":1}').hexdigest()
-    assert next_hash(opening_hash(8, "ab"), b'{"turn":1}') != first

@@ -23,7 +23,7 @@ from peripety.sessions.facts import Scene
 from peripety.sessions.mechanics import Played, play
 from peripety.sessions.model import ActionCall, Resolution
 from peripety.sessions.narrator import Narrator, Told
-from peripety.sessions.visibility import Visibility
+from peripety.sessions.visibility import Viewers
 from support.sessions import SILENCE, TOKENS, ScriptedGateway, outcome
 from support.specs import action, document
 
@@ -41,7 +41,7 @@ def scene(viewer: str | None = None, spoken: str = "", **parts: Any) -> Scene:
     )
     played = play(program, program.new_state().to_json(), [ActionCall("act", {})])
     assert isinstance(played, Played)
-    return Scene(program.spec, Visibility(program.spec).view(viewer), 1, spoken, played, ())
+    return Scene(program.spec, Viewers(program.spec).view(viewer), 1, spoken, played, ())
 
 
 async def told(gateway: ModelGateway, *, seconds: float = 5.0, about: Scene | None = None) -> list[Any]:

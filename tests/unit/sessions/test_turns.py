@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety import sim
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -15,7 +16,6 @@ from peripety.errors import (
     NotFoundError,
 )
 from peripety.sessions.events import Accepted, Committed, Degraded, RuleFailed
-from peripety.sessions.mechanics import next_hash, opening_hash
 from peripety.sessions.model import ActionCall, NewSession, Resolution
 from peripety.sessions.narrator import Narrator
 from peripety.sessions.sessions import Sessions
@@ -37,9 +37,9 @@ ENTITIES = [{"id": "p", "playable": True}, {"id": "q", "playable": True}]
 async def chain_of(game: Table) -> str:
     """The chain hash as the recorded turns give it."""
     session = (await game.now()).session
-    chain = opening_hash(session.seed, session.spec_hash)
+    chain = sim.chain_start(session.seed, session.spec_hash)
     for turn in await game.store.turns(session.session_id, 0, 1_000):
-        chain = next_hash(chain, turn.record)
+        chain = sim.chain(chain, turn.record)
     return chain
 
 

@@ -47,15 +47,26 @@ def test_the_same_seed_gives_the_same_report_and_another_seed_another(core: Core
     assert program.dry_run(runs=64).turns != program.dry_run(runs=64, seed=99).turns
 
 
-def test_blocks_of_runs_add_up_to_the_whole(core: Core) -> None:
+def test_two_ranges_together_are_the_whole_range(core: Core) -> None:
     program = risky(core)
-    whole = program.dry_run(runs=60)
-    parts = [program.dry_run(runs=20, first_run=first) for first in (0, 20, 40)]
-    assert (whole.lost, whole.won, whole.turns) == (
-        sum(p.lost for p in parts),
-        sum(p.won for p in parts),
-        sum(p.turns for p in parts),
-    )
+    parts = program.dry_run(runs=64, first_run=5).merged(program.dry_run(runs=32, first_run=69))
+    assert parts == program.dry_run(runs=96, first_run=5)
+
+
+def test_two_ranges_together_have_no_digest(core: Core) -> None:
+    program = risky(core)
+    parts = [program.dry_run(runs=2, first_run=first, digest=True) for first in (0, 2)]
+    assert parts[0].merged(parts[1]).digest is None
+
+
+def test_a_rule_that_fails_in_both_ranges_stands_in_the_whole_once(core: Core) -> None:
+    pop = event("even", [{"op": "pop", "path": "state.list"}])
+    program = program_on(core, document(random_events=[pop], horizon=20))
+    whole = program.dry_run(runs=6)
+    assert program.dry_run(runs=4).merged(program.dry_run(runs=2, first_run=4)) == whole
+    assert [(error.code, error.rule) for error in whole.errors] == [
+        ("EMPTY_ARRAY", "/random_events/0/effects/0")
+    ]
 
 
 def test_a_run_does_not_disturb_the_next_or_the_document(core: Core) -> None:

@@ -1,0 +1,138 @@
+"""Who may see what of a state: the labels of a scenario, and what they leave of values and changes.
+
+Every path has an audience. A label of the scenario gives it for a path and all below it, a deeper label
+overrules, and without labels everything is public except `state.private.<entity>`, which is that entity's
+alone, and the rest of `state.private` and `state.hidden`, which are nobody's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._pure.paths import Path, parse_path
+from peripety.sim.types import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from peripety.sim.types import Change
+
+__all__ = ["View", "Visibility"]
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class _Label:
+    """A step on the way to labelled paths; `audience` is set where a label stands, None meaning everyone."""
+
+    labelled: bool = False
+    audience: frozenset[str] | None = None
+    below: dict[str | int, _Label] = field(default_factory=dict)
+
+    def set(self, path: Path, audience: frozenset[str] | None) -> None:
+        label = self
+        for segment in path:
+            label = label.below.setdefault(segment, _Label())
+        label.labelled, label.audience = True, audience
+
+
+class Visibility:
+    """The labels of a scenario.
+
+    Args:
+        spec: a scenario that has passed validation.
+    """
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self._root = _Label()
+        self._root.set(("hidden",), _NOBODY)
+        self._root.set(("private",), _NOBODY)
+        for entity in spec.get("entities", ()):
+            self._root.set(("private", entity["id"]), frozenset({entity["id"]}))
+        for rule in spec.get("visibility", ()):
+            self._root.set(parse_path(rule["path"])[1:], _audience(rule["to"]))
+
+    @property
+    def root(self) -> _Label:
+        """The labels as a tree, for `View`."""
+        return self._root
+
+    def audience(self, path: Path) -> frozenset[str] | None:
+        """The entities that may see what stands at a path (as `parse_path` gives it); None for everyone.
+
+        What stands below it may have another audience.
+        """
+        label, audience = self._root, self._root.audience
+        for segment in path[1:]:
+            if segment not in label.below:
+                break
+            label = label.below[segment]
+            audience = label.audience if label.labelled else audience
+        return audience
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Somewhere in the state: whether a viewer may see what is there, and the labels further down."""
+
+    visible: bool
+    label: _Label | None
+
+
+class View:
+    """What one viewer may see of a run.
+
+    Args:
+        visibility: the labels.
+        viewer: the id of an entity; None for the public part.
+    """
+
+    def __init__(self, visibility: Visibility, viewer: str | None) -> None:
+        self.viewer = viewer
+        self._root = self._enter(_Place(visible=True, label=None), visibility.root)
+
+    def state(self, tree: Any) -> dict[str, Any]:
+        """The part of a state tree that the viewer may see."""
+        seen = self._cut(tree, self._root)
+        return seen if isinstance(seen, dict) else {}
+
+    def changes(self, changes: Iterable[Change]) -> tuple[Change, ...]:
+        """The changes that the viewer may see, each cut to what they may see of its values."""
+        return tuple(seen for change in changes if (seen := self._change(change)) is not None)
+
+    def _change(self, change: Change) -> Change | None:
+        place = self._root
+        for segment in parse_path(change.path)[1:]:
+            place = self._enter(place, place.label.below.get(segment) if place.label else None)
+        before, after = self._cut(change.before, place), self._cut(change.after, place)
+        if before is ABSENT and after is ABSENT:
+            return None
+        was_cut = (before, after) != (change.before, change.after)
+        return None if was_cut and before == after else replace(change, before=before, after=after)
+
+    def _enter(self, holder: _Place, label: _Label | None) -> _Place:
+        if label is None or not label.labelled:
+            return _Place(holder.visible, label)
+        return _Place(label.audience is None or self.viewer in label.audience, label)
+
+    def _cut(self, value: Any, place: _Place) -> Any:
+        """What may be seen of a value: itself, a part of it, or `ABSENT`."""
+        if place.label is None or not place.label.below or not isinstance(value, dict | list):
+            return value if place.visible else ABSENT
+        below = place.label.below
+        if isinstance(value, dict):
+            seen = {key: self._cut(item, self._enter(place, below.get(key))) for key, item in value.items()}
+            kept = {key: item for key, item in seen.items() if item is not ABSENT}
+            return kept if kept or place.visible else ABSENT
+        items = [self._cut(item, self._enter(place, below.get(index))) for index, item in enumerate(value)]
+        # The other elements keep their places, so that a path means the same to everyone.
+        shown = any(item is not ABSENT for item in items)
+        return [None if item is ABSENT else item for item in items] if shown or place.visible else ABSENT
+
+
+def _audience(to: str | list[str]) -> frozenset[str] | None:
+    if isinstance(to, list):
+        return frozenset(to)
+    return None if to == "public" else _NOBODY
