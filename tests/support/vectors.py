@@ -11,7 +11,7 @@ from peripety.sim._core import CoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.sim._core import Core
+    from peripety.sim._core import Core, CoreProgram, CoreState
 
 VECTORS = Path(__file__).parents[1] / "conformance" / "vectors"
 
@@ -47,21 +47,30 @@ def _draws(core: Core, case: dict[str, Any]) -> Any:
 
 
 def _play(core: Core, case: dict[str, Any]) -> Any:
-    """A `spec` played from `seed` by `calls` (`{act, params}` or `{step}`): their results, the snapshot."""
+    """A `spec` played from `seed` by `calls`: their results, and the snapshot.
+
+    A call is `{act, params}`, `{step}`, `{roll}` of a request, or `{reload}`: go on from the snapshot.
+    """
     program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
     state = program.new_state(int(case["seed"]))
     results: list[Any] = []
     for call in case["calls"]:
+        if "reload" in call:
+            state = program.load_state(state.to_json())
+            continue
         try:
-            if "act" in call:
-                results.append(
-                    json.loads(program.act(state, call["act"], json.dumps(call["params"]).encode("utf-8")))
-                )
-            else:
-                results.append(json.loads(program.step(state)))
+            results.append(json.loads(_called(program, state, call)))
         except CoreError as error:
             results.append({"error": {"code": error.code, "message": error.message, "path": error.path}})
     return {"results": results, "snapshot": state.to_json().decode("utf-8")}
+
+
+def _called(program: CoreProgram, state: CoreState, call: dict[str, Any]) -> bytes:
+    if "act" in call:
+        return program.act(state, call["act"], json.dumps(call["params"]).encode("utf-8"))
+    if "roll" in call:
+        return program.roll(state, json.dumps(call["roll"]).encode("utf-8"))
+    return program.step(state)
 
 
 def _dry_run(core: Core, case: dict[str, Any]) -> Any:

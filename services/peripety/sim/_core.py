@@ -58,6 +58,9 @@ class CoreProgram(Protocol):
     def step(self, state: Any) -> bytes:
         """Finish the turn; the JSON of a `StepResult`."""
 
+    def roll(self, state: Any, request: bytes) -> bytes:
+        """Roll in the current turn, `{kind, target?, difficulty}`; the JSON of a `RollResult`."""
+
     def dry_run(self, options: bytes) -> bytes:
         """Play many runs without a model; the JSON of a `DryRunReport`."""
 

@@ -97,6 +97,10 @@ class _Program:
         with _refusals():
             return state.native.step()
 
+    def roll(self, state: _State, request: bytes) -> bytes:
+        with _refusals():
+            return state.native.roll(request)
+
     def dry_run(self, options: bytes) -> bytes:
         with _refusals():
             return self.native.dry_run(options)

@@ -14,7 +14,7 @@ from peripety.errors import (
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._values import loads
-from peripety.sim.types import ActResult, DryRunReport, Persona, Status, StepResult
+from peripety.sim.types import ActResult, DryRunReport, Persona, RollResult, Status, StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,6 +154,28 @@ class Program:
         """
         try:
             return StepResult.of(loads(self._core.step(state.core)))
+        except CoreError as error:
+            raise engine_error(error) from None
+
+    def roll(self, state: State, kind: str, target: str | None = None, *, difficulty: int) -> RollResult:
+        """Roll a die of twenty faces in the current turn; nothing of the scenario's own state changes.
+
+        Equal rolls in one turn differ, and a run played again rolls the same.
+
+        Args:
+            state: the run.
+            kind: what is rolled for, an id; rolls of other kinds do not disturb it.
+            target: on what or whom, an id.
+            difficulty: the least face that is a success, 1 … 30.
+
+        Raises:
+            InvalidArgumentError: `ROLL_INVALID`.
+            FailedPreconditionError: `RUN_ENDED`.
+            ResourceExhaustedError: `STATE_LIMIT`, after 256 rolls in one turn.
+        """
+        request = {"kind": kind, "target": target, "difficulty": difficulty}
+        try:
+            return RollResult.of(loads(self._core.roll(state.core, canonical(request))))
         except CoreError as error:
             raise engine_error(error) from None
 

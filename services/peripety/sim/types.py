@@ -14,6 +14,7 @@ __all__ = [
     "DryRunReport",
     "LogLine",
     "Persona",
+    "RollResult",
     "RuleError",
     "Status",
     "StatusKind",
@@ -153,6 +154,32 @@ class StepResult:
             tuple(RuleError(**error) for error in value["errors"]),
             Status(**value["status"]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RollResult:
+    """A die of twenty faces against a difficulty.
+
+    Attributes:
+        kind: what was rolled for.
+        target: on what, if on anything.
+        difficulty: the least face that is a success, 1 … 30.
+        roll: the face, 1 … 20.
+        success: whether the face reaches the difficulty.
+        draw: the draw that decided it; its index counts the rolls of this kind and target within the turn.
+    """
+
+    kind: str
+    target: str | None
+    difficulty: int
+    roll: int
+    success: bool
+    draw: Draw
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> RollResult:
+        """A result from a core's JSON."""
+        return cls(**{**value, "draw": Draw(**value["draw"])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from peripety.sim._pure import border
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.dry_run import dry_run
 from peripety.sim._pure.effects import Record
+from peripety.sim._pure.rolls import roll
 from peripety.sim._pure.state import Rules, State
 from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
 
@@ -38,6 +39,10 @@ class Program:
     def step(self, state: State) -> bytes:
         """Finish the turn; JSON of a `StepResult`."""
         return canonical(step(state))
+
+    def roll(self, state: State, request: bytes) -> bytes:
+        """Roll in the current turn; JSON of a `RollResult`."""
+        return canonical(roll(state, border.parse_canonical(request)))
 
     def dry_run(self, options: bytes) -> bytes:
         """Play many runs; JSON of a `DryRunReport`."""

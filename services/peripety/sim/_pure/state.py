@@ -12,9 +12,11 @@ from peripety.sim._pure import border, durations
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.rng import RNG_VERSION
 
-__all__ = ["Rules", "State"]
+__all__ = ["MAX_ROLLS", "Rules", "State"]
 
 DEFAULT_HORIZON = 50
+# Rolls of one turn, all kinds together.
+MAX_ROLLS = 256
 
 _SEED = re.compile(r"[0-9]{1,20}")
 
@@ -53,6 +55,8 @@ class State:
     lasting: list[dict[str, Any]] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
     status: dict[str, Any] = field(default_factory=lambda: {"kind": "ongoing"})
+    # How often each stream was rolled in the current turn.
+    rolls: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def initial(cls, rules: Rules, seed: int) -> State:
@@ -69,19 +73,18 @@ class State:
 
     def to_json(self) -> bytes:
         """The snapshot, canonical."""
-        return canonical(
-            {
-                "lasting": self.lasting,
-                "log": self.log,
-                "opened": self.opened,
-                "rng_version": RNG_VERSION,
-                "scheduled": self.scheduled,
-                "seed": str(self.seed),
-                "state": self.tree_value,
-                "status": self.status,
-                "turn": self.turn,
-            }
-        )
+        snapshot = {
+            "lasting": self.lasting,
+            "log": self.log,
+            "opened": self.opened,
+            "rng_version": RNG_VERSION,
+            "scheduled": self.scheduled,
+            "seed": str(self.seed),
+            "state": self.tree_value,
+            "status": self.status,
+            "turn": self.turn,
+        }
+        return canonical({**snapshot, "rolls": self.rolls} if self.rolls else snapshot)
 
     @classmethod
     def from_json(cls, rules: Rules, snapshot: bytes) -> State:
@@ -101,6 +104,7 @@ class State:
             value["lasting"],
             value["log"],
             value["status"],
+            {stream: int(count) for stream, count in value.get("rolls", {}).items()},
         )
 
 
@@ -119,7 +123,7 @@ _MEMBERS: dict[str, type] = {
 
 def _is_snapshot(value: Any, rules: Rules) -> bool:
     """Whether a value is of the shape that `State.to_json` gives it under these rules."""
-    if not isinstance(value, dict) or value.keys() != _MEMBERS.keys():
+    if not isinstance(value, dict) or value.keys() - {"rolls"} != _MEMBERS.keys():
         return False
     if not all(isinstance(value[name], kind) for name, kind in _MEMBERS.items()):
         return False
@@ -132,6 +136,7 @@ def _is_snapshot(value: Any, rules: Rules) -> bool:
         and all(_fits(entry, id=str, due=float, effects=list) for entry in value["scheduled"])
         and all(_fits(line, turn=float, message=str, cause=str) for line in value["log"])
         and _is_status(value["status"], rules)
+        and _are_rolls(value.get("rolls", {}))
     )
 
 
@@ -145,6 +150,12 @@ def _fits(entry: Any, **members: type) -> bool:
 
 def _is_count(value: float) -> bool:
     return value >= 0 and value.is_integer()
+
+
+def _are_rolls(rolls: Any) -> bool:
+    return isinstance(rolls, dict) and all(
+        isinstance(count, float) and _is_count(count) and 1 <= count <= MAX_ROLLS for count in rolls.values()
+    )
 
 
 def _is_status(status: dict[str, Any], rules: Rules) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from peripety.sim._pure.state import State
 
-__all__ = ["PolicyDraws", "act", "derive_names", "legal_choices", "step"]
+__all__ = ["PolicyDraws", "act", "check_ongoing", "derive_names", "legal_choices", "step"]
 
 EVENT_STREAM = "event"
 POLICY_STREAM = "policy"
@@ -89,6 +89,7 @@ def _step(state: State, record: Record) -> dict[str, Any]:
     status = _judge(state, record)
     state.turn += 1
     state.opened = False
+    state.rolls = {}
     state.status = status
     return {
         "turn": float(state.turn),
@@ -101,10 +102,15 @@ def _step(state: State, record: Record) -> dict[str, Any]:
     }
 
 
-def _whole(state: State, work: Callable[[Record], dict[str, Any]]) -> dict[str, Any]:
-    """Do something to a state wholly, or not at all."""
+def check_ongoing(state: State) -> None:
+    """Refuse to do anything in a run that has ended."""
     if state.status["kind"] != "ongoing":
         raise CoreError("RUN_ENDED", "the run has ended; nothing more can happen in it")
+
+
+def _whole(state: State, work: Callable[[Record], dict[str, Any]]) -> dict[str, Any]:
+    """Do something to a state wholly, or not at all."""
+    check_ongoing(state)
     record = Record()
     opened, lasting, log, scheduled = state.opened, state.lasting, state.log, state.scheduled
     try:

@@ -70,6 +70,11 @@ impl State {
         bytes(self.program.step(&mut self.run()))
     }
 
+    /// Roll in the current turn; the JSON of a `RollResult`.
+    fn roll(&self, request: &[u8]) -> PyResult<Vec<u8>> {
+        bytes(self.program.roll(&mut self.run(), request))
+    }
+
     /// Everything needed to go on from here, as canonical JSON.
     fn to_json(&self) -> PyResult<Vec<u8>> {
         bytes(self.run().to_json(&self.program))

@@ -118,6 +118,8 @@ codes! {
     OptionsInvalid = "OPTIONS_INVALID",
     /// The preconditions of an action do not hold.
     PreconditionFailed = "PRECONDITION_FAILED",
+    /// A roll is asked for that cannot be made.
+    RollInvalid = "ROLL_INVALID",
     /// The run has ended.
     RunEnded = "RUN_ENDED",
     /// A snapshot was not made by this engine.

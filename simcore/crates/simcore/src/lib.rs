@@ -16,6 +16,7 @@ mod program;
 mod read;
 mod record;
 pub mod rng;
+mod rolls;
 mod state;
 mod turn;
 pub mod value;

@@ -1,5 +1,6 @@
 //! What has happened to a state during one call, and how to take it back.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub(crate) struct Change {
 /// One use of randomness.
 #[derive(Debug)]
 pub(crate) struct Draw {
-    pub(crate) stream: &'static str,
+    pub(crate) stream: Cow<'static, str>,
     pub(crate) turn: u64,
     pub(crate) index: u64,
     pub(crate) value: u64,
@@ -125,9 +126,9 @@ impl Change {
 }
 
 impl Draw {
-    fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         object([
-            ("stream", Value::from(self.stream)),
+            ("stream", Value::from(&*self.stream)),
             ("turn", count(self.turn)),
             ("index", count(self.index)),
             ("value", Value::from(format!("{:016x}", self.value))),

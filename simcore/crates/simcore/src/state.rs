@@ -3,7 +3,7 @@
 mod size;
 mod snapshot;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::canonical;
@@ -13,6 +13,9 @@ use crate::program::{Condition, Program};
 use crate::value::{Value, count, object};
 
 pub(crate) use size::Size;
+
+/// Rolls of one turn, all kinds together.
+pub(crate) const MAX_ROLLS: u64 = 256;
 
 /// One run of a scenario, somewhere in its life. A clone shares what neither has changed since.
 #[derive(Clone, Debug)]
@@ -27,6 +30,8 @@ pub struct State {
     pub(crate) lasting: Vec<Lasting>,
     pub(crate) log: VecDeque<Arc<LogLine>>,
     pub(crate) status: Status,
+    /// How often each stream was rolled in the current turn.
+    pub(crate) rolls: BTreeMap<Arc<str>, u64>,
 }
 
 /// Effects that are to happen later.
@@ -77,6 +82,7 @@ impl State {
             lasting: Vec::new(),
             log: VecDeque::new(),
             status: Status::Ongoing,
+            rolls: BTreeMap::new(),
         }
     }
 

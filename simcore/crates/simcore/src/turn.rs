@@ -131,8 +131,17 @@ pub(crate) fn step(program: &Program, state: &mut State, record: &mut Record) ->
         state.status = judge(program, state, record);
         state.turn += 1;
         state.opened = false;
+        state.rolls.clear();
         Ok(event)
     })
+}
+
+/// Refuse to do anything in a run that has ended.
+pub(crate) fn check_ongoing(state: &State) -> Result<()> {
+    if state.status == Status::Ongoing {
+        return Ok(());
+    }
+    Err(Error::new(Code::RunEnded, "the run has ended; nothing more can happen in it"))
 }
 
 /// Do something to a state wholly, or not at all.
@@ -141,9 +150,7 @@ fn whole<T>(
     record: &mut Record,
     work: impl FnOnce(&mut State, &mut Record) -> Result<T>,
 ) -> Result<T> {
-    if state.status != Status::Ongoing {
-        return Err(Error::new(Code::RunEnded, "the run has ended; nothing more can happen in it"));
-    }
+    check_ongoing(state)?;
     record.clear();
     let mark = record.mark();
     let (opened, lasting, scheduled) = (state.opened, state.lasting.clone(), state.scheduled.clone());
@@ -210,7 +217,7 @@ fn draw_event(program: &Program, state: &State, lasting: &[Lasting], record: &mu
     }
     let turn = state.turn + 1;
     let value = draw(state.seed, *EVENT_KEY, turn, 0);
-    record.draws.push(Draw { stream: EVENT_STREAM, turn, index: 0, value });
+    record.draws.push(Draw { stream: EVENT_STREAM.into(), turn, index: 0, value });
     let threshold = if total <= 1.0 { unit(value) } else { unit(value) * total };
     let mut cumulative = 0.0;
     eligible.into_iter().find_map(|(index, weight)| {

@@ -3,22 +3,22 @@
 
 use std::path::PathBuf;
 
-use simcore::{Error, Program, Result, Value, border, canonical, logic, rng};
+use simcore::{Error, Program, Result, State, Value, border, canonical, logic, rng};
 
-fn vectors(kind: &str) -> Value {
+fn vectors(file: &str) -> Value {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/conformance/vectors");
-    let text = std::fs::read(folder.join(format!("{kind}.json"))).unwrap();
+    let text = std::fs::read(folder.join(format!("{file}.json"))).unwrap();
     border::parse_canonical(&text).unwrap()
 }
 
-/// Compare each case of a kind with what `give` makes of it.
-fn replay(kind: &str, give: impl Fn(&Value) -> Result<String>) {
-    let document = vectors(kind);
+/// Compare each case of a file with what `give` makes of it.
+fn replay(file: &str, give: impl Fn(&Value) -> Result<String>) {
+    let document = vectors(file);
     let cases = field(&document, "cases").as_array().unwrap();
     assert!(!cases.is_empty());
     for case in cases.iter() {
         let given = give(case).unwrap_or_else(|error| error_text(&error));
-        assert_eq!(given, text_of(field(case, "expect")), "{kind}: {}", text(case, "name"));
+        assert_eq!(given, text_of(field(case, "expect")), "{file}: {}", text(case, "name"));
     }
 }
 
@@ -96,26 +96,40 @@ fn draws() {
 
 #[test]
 fn turns() {
-    replay("play", |case| {
-        let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
-        let mut state = program.new_state(integer(case, "seed"));
-        let calls = field(case, "calls").as_array().unwrap();
-        let results: Vec<String> = calls
-            .iter()
-            .map(|call| {
-                let result = match find(call, "act") {
-                    None => program.step(&mut state),
-                    Some(action) => {
-                        let params = text_of(field(call, "params"));
-                        program.act(&mut state, action.as_text().unwrap(), params.as_bytes())
-                    }
-                };
-                result.unwrap_or_else(|error| error_text(&error))
-            })
-            .collect();
-        let snapshot = text_of(&Value::from(state.to_json(&program)?));
-        Ok(format!("{{\"results\":[{}],\"snapshot\":{snapshot}}}", results.join(",")))
-    });
+    replay("play", played);
+}
+
+#[test]
+fn rolls() {
+    replay("rolls", played);
+}
+
+/// Play the calls of a case: their results, and the snapshot.
+fn played(case: &Value) -> Result<String> {
+    let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
+    let mut state = program.new_state(integer(case, "seed"));
+    let mut results = Vec::new();
+    for call in field(case, "calls").as_array().unwrap().iter() {
+        if find(call, "reload").is_some() {
+            state = State::from_json(&program, state.to_json(&program)?.as_bytes())?;
+            continue;
+        }
+        let result = called(&program, &mut state, call);
+        results.push(result.unwrap_or_else(|error| error_text(&error)));
+    }
+    let snapshot = text_of(&Value::from(state.to_json(&program)?));
+    Ok(format!("{{\"results\":[{}],\"snapshot\":{snapshot}}}", results.join(",")))
+}
+
+fn called(program: &Program, state: &mut State, call: &Value) -> Result<String> {
+    if let Some(action) = find(call, "act") {
+        let params = text_of(field(call, "params"));
+        return program.act(state, action.as_text().unwrap(), params.as_bytes());
+    }
+    if let Some(request) = find(call, "roll") {
+        return program.roll(state, text_of(request).as_bytes());
+    }
+    program.step(state)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A state as JSON, and back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::border;
@@ -11,7 +12,7 @@ use crate::read;
 use crate::rng::RNG_VERSION;
 use crate::value::{Object, Value, count, object};
 
-use super::{Lasting, LogLine, Scheduled, State, Status};
+use super::{Lasting, LogLine, MAX_ROLLS, Scheduled, State, Status};
 
 impl State {
     /// Everything needed to go on from here, canonical.
@@ -20,7 +21,8 @@ impl State {
     ///
     /// `TOO_DEEP`, when it cannot be written.
     pub fn to_json(&self, program: &Program) -> Result<String> {
-        canonical::text(&object([
+        let rolls = (!self.rolls.is_empty()).then(|| ("rolls", self.rolls_value()));
+        let always = [
             ("lasting", self.lasting.iter().filter_map(|entry| entry.value(program)).collect()),
             ("log", self.log.iter().map(|line| line.value()).collect()),
             ("opened", Value::Bool(self.opened)),
@@ -30,7 +32,13 @@ impl State {
             ("state", self.tree.clone()),
             ("status", self.status.value(program)),
             ("turn", count(self.turn)),
-        ]))
+        ];
+        let members = always.into_iter().chain(rolls);
+        canonical::text(&members.map(|(key, value)| (Arc::from(key), value)).collect())
+    }
+
+    fn rolls_value(&self) -> Value {
+        self.rolls.iter().map(|(stream, rolled)| (Arc::clone(stream), count(*rolled))).collect()
     }
 
     /// A state from what [`State::to_json`] gave.
@@ -69,6 +77,7 @@ fn restored(program: &Program, snapshot: &Object) -> Result<State> {
         lasting: entries("lasting")?.iter().map(|entry| lasting(program, entry)).collect::<Result<_>>()?,
         log: entries("log")?.iter().map(log_line).collect::<Result<_>>()?,
         status: status(program, read::object(read::field(snapshot, "status")?)?)?,
+        rolls: snapshot.get("rolls").map_or_else(|| Ok(BTreeMap::new()), rolls)?,
     })
 }
 
@@ -116,6 +125,15 @@ fn status(program: &Program, status: &Object) -> Result<Status> {
         "won" => Ok(Status::Won(find(&program.wins)?)),
         _ => Err(read::invalid("a status is expected")),
     }
+}
+
+fn rolls(rolls: &Value) -> Result<BTreeMap<Arc<str>, u64>> {
+    read::object(rolls)?.iter().map(|(stream, rolled)| Ok((Arc::clone(stream), rolls_of(rolled)?))).collect()
+}
+
+fn rolls_of(rolled: &Value) -> Result<u64> {
+    let rolled = read::count(rolled)?;
+    if (1..=MAX_ROLLS).contains(&rolled) { Ok(rolled) } else { Err(read::invalid("rolls are expected")) }
 }
 
 impl Lasting {
