@@ -72,8 +72,10 @@ check-imports: $(VENV)/installed-dev
 check-rust:
 	@.ci/cargo fmt --check --manifest-path simcore/Cargo.toml
 	@.ci/cargo fmt --check --manifest-path simcore/crates/simcore-py/Cargo.toml
+	@.ci/cargo fmt --check --manifest-path simcore/benches/Cargo.toml
 	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/Cargo.toml -- --deny warnings
 	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/crates/simcore-py/Cargo.toml -- --deny warnings
+	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/benches/Cargo.toml -- --deny warnings
 
 .PHONY: bench
 bench: $(VENV)/installed-dev native  ## Run the benchmarks and print their figures
@@ -90,7 +92,7 @@ native: $(VENV)/installed  ## Build the native core, if cargo is on PATH
 
 .PHONY: clean
 clean:  ## Remove everything that make made
-	rm -rf $(VENV) dist build simcore/target simcore/crates/simcore-py/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf $(VENV) dist build simcore/target simcore/crates/simcore-py/target simcore/benches/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 
 # Each file below stands for one finished installation; it is older than what it was made from when that changes.
 $(VENV)/created:
