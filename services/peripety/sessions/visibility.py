@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["SessionView", "Viewers"]
 
 # What these say comes from the request, the scenario or fixed limits, never from the state.
-_TELLING_NOTHING = frozenset({"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "ACTIONS_REJECTED"})
+_TELLING_NOTHING = frozenset(
+    {"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "TURN_LIMIT", "ACTIONS_REJECTED"}
+)
 _FAILURE = "the rule could not be carried out: {}"
 _Failure = TypeVar("_Failure", RuleError, RuleFailed)
 

@@ -28,6 +28,7 @@ _MAX_SEED = 2**64 - 1
 _KINDS: dict[str, type[PeripetyError]] = {
     "RUN_ENDED": FailedPreconditionError,
     "STATE_LIMIT": ResourceExhaustedError,
+    "TURN_LIMIT": ResourceExhaustedError,
     "FUEL_EXHAUSTED": ResourceExhaustedError,
 }
 
@@ -125,7 +126,7 @@ class Program:
         them suits it.
 
         Raises:
-            ResourceExhaustedError: `STATE_LIMIT`, when what is due now would outgrow the limits.
+            ResourceExhaustedError: `STATE_LIMIT`, when what is due now would outgrow the limits; `TURN_LIMIT`.
         """
         try:
             return tuple(loads(self._core.legal_actions(state.core)))
@@ -138,7 +139,7 @@ class Program:
         Raises:
             InvalidArgumentError: `UNKNOWN_ACTION`.
             FailedPreconditionError: `RUN_ENDED`.
-            ResourceExhaustedError: `STATE_LIMIT`; nothing was applied.
+            ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; nothing was applied.
         """
         try:
             return ActResult.of(loads(self._core.act(state.core, action_id, canonical(dict(params or {})))))
@@ -150,7 +151,7 @@ class Program:
 
         Raises:
             FailedPreconditionError: `RUN_ENDED`.
-            ResourceExhaustedError: `STATE_LIMIT`; nothing was applied.
+            ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; nothing was applied.
         """
         try:
             return StepResult.of(loads(self._core.step(state.core)))

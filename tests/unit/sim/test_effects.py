@@ -197,7 +197,7 @@ def limit_is_hit(program: Program, state: State) -> bool:
     [
         {"op": "push", "path": "state.list", "value": list(range(9000))},
         {"op": "push", "path": "state.list", "value": ["x" * 60_000] * 10},
-        {"op": "patch", "path": "state.tree", "value": {f"k{n}": n for n in range(9990)}},
+        {"op": "patch", "path": "state.tree", "value": {f"k{n}": n for n in range(9991)}},
     ],
 )
 def test_a_state_that_outgrows_its_limits_fails_the_call_and_changes_nothing(

@@ -2,52 +2,67 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure import durations
-from peripety.sim._pure.border import MAX_DEPTH, MAX_STRING_BYTES
 from peripety.sim._pure.convert import finite
 from peripety.sim._pure.paths import MISSING, Path, child, format_path, lookup, parse_path
+from peripety.sim._pure.size import (
+    MAX_LOG_LINES,
+    MAX_PENDING,
+    Size,
+    byte_length,
+    check_limits,
+    measure,
+    steps_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from peripety.sim._pure.state import State
 
-__all__ = [
-    "MAX_LOG_LINES",
-    "MAX_PENDING",
-    "MAX_STATE_NODES",
-    "MAX_STATE_TEXT",
-    "Record",
-    "apply_effects",
-    "measure",
-]
+__all__ = ["TURN_LIMIT", "Record", "apply_effects"]
 
-MAX_LOG_LINES = 256
-MAX_PENDING = 256
-MAX_STATE_NODES = 10_000
-MAX_STATE_TEXT = 1 << 20
+TURN_LIMIT = 100_000
+
+# What fails the whole call, and not only the rule that it happens in.
+_FATAL = frozenset({"STATE_LIMIT", "TURN_LIMIT"})
 
 
 @dataclass
 class Record:
-    """What has happened to a state during one call, and how to take it back."""
+    """What has happened to a state during one call, and how many steps the call may still take."""
 
     changes: list[dict[str, Any]] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
     draws: list[dict[str, Any]] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
-    undo: list[Callable[[], None]] = field(default_factory=list)
+    steps: int = TURN_LIMIT
 
     def fail(self, error: CoreError, rule: str) -> dict[str, str]:
-        """Note that a rule failed; it had no effect."""
+        """Note that a rule failed; it had no effect.
+
+        Raises:
+            CoreError: the failure of the rule is one of the call: `STATE_LIMIT`, `TURN_LIMIT`.
+        """
+        if error.code in _FATAL:
+            raise CoreError(error.code, error.message, rule) from None
         entry = {"code": error.code, "rule": rule + error.path, "message": error.message}
         self.errors.append(entry)
         return entry
+
+    def charge(self, steps: int) -> None:
+        """Pay for work, which is not given back when the rule fails.
+
+        Raises:
+            CoreError: `TURN_LIMIT`, when the call has no steps left.
+        """
+        self.steps -= steps
+        if self.steps < 0:
+            raise CoreError("TURN_LIMIT", f"the call takes more than {TURN_LIMIT} steps")
 
 
 def apply_effects(
@@ -60,11 +75,12 @@ def apply_effects(
         effects: the effects as they stand in the document.
         derives: the values that their names stand for.
         cause: what the changes are recorded under, such as `action:a`.
-        record: where the changes, and the way back, are written.
+        record: where the changes are written, and what pays for them.
 
     Raises:
         CoreError: the first effect that failed, `path` being its place in the list. Nothing was applied.
     """
+    before, changes, log = state.fork(), len(record.changes), len(record.log)
     transaction = _Transaction(state, derives, cause, record)
     at = ""
     try:
@@ -72,28 +88,24 @@ def apply_effects(
             at = f"/{index}"
             transaction.apply(effect)
         at = ""
-        if transaction.grew:
-            _check_limits(state)
+        transaction.check()
     except CoreError as error:
-        transaction.roll_back()
+        state.become(before)
+        del record.changes[changes:]
+        del record.log[log:]
         raise CoreError(error.code, error.message, at) from None
 
 
 class _Transaction:
+    """Effects under way. No value is ever changed in place: a write copies the containers along its path."""
+
     def __init__(self, state: State, derives: dict[str, Any], cause: str, record: Record) -> None:
         self.state = state
         self.derives = derives
         self.cause = cause
         self.record = record
-        self.grew = False
-        self.marks = (len(record.changes), len(record.log), len(record.undo))
-
-    def roll_back(self) -> None:
-        changes, log, undo = self.marks
-        while len(self.record.undo) > undo:
-            self.record.undo.pop()()
-        del self.record.changes[changes:]
-        del self.record.log[log:]
+        self.deepest = 0
+        self.longest = 0
 
     def apply(self, effect: dict[str, Any]) -> None:
         operation = effect["op"]
@@ -105,67 +117,53 @@ class _Transaction:
             path = parse_path(effect["path"])
             _OPERATIONS[operation](self, path, self.resolve(effect.get("value")))
 
+    def check(self) -> None:
+        """Refuse what outgrew its limits: the state as it is now, or a value that was written to it."""
+        check_limits(Size(self.state.nodes, self.deepest, self.state.text, self.longest))
+
     def resolve(self, value: Any) -> Any:
         """A literal, or the derived value that a string names."""
-        if isinstance(value, str) and value in self.derives:
-            value = self.derives[value]
-        return copy.deepcopy(value)
+        return self.derives.get(value, value) if isinstance(value, str) else value
 
     # --- operations on the tree ---
 
     def set(self, path: Path, value: Any) -> None:
-        holder = self.holder(path)
-        before = child(holder, path[-1])
-        if before is MISSING and (isinstance(holder, list) or isinstance(path[-1], int)):
+        holder = lookup(self.state.tree_value, path[1:-1])
+        is_member = isinstance(holder, dict) and isinstance(path[-1], str)
+        if child(holder, path[-1]) is MISSING and not is_member:
             raise _missing(path)
-        self.write(path, "set", holder, path[-1], value)
+        self.write(path, "set", value)
 
-    def add(self, path: Path, value: Any, sign: float = 1.0) -> None:
-        number = self.number(path)
-        self.write(
-            path,
-            "inc" if sign > 0 else "dec",
-            self.holder(path),
-            path[-1],
-            finite(number + sign * _amount(value)),
-        )
+    def add(self, path: Path, value: Any) -> None:
+        self.write(path, "inc", finite(self.number(path) + _amount(value)))
 
     def subtract(self, path: Path, value: Any) -> None:
-        self.add(path, value, -1.0)
+        self.write(path, "dec", finite(self.number(path) - _amount(value)))
 
     def multiply(self, path: Path, value: Any) -> None:
-        number = self.number(path)
-        self.write(path, "mul", self.holder(path), path[-1], finite(number * _amount(value)))
+        self.write(path, "mul", finite(self.number(path) * _amount(value)))
 
     def patch(self, path: Path, value: Any) -> None:
         target = self.existing(path, dict, "an object")
         if not isinstance(value, dict):
             raise CoreError("TYPE_MISMATCH", f"the value to merge is {kind_of(value)}, not an object")
         for key in sorted(value):
-            self.write((*path, key), "patch", target, key, value[key])
+            self.note((*path, key), "patch", child(target, key), value[key])
+        self.put(path, {**target, **value})
 
     def push(self, path: Path, value: Any) -> None:
         target = self.existing(path, list, "an array")
-        target.append(value)
-        self.grew = True
-        self.record.undo.append(lambda: _discard_last(target))
-        self.note((*path, len(target) - 1), "push", MISSING, value)
+        self.note((*path, len(target)), "push", MISSING, value)
+        self.put(path, [*target, value])
 
     def pop(self, path: Path, _value: Any) -> None:
         target = self.existing(path, list, "an array")
         if not target:
             raise CoreError("EMPTY_ARRAY", f"'{format_path(path)}' is empty: there is nothing to remove")
-        value = target.pop()
-        self.record.undo.append(lambda: target.append(value))
-        self.note((*path, len(target)), "pop", value, MISSING)
+        self.note((*path, len(target) - 1), "pop", target[-1], MISSING)
+        self.put(path, target[:-1])
 
     # --- what they share ---
-
-    def holder(self, path: Path) -> Any:
-        holder = lookup(self.state.tree_value, path[1:-1])
-        if not isinstance(holder, dict | list):
-            raise _missing(path)
-        return holder
 
     def existing(self, path: Path, kind: type, wanted: str) -> Any:
         value = lookup(self.state.tree_value, path[1:])
@@ -179,26 +177,37 @@ class _Transaction:
         value: float = self.existing(path, float, "a number")
         return value
 
-    def write(self, path: Path, operation: str, holder: Any, key: str | int, value: Any) -> None:
-        before = child(holder, key)
-        self.grew = self.grew or before is MISSING or isinstance(value, str | list | dict)
-        holder[key] = value
-        self.record.undo.append(lambda: _restore(holder, key, before))
-        self.note(path, operation, before, value)
+    def write(self, path: Path, operation: str, value: Any) -> None:
+        self.note(path, operation, lookup(self.state.tree_value, path[1:]), value)
+        self.put(path, value)
+
+    def put(self, path: Path, value: Any) -> None:
+        self.state.tree_value = _replaced(self.state.tree_value, path[1:], value)
 
     def note(self, path: Path, operation: str, before: Any, after: Any) -> None:
+        """Note a change, pay for it, and keep count of how large the state is."""
         change: dict[str, Any] = {"path": format_path(path), "op": operation, "cause": self.cause}
+        old = new = Size()
         if before is not MISSING:
-            change["before"] = copy.deepcopy(before)
+            change["before"] = before
+            old = measure(before, self.record.steps)
         if after is not MISSING:
-            change["after"] = copy.deepcopy(after)
+            change["after"] = after
+            new = measure(after, self.record.steps)
+            self.longest = max(self.longest, new.longest)
+            self.deepest = max(self.deepest, len(path) - 1 + new.deepest)
         self.record.changes.append(change)
+        self.record.charge(1 + steps_for(old.nodes + new.nodes, old.text + new.text))
+        self.state.nodes += new.nodes - old.nodes
+        self.state.text += new.text - old.text
+        if before is MISSING and isinstance(path[-1], str):
+            self.state.text += byte_length(path[-1])
 
     # --- operations beside the tree ---
 
     def add_log(self, message: str) -> None:
         line = {"turn": float(self.state.turn + 1), "message": message, "cause": self.cause}
-        self.replace("log", [*self.state.log, line][-MAX_LOG_LINES:])
+        self.state.log = [*self.state.log, line][-MAX_LOG_LINES:]
         self.record.log.append(line)
 
     def schedule(self, effect: dict[str, Any]) -> None:
@@ -209,11 +218,15 @@ class _Transaction:
         else:
             due = now + durations.turns(effect["after"], clock)
         entry = {"id": effect["id"], "due": float(due), "effects": self.frozen(effect["effects"])}
-        pending = [other for other in self.state.scheduled if other["id"] != effect["id"]]
-        if len(pending) >= MAX_PENDING:
+        self.state.unschedule(lambda other: other["id"] == entry["id"])
+        if len(self.state.scheduled) >= MAX_PENDING:
             raise CoreError("STATE_LIMIT", f"more than {MAX_PENDING} scheduled entries are pending")
-        self.replace("scheduled", [*pending, entry])
-        self.grew = True
+        size = measure(entry, self.record.steps)
+        self.record.charge(1 + steps_for(size.nodes, size.text))
+        self.longest = max(self.longest, size.longest)
+        self.state.nodes += size.nodes
+        self.state.text += size.text
+        self.state.scheduled = [*self.state.scheduled, entry]
 
     def frozen(self, effects: list[Any]) -> list[Any]:
         """Effects for later, with the derived values of now."""
@@ -227,10 +240,15 @@ class _Transaction:
             result.append(later)
         return result
 
-    def replace(self, name: str, value: list[Any]) -> None:
-        before = getattr(self.state, name)
-        setattr(self.state, name, value)
-        self.record.undo.append(lambda: setattr(self.state, name, before))
+
+def _replaced(holder: Any, path: Path, value: Any) -> Any:
+    """A container with another value at a path below it; what is beside the path is shared."""
+    if not path:
+        return value
+    key, *below = path
+    copy = holder.copy()
+    copy[key] = _replaced(child(holder, key), tuple(below), value)
+    return copy
 
 
 _OPERATIONS: dict[str, Callable[[_Transaction, Path, Any], None]] = {
@@ -266,58 +284,3 @@ def _amount(value: Any) -> float:
 
 def _missing(path: Path) -> CoreError:
     return CoreError("MISSING_PATH", f"'{format_path(path)}' does not exist")
-
-
-def _restore(holder: Any, key: str | int, before: Any) -> None:
-    if before is MISSING:
-        del holder[key]
-    else:
-        holder[key] = before
-
-
-def _discard_last(target: list[Any]) -> None:
-    target.pop()
-
-
-def _check_limits(state: State) -> None:
-    """A state may not outgrow its limits, whatever wrote to it."""
-    tree, pending = measure(state.tree_value), measure(state.scheduled)
-    if max(tree.longest, pending.longest) > MAX_STRING_BYTES:
-        raise CoreError("STATE_LIMIT", f"a string is longer than {MAX_STRING_BYTES} bytes")
-    if tree.deepest > MAX_DEPTH:
-        raise CoreError("STATE_LIMIT", f"the state is nested deeper than {MAX_DEPTH} levels")
-    if tree.nodes + pending.nodes > MAX_STATE_NODES:
-        raise CoreError("STATE_LIMIT", f"the state has more than {MAX_STATE_NODES} values")
-    if tree.text + pending.text > MAX_STATE_TEXT:
-        raise CoreError("STATE_LIMIT", f"the state holds more than {MAX_STATE_TEXT} bytes of text")
-
-
-@dataclass
-class Size:
-    """Values, levels of containers, bytes of text in all and in the longest string."""
-
-    nodes: int = 0
-    deepest: int = 0
-    text: int = 0
-    longest: int = 0
-
-
-def measure(root: Any) -> Size:
-    """How large a JSON value is."""
-    size = Size()
-    pending: list[tuple[Any, int]] = [(root, 1)]
-    while pending:
-        value, depth = pending.pop()
-        size.nodes += 1
-        if isinstance(value, str):
-            length = len(value.encode("utf-8"))
-            size.text += length
-            size.longest = max(size.longest, length)
-        elif isinstance(value, dict | list):
-            size.deepest = max(size.deepest, depth)
-            if isinstance(value, dict):
-                size.text += sum(len(key.encode("utf-8")) for key in value)
-            pending.extend(
-                (item, depth + 1) for item in (value.values() if isinstance(value, dict) else value)
-            )
-    return size

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import re
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure import border, durations
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.rng import RNG_VERSION
+from peripety.sim._pure.size import MAX_LOG_LINES, MAX_PENDING, Size, check_limits, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["MAX_ROLLS", "Rules", "State"]
 
@@ -27,6 +30,7 @@ class Rules:
     def __init__(self, document: bytes) -> None:
         spec = border.parse_canonical(document)
         self.initial = spec["state"]
+        self.initial_size = measure(self.initial)
         self.entities = spec.get("entities", [])
         self.actions: list[Any] = spec["actions"]
         self.events: list[Any] = spec["random_events"]
@@ -44,11 +48,20 @@ class Rules:
 
 @dataclass
 class State:
-    """One run of a scenario: its tree, and what the engine must remember beside it."""
+    """One run of a scenario: its tree, and what the engine must remember beside it.
+
+    A value that a state refers to is never changed, only replaced, so that states may share it.
+
+    Attributes:
+        nodes: values in the tree and in the entries of `scheduled`.
+        text: bytes of text in them, keys included.
+    """
 
     rules: Rules
     seed: int
     tree_value: dict[str, Any]
+    nodes: int
+    text: int
     turn: int = 0
     opened: bool = False
     scheduled: list[dict[str, Any]] = field(default_factory=list)
@@ -61,11 +74,26 @@ class State:
     @classmethod
     def initial(cls, rules: Rules, seed: int) -> State:
         """The state that a run under a seed starts with."""
-        return cls(rules, seed, copy.deepcopy(rules.initial))
+        return cls(rules, seed, rules.initial, rules.initial_size.nodes, rules.initial_size.text)
 
     def fork(self) -> State:
-        """An independent copy; only the tree is ever changed in place."""
-        return replace(self, tree_value=copy.deepcopy(self.tree_value))
+        """An independent copy, which shares what neither replaces."""
+        fork = State.__new__(State)
+        fork.become(self)
+        return fork
+
+    def become(self, other: State) -> None:
+        """Take over everything from another state of the same run."""
+        self.__dict__.update(other.__dict__)
+
+    def unschedule(self, chosen: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+        """Take pending entries away; those taken, in the order of their scheduling."""
+        taken = [entry for entry in self.scheduled if chosen(entry)]
+        self.scheduled = [entry for entry in self.scheduled if not chosen(entry)]
+        for size in map(measure, taken):
+            self.nodes -= size.nodes
+            self.text -= size.text
+        return taken
 
     def tree(self) -> bytes:
         """The state tree, canonical."""
@@ -93,11 +121,24 @@ class State:
         if isinstance(value, dict) and value.get("rng_version", RNG_VERSION) != RNG_VERSION:
             raise CoreError("SNAPSHOT_INVALID", "the snapshot is of another version of the random numbers")
         if not _is_snapshot(value, rules):
-            raise CoreError("SNAPSHOT_INVALID", "the snapshot was not made by this engine")
+            raise _not_ours()
+        tree, *_ = sizes = [measure(part) for part in (value["state"], *value["scheduled"])]
+        size = Size(
+            sum(size.nodes for size in sizes),
+            tree.deepest,
+            sum(size.text for size in sizes),
+            max(size.longest for size in sizes),
+        )
+        try:
+            check_limits(size)
+        except CoreError:
+            raise _not_ours() from None
         return cls(
             rules,
             int(value["seed"]),
             value["state"],
+            size.nodes,
+            size.text,
             int(value["turn"]),
             value["opened"],
             value["scheduled"],
@@ -106,6 +147,10 @@ class State:
             value["status"],
             {stream: int(count) for stream, count in value.get("rolls", {}).items()},
         )
+
+
+def _not_ours() -> CoreError:
+    return CoreError("SNAPSHOT_INVALID", "the snapshot was not made by this engine")
 
 
 _MEMBERS: dict[str, type] = {
@@ -134,6 +179,8 @@ def _is_snapshot(value: Any, rules: Rules) -> bool:
         and _is_count(value["turn"])
         and all(_fits(entry, id=str, until=float) and entry["id"] in events for entry in value["lasting"])
         and all(_fits(entry, id=str, due=float, effects=list) for entry in value["scheduled"])
+        and len(value["scheduled"]) <= MAX_PENDING
+        and len(value["log"]) <= MAX_LOG_LINES
         and all(_fits(line, turn=float, message=str, cause=str) for line in value["log"])
         and _is_status(value["status"], rules)
         and _are_rolls(value.get("rolls", {}))

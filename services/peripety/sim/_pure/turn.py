@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure import params as legal
 from peripety.sim._pure.convert import truthy
 from peripety.sim._pure.effects import Record, apply_effects
-from peripety.sim._pure.logic import evaluate
+from peripety.sim._pure.logic import Evaluation
 from peripety.sim._pure.paths import split_variable
 from peripety.sim._pure.rng import draw, stream_key, unit
 
@@ -35,7 +34,8 @@ def act(state: State, action_id: str, params: Any) -> dict[str, Any]:
         An `ActResult`: accepted with its changes, or rejected with reasons and without any.
 
     Raises:
-        CoreError: `UNKNOWN_ACTION`, `RUN_ENDED`, or `STATE_LIMIT` (then nothing of this call was applied).
+        CoreError: `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was
+            applied.
     """
     return _whole(state, lambda record: _act(state, action_id, params, record))
 
@@ -64,7 +64,7 @@ def _attempt(state: State, index: int, params: Any, record: Record) -> list[dict
             {"code": "ILLEGAL_PARAM", "rule": f"{rule}/params", "message": problem} for problem in problems
         ]
     try:
-        if not _holds(state, action["preconditions"], params):
+        if not _holds(state, action["preconditions"], params, record):
             message = f"the preconditions of '{action['id']}' do not hold"
             return [{"code": "PRECONDITION_FAILED", "rule": f"{rule}/preconditions", "message": message}]
     except CoreError as error:
@@ -77,7 +77,7 @@ def step(state: State) -> dict[str, Any]:
     """Finish the turn: the random event, what lasts, decay, and the conditions that end a run.
 
     Raises:
-        CoreError: `RUN_ENDED`, or `STATE_LIMIT` (then nothing of this call was applied).
+        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
     """
     return _whole(state, lambda record: _step(state, record))
 
@@ -111,14 +111,11 @@ def check_ongoing(state: State) -> None:
 def _whole(state: State, work: Callable[[Record], dict[str, Any]]) -> dict[str, Any]:
     """Do something to a state wholly, or not at all."""
     check_ongoing(state)
-    record = Record()
-    opened, lasting, log, scheduled = state.opened, state.lasting, state.log, state.scheduled
+    before = state.fork()
     try:
-        return work(record)
+        return work(Record())
     except CoreError:
-        for undo in reversed(record.undo):
-            undo()
-        state.opened, state.lasting, state.log, state.scheduled = opened, lasting, log, scheduled
+        state.become(before)
         raise
 
 
@@ -128,18 +125,18 @@ def _open(state: State, record: Record) -> None:
         return
     state.opened = True
     now = state.turn + 1
-    due = sorted((entry for entry in state.scheduled if entry["due"] <= now), key=lambda entry: entry["due"])
-    state.scheduled = [entry for entry in state.scheduled if entry["due"] > now]
-    for entry in due:
+    due = state.unschedule(lambda entry: entry["due"] <= now)
+    for entry in sorted(due, key=lambda entry: entry["due"]):
         _apply(state, entry["effects"], {}, f"schedule:{entry['id']}", record, f"schedule:{entry['id']}")
 
 
-def _as_opened(state: State) -> State:
+def _as_opened(state: State, record: Record) -> State:
     """The state as it will be once its turn is opened; itself when nothing is due."""
     if state.opened or not any(entry["due"] <= state.turn + 1 for entry in state.scheduled):
         return state
-    fork = state.fork()
-    _open(fork, Record())
+    fork, opening = state.fork(), Record(steps=record.steps)
+    _open(fork, opening)
+    record.steps = opening.steps
     return fork
 
 
@@ -183,7 +180,7 @@ def _draw_event(state: State, lasting: set[str], record: Record) -> int | None:
 def _may(state: State, index: int, record: Record) -> bool:
     """Whether an event's condition holds; one that fails to evaluate does not."""
     try:
-        return _holds(state, state.rules.events[index]["when"], {})
+        return _holds(state, state.rules.events[index]["when"], {}, record)
     except CoreError as error:
         record.fail(error, f"/random_events/{index}/when")
         return False
@@ -219,7 +216,7 @@ def _judge(state: State, record: Record) -> dict[str, Any]:
     ):
         for index, condition in enumerate(conditions):
             try:
-                holds = _holds(state, condition["when"], {})
+                holds = _holds(state, condition["when"], {}, record)
             except CoreError as error:
                 record.fail(error, f"/{section}/{index}/when")
                 continue
@@ -251,7 +248,7 @@ def legal_choices(
     that none of them suits counts as not legal. A precondition that fails is noted in the record: it is never
     read as true, and never passed over.
     """
-    state = _as_opened(state)
+    state = _as_opened(state, record)
     choices = []
     for index, action in enumerate(state.rules.actions):
         for _ in range(_PARAM_TRIES if action["params"] else 1):
@@ -264,7 +261,7 @@ def legal_choices(
 
 def _is_legal(state: State, index: int, params: dict[str, Any], record: Record) -> bool:
     try:
-        return _holds(state, state.rules.actions[index]["preconditions"], params)
+        return _holds(state, state.rules.actions[index]["preconditions"], params, record)
     except CoreError as error:
         record.fail(error, f"/actions/{index}/preconditions")
         return False
@@ -278,7 +275,7 @@ def _apply_rule(
 ) -> dict[str, str] | None:
     """Derive, then apply the effects of an action or event; the failure, if it failed."""
     try:
-        derives = _derive(state, rule.get("derives", {}), params)
+        derives = _derive(state, rule.get("derives", {}), params, record)
     except CoreError as error:
         return record.fail(error, f"{place}/derives")
     return _apply(state, rule["effects"], derives, cause, record, f"{place}/effects")
@@ -290,18 +287,18 @@ def _apply(
     try:
         apply_effects(state, effects, derives, cause, record)
     except CoreError as error:
-        if error.code == "STATE_LIMIT":
-            raise CoreError(error.code, error.message, place) from None
         return record.fail(error, place)
     return None
 
 
-def _holds(state: State, condition: dict[str, Any], params: dict[str, Any]) -> bool:
+def _holds(state: State, condition: dict[str, Any], params: dict[str, Any], record: Record) -> bool:
     """Whether a condition holds; the empty one always does."""
-    return truthy(evaluate(condition, _root(state, params, {})))
+    return truthy(_evaluate(condition, _root(state, params, {}), record))
 
 
-def _derive(state: State, expressions: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+def _derive(
+    state: State, expressions: dict[str, Any], params: dict[str, Any], record: Record
+) -> dict[str, Any]:
     """The derived values, each after those it reads, by name otherwise."""
     derives: dict[str, Any] = {}
 
@@ -311,14 +308,22 @@ def _derive(state: State, expressions: dict[str, Any], params: dict[str, Any]) -
         for other in sorted(derive_names(expressions[name]) & expressions.keys()):
             visit(other)
         try:
-            # A copy: what the expression found in the state is about to be changed by the effects.
-            derives[name] = copy.deepcopy(evaluate(expressions[name], _root(state, params, derives)))
+            derives[name] = _evaluate(expressions[name], _root(state, params, derives), record)
         except CoreError as error:
             raise CoreError(error.code, error.message, f"/{_escaped(name)}") from None
 
     for name in sorted(expressions):
         visit(name)
     return derives
+
+
+def _evaluate(logic: Any, data: dict[str, Any], record: Record) -> Any:
+    """The value of an expression; the call pays for it, also when it fails."""
+    run = Evaluation()
+    try:
+        return run.result(logic, data)
+    finally:
+        record.charge(run.spent)
 
 
 def _escaped(name: str) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from peripety.errors import Finding
 from peripety.sim._core import CoreError
 from peripety.sim._pure import durations
-from peripety.sim._pure.effects import MAX_STATE_NODES, MAX_STATE_TEXT, measure
 from peripety.sim._pure.paths import FORBIDDEN_KEYS
+from peripety.sim._pure.size import MAX_STATE_NODES, MAX_STATE_TEXT, measure
 from peripety.sim.checks.world import all_effects
 from peripety.sim.schema import pointer
 

@@ -134,6 +134,8 @@ codes! {
     TooDeep = "TOO_DEEP",
     /// The document has too many values.
     TooManyNodes = "TOO_MANY_NODES",
+    /// A call takes more steps than it may.
+    TurnLimit = "TURN_LIMIT",
     /// A value is of another type than an operation needs.
     TypeMismatch = "TYPE_MISMATCH",
     /// The scenario has no such action.

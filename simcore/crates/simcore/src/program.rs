@@ -11,6 +11,7 @@ use crate::logic::Rule;
 use crate::params::Params;
 use crate::paths::{Segment, escaped, split_variable};
 use crate::read;
+use crate::state::Size;
 use crate::value::{Object, Value};
 
 const DEFAULT_HORIZON: u64 = 50;
@@ -21,6 +22,7 @@ const MAX_DERIVES: usize = 1024;
 #[derive(Debug)]
 pub struct Program {
     pub(crate) initial: Value,
+    pub(crate) initial_size: Size,
     pub(crate) entities: Value,
     pub(crate) actions: Vec<Action>,
     pub(crate) events: Vec<Event>,
@@ -88,6 +90,7 @@ impl Program {
         read::object(initial)?;
         Ok(Self {
             initial: initial.clone(),
+            initial_size: Size::of(initial),
             entities: spec.get("entities").cloned().unwrap_or_else(|| Vec::new().into()),
             actions: each(spec, "actions", |action, place| Action::new(action, place, turn_minutes))?,
             events: each(spec, "random_events", |event, place| Event::new(event, place, turn_minutes))?,

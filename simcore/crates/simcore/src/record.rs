@@ -5,9 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::effects::Undo;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 use crate::state::{LogLine, State};
 use crate::value::{Value, count, object};
+
+/// How many steps a call may take.
+const TURN_LIMIT: u64 = 100_000;
 
 /// What has happened to a state during one call.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub(crate) struct Record {
     pub(crate) draws: Vec<Draw>,
     pub(crate) failures: Vec<Failure>,
     pub(crate) undo: Vec<Undo>,
+    /// How many steps the call may still take.
+    pub(crate) steps: u64,
 }
 
 /// One write to a state.
@@ -54,6 +59,8 @@ pub(crate) struct Mark {
     changes: usize,
     log: usize,
     undo: usize,
+    nodes: usize,
+    text: usize,
 }
 
 impl Record {
@@ -65,6 +72,7 @@ impl Record {
             draws: Vec::new(),
             failures: Vec::new(),
             undo: Vec::new(),
+            steps: TURN_LIMIT,
         }
     }
 
@@ -75,17 +83,46 @@ impl Record {
         self.draws.clear();
         self.failures.clear();
         self.undo.clear();
+        self.steps = TURN_LIMIT;
+    }
+
+    /// Pay for work, which is not given back when the rule fails.
+    ///
+    /// # Errors
+    ///
+    /// `TURN_LIMIT`, when the call has no steps left.
+    pub(crate) fn charge(&mut self, steps: u64) -> Result<()> {
+        let left = self.steps.checked_sub(steps);
+        self.steps = left.unwrap_or(0);
+        if left.is_some() {
+            Ok(())
+        } else {
+            Err(Error::new(Code::TurnLimit, format!("the call takes more than {TURN_LIMIT} steps")))
+        }
     }
 
     /// Note that a rule failed; it had no effect.
-    pub(crate) fn fail(&mut self, error: &Error, place: fmt::Arguments<'_>) -> Failure {
-        let failure = Failure::of(error, place);
+    ///
+    /// # Errors
+    ///
+    /// The failure of the rule is one of the call: `STATE_LIMIT`, `TURN_LIMIT`.
+    pub(crate) fn fail(&mut self, error: Error, place: fmt::Arguments<'_>) -> Result<Failure> {
+        if matches!(error.code(), Code::StateLimit | Code::TurnLimit) {
+            return Err(error.at(place.to_string()));
+        }
+        let failure = Failure::of(&error, place);
         self.failures.push(failure.clone());
-        failure
+        Ok(failure)
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { changes: self.changes.len(), log: self.log.len(), undo: self.undo.len() }
+    pub(crate) fn mark(&self, state: &State) -> Mark {
+        Mark {
+            changes: self.changes.len(),
+            log: self.log.len(),
+            undo: self.undo.len(),
+            nodes: state.nodes,
+            text: state.text,
+        }
     }
 
     /// Take back what was done since a mark.
@@ -93,6 +130,7 @@ impl Record {
         self.undo.drain(mark.undo..).rev().for_each(|undo| undo.undo(state));
         self.changes.truncate(mark.changes);
         self.log.truncate(mark.log);
+        (state.nodes, state.text) = (mark.nodes, mark.text);
     }
 
     pub(crate) fn changes_value(&self) -> Value {

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::program::{Condition, Program};
 use crate::value::{Value, count, object};
 
-pub(crate) use size::Size;
+pub(crate) use size::{MAX_LOG_LINES, MAX_PENDING, Size};
 
 /// Rolls of one turn, all kinds together.
 pub(crate) const MAX_ROLLS: u64 = 256;
@@ -22,13 +22,17 @@ pub(crate) const MAX_ROLLS: u64 = 256;
 pub struct State {
     pub(crate) seed: u64,
     pub(crate) tree: Value,
+    /// Values in the tree and in the pending entries.
+    pub(crate) nodes: usize,
+    /// Bytes of text in them, keys included.
+    pub(crate) text: usize,
     /// How many turns are complete.
     pub(crate) turn: u64,
     /// Whether the scheduled effects of the current turn have been applied.
     pub(crate) opened: bool,
-    pub(crate) scheduled: Vec<Arc<Scheduled>>,
+    pub(crate) scheduled: Arc<Vec<Arc<Scheduled>>>,
     pub(crate) lasting: Vec<Lasting>,
-    pub(crate) log: VecDeque<Arc<LogLine>>,
+    pub(crate) log: Arc<VecDeque<Arc<LogLine>>>,
     pub(crate) status: Status,
     /// How often each stream was rolled in the current turn.
     pub(crate) rolls: BTreeMap<Arc<str>, u64>,
@@ -42,6 +46,7 @@ pub(crate) struct Scheduled {
     pub(crate) effects: Vec<Effect>,
     /// The entry as a snapshot has it.
     source: Value,
+    size: Size,
 }
 
 /// An event that goes on.
@@ -76,11 +81,13 @@ impl State {
         Self {
             seed,
             tree: program.initial.clone(),
+            nodes: program.initial_size.nodes,
+            text: program.initial_size.text,
             turn: 0,
             opened: false,
-            scheduled: Vec::new(),
+            scheduled: Arc::default(),
             lasting: Vec::new(),
-            log: VecDeque::new(),
+            log: Arc::default(),
             status: Status::Ongoing,
             rolls: BTreeMap::new(),
         }
@@ -106,24 +113,45 @@ impl State {
             return Vec::new();
         }
         let now = self.turn + 1;
-        let entries = std::mem::take(&mut self.scheduled).into_iter();
-        let (mut due, later) = entries.partition::<Vec<_>, _>(|entry| entry.due <= now);
-        self.scheduled = later;
+        let mut due = self.unschedule(|entry| entry.due <= now);
         due.sort_by_key(|entry| entry.due);
         due
+    }
+
+    /// Take pending entries away; those taken, in the order of their scheduling.
+    pub(crate) fn unschedule(&mut self, chosen: impl Fn(&Scheduled) -> bool) -> Vec<Arc<Scheduled>> {
+        let entries = self.scheduled.iter().cloned();
+        let (taken, kept) = entries.partition::<Vec<_>, _>(|entry| chosen(entry));
+        if !taken.is_empty() {
+            self.scheduled = Arc::new(kept);
+        }
+        for entry in &taken {
+            self.nodes -= entry.size.nodes;
+            self.text -= entry.size.text;
+        }
+        taken
+    }
+
+    /// Add an entry to those that are pending.
+    pub(crate) fn schedule(&mut self, entry: Scheduled) {
+        self.nodes += entry.size.nodes;
+        self.text += entry.size.text;
+        Arc::make_mut(&mut self.scheduled).push(Arc::new(entry));
     }
 }
 
 impl Scheduled {
-    pub(crate) fn new(id: Arc<str>, due: u64, effects: Vec<Effect>) -> Self {
+    /// An entry; of one that takes more steps than that to look at, the size says only that it does.
+    pub(crate) fn new(id: Arc<str>, due: u64, effects: Vec<Effect>, most_steps: u64) -> Self {
         let source =
             object([("id", Value::from(&id)), ("due", count(due)), ("effects", Effect::sources(&effects))]);
-        Self { id, due, effects, source }
+        let size = Size::within(&source, most_steps);
+        Self { id, due, effects, source, size }
     }
 
-    /// How large the list of these entries is.
-    pub(crate) fn size(entries: &[Arc<Self>]) -> Size {
-        Size::of(&Self::list(entries))
+    /// How large the entry is.
+    pub(crate) fn size(&self) -> Size {
+        self.size
     }
 
     fn list(entries: &[Arc<Self>]) -> Value {

@@ -32,7 +32,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// `STATE_LIMIT`, when the scheduled effects of the turn cannot be applied.
+    /// `STATE_LIMIT`, when the scheduled effects of the turn cannot be applied; `TURN_LIMIT`.
     pub fn legal_actions(&self, state: &State) -> Result<String> {
         let choices = legal_choices(self, state, &mut PolicyDraws::new(state), &mut Record::new(false))?;
         canonical::text(&choices.iter().map(|choice| Value::from(&choice.action.id)).collect())
@@ -43,7 +43,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// `UNKNOWN_ACTION`, `RUN_ENDED`, or `STATE_LIMIT` (then nothing of this call was applied).
+    /// `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
     pub fn act(&self, state: &mut State, action_id: &str, params: &[u8]) -> Result<String> {
         let params = border::parse_canonical(params)?;
         let mut record = Record::new(true);
@@ -61,7 +61,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// `RUN_ENDED`, or `STATE_LIMIT` (then nothing of this call was applied).
+    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
     pub fn step(&self, state: &mut State) -> Result<String> {
         let mut record = Record::new(true);
         let event = step(self, state, &mut record)?;
@@ -110,14 +110,14 @@ fn attempt(
         let failure = |message| Failure { code: Code::IllegalParam, rule: rule.clone(), message };
         return Ok(problems.into_iter().map(failure).collect());
     }
-    match rules::holds(program, state, &action.preconditions, params) {
+    match rules::holds(program, state, &action.preconditions, params, record) {
         Ok(true) => {}
         Ok(false) => {
             let message = format!("the preconditions of '{}' do not hold", action.id);
             let rule = format!("{place}/preconditions");
             return Ok(vec![Failure { code: Code::PreconditionFailed, rule, message }]);
         }
-        Err(error) => return Ok(vec![record.fail(&error, format_args!("{place}/preconditions"))]),
+        Err(error) => return Ok(vec![record.fail(error, format_args!("{place}/preconditions"))?]),
     }
     Ok(rules::cause(program, state, &action.consequence, params, record)?.into_iter().collect())
 }
@@ -127,8 +127,8 @@ pub(crate) fn step(program: &Program, state: &mut State, record: &mut Record) ->
     whole(state, record, |state, record| {
         open(state, record)?;
         let event = happen(program, state, record)?;
-        decay(program, state, record);
-        state.status = judge(program, state, record);
+        decay(program, state, record)?;
+        state.status = judge(program, state, record)?;
         state.turn += 1;
         state.opened = false;
         state.rolls.clear();
@@ -152,8 +152,8 @@ fn whole<T>(
 ) -> Result<T> {
     check_ongoing(state)?;
     record.clear();
-    let mark = record.mark();
-    let (opened, lasting, scheduled) = (state.opened, state.lasting.clone(), state.scheduled.clone());
+    let mark = record.mark(state);
+    let (opened, lasting, scheduled) = (state.opened, state.lasting.clone(), Arc::clone(&state.scheduled));
     let result = work(state, record);
     if result.is_err() {
         record.roll_back(mark, state);
@@ -180,7 +180,7 @@ fn happen(program: &Program, state: &mut State, record: &mut Record) -> Result<O
     let now = state.turn + 1;
     let mut lasting: Vec<Lasting> =
         state.lasting.iter().filter(|entry| entry.until >= now).copied().collect();
-    let fired = draw_event(program, state, &lasting, record);
+    let fired = draw_event(program, state, &lasting, record)?;
     let begun = match fired {
         Some(event) => begin(program, state, event, record)?,
         None => None,
@@ -194,36 +194,41 @@ fn happen(program: &Program, state: &mut State, record: &mut Record) -> Result<O
     Ok(fired)
 }
 
-fn draw_event(program: &Program, state: &State, lasting: &[Lasting], record: &mut Record) -> Option<usize> {
+fn draw_event(
+    program: &Program,
+    state: &State,
+    lasting: &[Lasting],
+    record: &mut Record,
+) -> Result<Option<usize>> {
     let mut eligible = Vec::new();
     let mut total = 0.0;
     for (index, event) in program.events.iter().enumerate() {
         if lasting.iter().any(|entry| entry.event == index) {
             continue;
         }
-        match rules::holds(program, state, &event.when, &NOTHING) {
+        match rules::holds(program, state, &event.when, &NOTHING, record) {
             Ok(true) => {
                 eligible.push((index, event.weight));
                 total += event.weight;
             }
             Ok(false) => {}
             Err(error) => {
-                record.fail(&error, format_args!("{}/when", event.consequence.place));
+                record.fail(error, format_args!("{}/when", event.consequence.place))?;
             }
         }
     }
     if eligible.is_empty() {
-        return None;
+        return Ok(None);
     }
     let turn = state.turn + 1;
     let value = draw(state.seed, *EVENT_KEY, turn, 0);
     record.draws.push(Draw { stream: EVENT_STREAM.into(), turn, index: 0, value });
     let threshold = if total <= 1.0 { unit(value) } else { unit(value) * total };
     let mut cumulative = 0.0;
-    eligible.into_iter().find_map(|(index, weight)| {
+    Ok(eligible.into_iter().find_map(|(index, weight)| {
         cumulative += weight;
         (threshold < cumulative).then_some(index)
-    })
+    }))
 }
 
 /// Let an event happen; the entry of one that goes on.
@@ -239,20 +244,17 @@ fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut 
     Ok(rules::cause(program, state, &event.consequence, &NOTHING, record)?.is_some())
 }
 
-fn decay(program: &Program, state: &mut State, record: &mut Record) {
-    for (place, effect) in &program.decay {
-        rules::decay(state, effect, place, &DECAY, record);
-    }
+fn decay(program: &Program, state: &mut State, record: &mut Record) -> Result<()> {
+    program.decay.iter().try_for_each(|(place, effect)| rules::decay(state, effect, place, &DECAY, record))
 }
 
 /// The first condition that holds ends the run: losses in order, then wins.
-fn judge(program: &Program, state: &State, record: &mut Record) -> Status {
-    let lost = first_that_holds(program, state, &program.losses, "loss_conditions", record);
-    lost.map(Status::Lost)
-        .or_else(|| {
-            first_that_holds(program, state, &program.wins, "win_conditions", record).map(Status::Won)
-        })
-        .unwrap_or(Status::Ongoing)
+fn judge(program: &Program, state: &State, record: &mut Record) -> Result<Status> {
+    if let Some(index) = first_that_holds(program, state, &program.losses, "loss_conditions", record)? {
+        return Ok(Status::Lost(index));
+    }
+    let won = first_that_holds(program, state, &program.wins, "win_conditions", record)?;
+    Ok(won.map_or(Status::Ongoing, Status::Won))
 }
 
 fn first_that_holds(
@@ -261,11 +263,15 @@ fn first_that_holds(
     conditions: &[Condition],
     section: &str,
     record: &mut Record,
-) -> Option<usize> {
-    conditions.iter().enumerate().position(|(index, condition)| {
-        rules::holds(program, state, &condition.when, &NOTHING).unwrap_or_else(|error| {
-            record.fail(&error, format_args!("/{section}/{index}/when"));
-            false
-        })
-    })
+) -> Result<Option<usize>> {
+    for (index, condition) in conditions.iter().enumerate() {
+        match rules::holds(program, state, &condition.when, &NOTHING, record) {
+            Ok(true) => return Ok(Some(index)),
+            Ok(false) => {}
+            Err(error) => {
+                record.fail(error, format_args!("/{section}/{index}/when"))?;
+            }
+        }
+    }
+    Ok(None)
 }

@@ -2,29 +2,23 @@
 
 use std::sync::Arc;
 
-use crate::border::{MAX_DEPTH, MAX_STRING_BYTES};
 use crate::error::{Code, Error, Result};
 use crate::logic::finite;
 use crate::paths::{Segment, child_mut, lookup_mut};
 use crate::record::{Change, Record};
-use crate::state::{LogLine, Scheduled, Size, State};
+use crate::state::{LogLine, MAX_LOG_LINES, MAX_PENDING, Scheduled, Size, State};
 use crate::value::{Array, Object, Value};
 
 use super::{Deed, Due, Effect, Operation, Path};
 
-const MAX_LOG_LINES: usize = 256;
-const MAX_PENDING: usize = 256;
-const MAX_STATE_NODES: usize = 10_000;
-const MAX_STATE_TEXT: usize = 1 << 20;
-
 /// A list of effects being applied to a state.
 pub(crate) struct Transaction<'a> {
-    pub(crate) state: &'a mut State,
-    pub(crate) record: &'a mut Record,
-    /// The values that names stand for.
-    pub(crate) derives: &'a Object,
-    /// What the changes are recorded under, such as `action:a`.
-    pub(crate) cause: &'a Arc<str>,
+    state: &'a mut State,
+    record: &'a mut Record,
+    derives: &'a Object,
+    cause: &'a Arc<str>,
+    /// The longest string among the values written, and the deepest level that they reach.
+    written: Size,
 }
 
 /// How to take one write back.
@@ -40,17 +34,30 @@ pub(crate) enum Undo {
     Pop(Arc<Path>, Value),
     /// A line was added to the log, and perhaps the oldest dropped.
     Log(Option<Arc<LogLine>>),
-    Scheduled(Vec<Arc<Scheduled>>),
+    Scheduled(Arc<Vec<Arc<Scheduled>>>),
 }
 
-impl Transaction<'_> {
+impl<'a> Transaction<'a> {
+    /// A transaction on a state.
+    ///
+    /// The derived values are those that names stand for; the cause is what the changes are recorded under, such as
+    /// `action:a`.
+    pub(crate) fn new(
+        state: &'a mut State,
+        record: &'a mut Record,
+        derives: &'a Object,
+        cause: &'a Arc<str>,
+    ) -> Self {
+        Self { state, record, derives, cause, written: Size::default() }
+    }
+
     /// Apply the effects, all or none.
     ///
     /// # Errors
     ///
     /// The first effect that failed, its path being the place in the list.
     pub(crate) fn apply(mut self, effects: &[Effect]) -> Result<()> {
-        let mark = self.record.mark();
+        let mark = self.record.mark(self.state);
         let result = self.apply_all(effects);
         if result.is_err() {
             self.record.roll_back(mark, self.state);
@@ -59,19 +66,17 @@ impl Transaction<'_> {
     }
 
     fn apply_all(&mut self, effects: &[Effect]) -> Result<()> {
-        let mut grew = false;
         for (index, effect) in effects.iter().enumerate() {
-            grew |= self.apply_one(effect).map_err(|error| error.at(format!("/{index}")))?;
+            self.apply_one(effect).map_err(|error| error.at(format!("/{index}")))?;
         }
-        if grew { check_limits(self.state) } else { Ok(()) }
+        Size { nodes: self.state.nodes, text: self.state.text, ..self.written }.check()
     }
 
-    /// Apply an effect; whether the state may have grown by it.
-    fn apply_one(&mut self, effect: &Effect) -> Result<bool> {
+    fn apply_one(&mut self, effect: &Effect) -> Result<()> {
         match &effect.deed {
             Deed::AddLog(message) => {
                 self.add_log(message);
-                Ok(false)
+                Ok(())
             }
             Deed::Schedule { id, due, effects } => self.schedule(id, *due, effects),
             Deed::Write { operation, path, value } => {
@@ -82,7 +87,7 @@ impl Transaction<'_> {
 
     // --- operations on the tree ---
 
-    fn write(&mut self, operation: Operation, path: &Arc<Path>, value: &Value) -> Result<bool> {
+    fn write(&mut self, operation: Operation, path: &Arc<Path>, value: &Value) -> Result<()> {
         match operation {
             Operation::Set => self.set(path, value),
             Operation::Inc => self.calculate(operation, path, value, |number, amount| number + amount),
@@ -94,7 +99,7 @@ impl Transaction<'_> {
         }
     }
 
-    fn set(&mut self, path: &Arc<Path>, value: &Value) -> Result<bool> {
+    fn set(&mut self, path: &Arc<Path>, value: &Value) -> Result<()> {
         let (key, steps) = path.steps().split_last().ok_or_else(|| missing(path))?;
         let holder = lookup_mut(&mut self.state.tree, steps).ok_or_else(|| missing(path))?;
         let before = if let Some(slot) = child_mut(holder, key) {
@@ -105,10 +110,9 @@ impl Transaction<'_> {
         } else {
             return Err(missing(path));
         };
-        let grew = before.is_none() || may_grow(value);
-        self.note(path, None, Operation::Set, before.as_ref(), Some(value));
+        let noted = self.note(path, None, Operation::Set, before.as_ref(), Some(value));
         self.record.undo.push(Undo::Put { path: Arc::clone(path), key: None, before });
-        Ok(grew)
+        noted
     }
 
     fn calculate(
@@ -117,7 +121,7 @@ impl Transaction<'_> {
         path: &Arc<Path>,
         amount: &Value,
         result: fn(f64, f64) -> f64,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let slot = lookup_mut(&mut self.state.tree, path.steps()).ok_or_else(|| missing(path))?;
         let Value::Number(number) = slot else {
             return Err(holds_another(path, slot, "a number"));
@@ -130,51 +134,44 @@ impl Transaction<'_> {
         let after = finite(result(before, *amount))?;
         *number = after;
         let (before, after) = (Value::Number(before), Value::Number(after));
-        self.note(path, None, operation, Some(&before), Some(&after));
+        let noted = self.note(path, None, operation, Some(&before), Some(&after));
         self.record.undo.push(Undo::Put { path: Arc::clone(path), key: None, before: Some(before) });
-        Ok(false)
+        noted
     }
 
-    fn patch(&mut self, path: &Arc<Path>, value: &Value) -> Result<bool> {
+    fn patch(&mut self, path: &Arc<Path>, value: &Value) -> Result<()> {
         self.object(path)?;
         let Value::Object(members) = value else {
             let message = format!("the value to merge is {}, not an object", kind_of(value));
             return Err(Error::new(Code::TypeMismatch, message));
         };
-        let mut grew = false;
         for (key, value) in members.iter() {
             let before = self.object(path)?.insert(Arc::clone(key), value.clone());
-            grew |= before.is_none() || may_grow(value);
-            self.note(
-                path,
-                Some(Segment::Key(Arc::clone(key))),
-                Operation::Patch,
-                before.as_ref(),
-                Some(value),
-            );
+            let segment = Segment::Key(Arc::clone(key));
+            let noted = self.note(path, Some(segment), Operation::Patch, before.as_ref(), Some(value));
             self.record.undo.push(Undo::Put { path: Arc::clone(path), key: Some(Arc::clone(key)), before });
+            noted?;
         }
-        Ok(grew)
+        Ok(())
     }
 
-    fn push(&mut self, path: &Arc<Path>, value: &Value) -> Result<bool> {
+    fn push(&mut self, path: &Arc<Path>, value: &Value) -> Result<()> {
         let items = self.array(path)?;
         items.push(value.clone());
         let index = items.len() as u64 - 1;
-        self.note(path, Some(Segment::Index(index)), Operation::Push, None, Some(value));
         self.record.undo.push(Undo::Push(Arc::clone(path)));
-        Ok(true)
+        self.note(path, Some(Segment::Index(index)), Operation::Push, None, Some(value))
     }
 
-    fn pop(&mut self, path: &Arc<Path>) -> Result<bool> {
+    fn pop(&mut self, path: &Arc<Path>) -> Result<()> {
         let items = self.array(path)?;
         let value = items.pop().ok_or_else(|| {
             Error::new(Code::EmptyArray, format!("'{}' is empty: there is nothing to remove", path.text))
         })?;
         let index = items.len() as u64;
-        self.note(path, Some(Segment::Index(index)), Operation::Pop, Some(&value), None);
+        let noted = self.note(path, Some(Segment::Index(index)), Operation::Pop, Some(&value), None);
         self.record.undo.push(Undo::Pop(Arc::clone(path), value));
-        Ok(false)
+        noted
     }
 
     // --- what they share ---
@@ -195,6 +192,7 @@ impl Transaction<'_> {
         }
     }
 
+    /// Note a change, pay for it, and keep count of how large the state is.
     fn note(
         &mut self,
         path: &Path,
@@ -202,7 +200,21 @@ impl Transaction<'_> {
         operation: Operation,
         before: Option<&Value>,
         after: Option<&Value>,
-    ) {
+    ) -> Result<()> {
+        let most_steps = self.record.steps;
+        let size =
+            |value: Option<&Value>| value.map(|value| Size::within(value, most_steps)).unwrap_or_default();
+        let (old, new) = (size(before), size(after));
+        let both = Size { nodes: old.nodes + new.nodes, text: old.text + new.text, ..new };
+        self.record.charge(1 + both.steps())?;
+        self.state.nodes = self.state.nodes + new.nodes - old.nodes;
+        self.state.text = self.state.text + new.text - old.text;
+        let above = path.steps().len() + usize::from(below.is_some());
+        if before.is_none() {
+            self.state.text += below.as_ref().or(path.steps().last()).map_or(0, key_length);
+        }
+        self.written.longest = self.written.longest.max(new.longest);
+        self.written.deepest = self.written.deepest.max(above + new.deepest);
         if self.record.reports {
             self.record.changes.push(Change {
                 path: below.map_or_else(|| Arc::clone(&path.text), |segment| path.below(segment).into()),
@@ -212,6 +224,7 @@ impl Transaction<'_> {
                 cause: Arc::clone(self.cause),
             });
         }
+        Ok(())
     }
 
     // --- operations beside the tree ---
@@ -222,24 +235,27 @@ impl Transaction<'_> {
             message: Arc::clone(message),
             cause: Arc::clone(self.cause),
         });
-        self.state.log.push_back(Arc::clone(&line));
-        let oldest = if self.state.log.len() > MAX_LOG_LINES { self.state.log.pop_front() } else { None };
+        let log = Arc::make_mut(&mut self.state.log);
+        log.push_back(Arc::clone(&line));
+        let oldest = if log.len() > MAX_LOG_LINES { log.pop_front() } else { None };
         self.record.log.push(line);
         self.record.undo.push(Undo::Log(oldest));
     }
 
-    fn schedule(&mut self, id: &Arc<str>, due: Due, effects: &[Effect]) -> Result<bool> {
-        let entry = Scheduled::new(Arc::clone(id), due.turn(self.state.turn + 1), self.frozen(effects));
-        let others = self.state.scheduled.iter().filter(|other| other.id != *id);
-        let mut pending: Vec<Arc<Scheduled>> = others.cloned().collect();
-        if pending.len() >= MAX_PENDING {
+    fn schedule(&mut self, id: &Arc<str>, due: Due, effects: &[Effect]) -> Result<()> {
+        self.record.undo.push(Undo::Scheduled(Arc::clone(&self.state.scheduled)));
+        self.state.unschedule(|other| other.id == *id);
+        if self.state.scheduled.len() >= MAX_PENDING {
             let message = format!("more than {MAX_PENDING} scheduled entries are pending");
             return Err(Error::new(Code::StateLimit, message));
         }
-        pending.push(Arc::new(entry));
-        let before = std::mem::replace(&mut self.state.scheduled, pending);
-        self.record.undo.push(Undo::Scheduled(before));
-        Ok(true)
+        let due = due.turn(self.state.turn + 1);
+        let entry = Scheduled::new(Arc::clone(id), due, self.frozen(effects), self.record.steps);
+        let size = entry.size();
+        self.record.charge(1 + size.steps())?;
+        self.written.longest = self.written.longest.max(size.longest);
+        self.state.schedule(entry);
+        Ok(())
     }
 
     /// Effects for later, with the derived values of now.
@@ -287,9 +303,10 @@ impl Undo {
                 }
             }
             Self::Log(oldest) => {
-                state.log.pop_back();
+                let log = Arc::make_mut(&mut state.log);
+                log.pop_back();
                 if let Some(oldest) = oldest {
-                    state.log.push_front(oldest);
+                    log.push_front(oldest);
                 }
             }
             Self::Scheduled(before) => state.scheduled = before,
@@ -302,9 +319,12 @@ fn resolved<'a>(derives: &'a Object, value: &'a Value) -> &'a Value {
     value.as_text().and_then(|name| derives.get(name)).unwrap_or(value)
 }
 
-/// Whether a value can take more room than the number or word that it replaces.
-fn may_grow(value: &Value) -> bool {
-    !value.is_scalar() || value.as_text().is_some()
+/// The bytes of text that a new member adds beside its value.
+fn key_length(segment: &Segment) -> usize {
+    match segment {
+        Segment::Key(name) | Segment::Digits(name, _) => name.len(),
+        Segment::Index(_) => 0,
+    }
 }
 
 fn put_back(tree: &mut Value, steps: &[Segment], before: Option<Value>) {
@@ -321,23 +341,6 @@ fn put_back(tree: &mut Value, steps: &[Segment], before: Option<Value>) {
         }
         _ => {}
     }
-}
-
-/// A state may not outgrow its limits, whatever wrote to it.
-fn check_limits(state: &State) -> Result<()> {
-    let (tree, pending) = (Size::of(&state.tree), Scheduled::size(&state.scheduled));
-    let problem = if tree.longest.max(pending.longest) > MAX_STRING_BYTES {
-        format!("a string is longer than {MAX_STRING_BYTES} bytes")
-    } else if tree.deepest > MAX_DEPTH {
-        format!("the state is nested deeper than {MAX_DEPTH} levels")
-    } else if tree.nodes + pending.nodes > MAX_STATE_NODES {
-        format!("the state has more than {MAX_STATE_NODES} values")
-    } else if tree.text + pending.text > MAX_STATE_TEXT {
-        format!("the state holds more than {MAX_STATE_TEXT} bytes of text")
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(Code::StateLimit, problem))
 }
 
 fn missing(path: &Path) -> Error {

@@ -12,7 +12,7 @@ use crate::read;
 use crate::rng::RNG_VERSION;
 use crate::value::{Object, Value, count, object};
 
-use super::{Lasting, LogLine, MAX_ROLLS, Scheduled, State, Status};
+use super::{Lasting, LogLine, MAX_LOG_LINES, MAX_PENDING, MAX_ROLLS, Scheduled, Size, State, Status};
 
 impl State {
     /// Everything needed to go on from here, canonical.
@@ -65,20 +65,30 @@ fn restored(program: &Program, snapshot: &Object) -> Result<State> {
     let tree = read::field(snapshot, "state")?;
     read::object(tree)?;
     read::field(snapshot, "rng_version")?;
-    Ok(State {
+    let mut size = Size::of(tree);
+    let mut state = State {
         seed: seed(&read::text(read::field(snapshot, "seed")?)?)?,
         tree: tree.clone(),
+        nodes: size.nodes,
+        text: size.text,
         turn: read::count(read::field(snapshot, "turn")?)?,
         opened: read::boolean(read::field(snapshot, "opened")?)?,
-        scheduled: entries("scheduled")?
-            .iter()
-            .map(|entry| scheduled(program, entry))
-            .collect::<Result<_>>()?,
+        scheduled: Arc::default(),
         lasting: entries("lasting")?.iter().map(|entry| lasting(program, entry)).collect::<Result<_>>()?,
-        log: entries("log")?.iter().map(log_line).collect::<Result<_>>()?,
+        log: Arc::new(entries("log")?.iter().map(log_line).collect::<Result<_>>()?),
         status: status(program, read::object(read::field(snapshot, "status")?)?)?,
         rolls: snapshot.get("rolls").map_or_else(|| Ok(BTreeMap::new()), rolls)?,
-    })
+    };
+    for entry in entries("scheduled")? {
+        let entry = scheduled(program, entry)?;
+        size.longest = size.longest.max(entry.size().longest);
+        state.schedule(entry);
+    }
+    Size { nodes: state.nodes, text: state.text, ..size }.check()?;
+    if state.log.len() > MAX_LOG_LINES || state.scheduled.len() > MAX_PENDING {
+        return Err(read::invalid("there are too many entries"));
+    }
+    Ok(state)
 }
 
 fn not_ours() -> Error {
@@ -89,11 +99,11 @@ fn seed(text: &str) -> Result<u64> {
     text.parse().map_err(|_| read::invalid("a seed is expected"))
 }
 
-fn scheduled(program: &Program, entry: &Value) -> Result<Arc<Scheduled>> {
+fn scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
     let entry = read::object(entry)?;
     let effects = Effect::list(read::field(entry, "effects")?, program.turn_minutes)?;
     let due = read::count(read::field(entry, "due")?)?;
-    Ok(Arc::new(Scheduled::new(read::text(read::field(entry, "id")?)?, due, effects)))
+    Ok(Scheduled::new(read::text(read::field(entry, "id")?)?, due, effects, u64::MAX))
 }
 
 fn lasting(program: &Program, entry: &Value) -> Result<Lasting> {

@@ -53,20 +53,20 @@ pub(crate) fn legal_choices<'a>(
     draws: &mut PolicyDraws,
     record: &mut Record,
 ) -> Result<Vec<Choice<'a>>> {
-    let state = opened(state)?;
+    let state = opened(state, record)?;
     let mut choices = Vec::new();
     for (index, action) in program.actions.iter().enumerate() {
         let tries = if action.params.is_empty() { 1 } else { PARAM_TRIES };
         for _ in 0..tries {
             let params = action.params.sample(|| draws.next())?;
-            match rules::holds(program, &state, &action.preconditions, &params) {
+            match rules::holds(program, &state, &action.preconditions, &params, record) {
                 Ok(false) => {}
                 Ok(true) => {
                     choices.push(Choice { action, params });
                     break;
                 }
                 Err(error) => {
-                    record.fail(&error, format_args!("/actions/{index}/preconditions"));
+                    record.fail(error, format_args!("/actions/{index}/preconditions"))?;
                 }
             }
         }
@@ -75,11 +75,13 @@ pub(crate) fn legal_choices<'a>(
 }
 
 /// The state as it is once its turn is opened; a copy only where that changes it.
-fn opened(state: &State) -> Result<Cow<'_, State>> {
+fn opened<'a>(state: &'a State, record: &mut Record) -> Result<Cow<'a, State>> {
     if state.opened || !state.is_due() {
         return Ok(Cow::Borrowed(state));
     }
-    let mut opened = state.clone();
-    open(&mut opened, &mut Record::new(false))?;
+    let (mut opened, mut opening) = (state.clone(), Record::new(false));
+    opening.steps = record.steps;
+    open(&mut opened, &mut opening)?;
+    record.steps = opening.steps;
     Ok(Cow::Owned(opened))
 }

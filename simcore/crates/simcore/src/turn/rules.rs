@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::effects::{Effect, Transaction};
-use crate::error::{Code, Result};
+use crate::error::Result;
 use crate::logic::{Data, Rule};
 use crate::paths::escaped;
 use crate::program::{Consequence, Program};
@@ -13,8 +13,17 @@ use crate::state::State;
 use crate::value::{NOTHING, Object, Value, count};
 
 /// Whether a condition holds; the empty one always does.
-pub(super) fn holds(program: &Program, state: &State, condition: &Rule, params: &Value) -> Result<bool> {
-    with_root(program, state, params, &NOTHING, |root| condition.holds(root))
+pub(super) fn holds(
+    program: &Program,
+    state: &State,
+    condition: &Rule,
+    params: &Value,
+    record: &mut Record,
+) -> Result<bool> {
+    let mut spent = 0;
+    let holds = with_root(program, state, params, &NOTHING, |root| condition.holds_metered(root, &mut spent));
+    record.charge(spent)?;
+    holds
 }
 
 /// Derive, then apply the effects of an action or event; the failure, if it failed.
@@ -26,8 +35,8 @@ pub(super) fn cause(
     record: &mut Record,
 ) -> Result<Option<Failure>> {
     let place = &consequence.place;
-    match derive(program, state, &consequence.derives, params) {
-        Err(error) => Ok(Some(record.fail(&error, format_args!("{place}/derives")))),
+    match derive(program, state, &consequence.derives, params, record) {
+        Err(error) => record.fail(error, format_args!("{place}/derives")).map(Some),
         Ok(derives) => {
             let empty = Object::default();
             let derives = derives.as_object().unwrap_or(&empty);
@@ -37,7 +46,7 @@ pub(super) fn cause(
     }
 }
 
-/// Apply effects, all or none; the failure, if they failed. A state that would outgrow its limits is an error.
+/// Apply effects, all or none; the failure, if they failed.
 pub(super) fn apply(
     state: &mut State,
     effects: &[Effect],
@@ -46,31 +55,45 @@ pub(super) fn apply(
     record: &mut Record,
     place: fmt::Arguments<'_>,
 ) -> Result<Option<Failure>> {
-    match (Transaction { state, record: &mut *record, derives, cause }).apply(effects) {
+    match Transaction::new(state, record, derives, cause).apply(effects) {
         Ok(()) => Ok(None),
-        Err(error) if error.code() == Code::StateLimit => Err(error.at(place.to_string())),
-        Err(error) => Ok(Some(record.fail(&error, place))),
+        Err(error) => record.fail(error, place).map(Some),
     }
 }
 
 /// Let a path decay; what fails is the path's own fault, not that of an effect in a list.
-pub(super) fn decay(state: &mut State, effect: &Effect, place: &str, cause: &Arc<str>, record: &mut Record) {
+pub(super) fn decay(
+    state: &mut State,
+    effect: &Effect,
+    place: &str,
+    cause: &Arc<str>,
+    record: &mut Record,
+) -> Result<()> {
     let derives = &Object::default();
-    let applied =
-        (Transaction { state, record: &mut *record, derives, cause }).apply(std::slice::from_ref(effect));
+    let applied = Transaction::new(state, record, derives, cause).apply(std::slice::from_ref(effect));
     if let Err(error) = applied {
-        record.fail(&error.at(""), format_args!("{place}"));
+        record.fail(error.at(""), format_args!("{place}"))?;
     }
+    Ok(())
 }
 
 /// The derived values, each after those it reads.
-fn derive(program: &Program, state: &State, rules: &[(Arc<str>, Rule)], params: &Value) -> Result<Value> {
+fn derive(
+    program: &Program,
+    state: &State,
+    rules: &[(Arc<str>, Rule)],
+    params: &Value,
+    record: &mut Record,
+) -> Result<Value> {
     if rules.is_empty() {
         return Ok(NOTHING.clone());
     }
     let mut derives = Value::from(Object::default());
     for (name, rule) in rules {
-        let value = with_root(program, state, params, &derives, |root| rule.evaluate(root));
+        let mut spent = 0;
+        let value =
+            with_root(program, state, params, &derives, |root| rule.evaluate_metered(root, &mut spent));
+        record.charge(spent)?;
         let value = value.map_err(|error| error.at(format!("/{}", escaped(name))))?;
         if let Value::Object(members) = &mut derives {
             Arc::make_mut(members).insert(Arc::clone(name), value);
