@@ -13,7 +13,7 @@ from peripety import sim
 from peripety.errors import Severity
 from peripety.sim._core import CoreError
 from support.cores import core_named
-from support.strategies import conditions, expressions, literals, specs
+from support.strategies import conditions, expressions, literal_specs, literals, narrations, rolls, specs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,6 +85,43 @@ def _both(work: Callable[[int], Any]) -> bool:
     reference, native = outcome(lambda: work(0)), outcome(lambda: work(1))
     assert native == reference
     return True
+
+
+@thorough
+@given(
+    spec=literal_specs,
+    calls=st.lists(st.one_of(narrations, rolls, st.sampled_from(["a0", "step"])), max_size=12),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_what_the_narrator_changes_and_rolls_is_equal_to_the_byte(
+    spec: dict[str, Any], calls: list[Any], seed: int
+) -> None:
+    document = valid_document(spec)
+    if document is None:
+        return
+    programs = [core_named(name).compile(document) for name in ("python", "native")]
+    states = [program.new_state(seed) for program in programs]
+    for call in calls:
+        states = assert_equal_call(programs, states, call)
+
+
+def assert_equal_call(programs: list[CoreProgram], states: list[CoreState], call: Any) -> list[CoreState]:
+    """One call on both cores; what is given back was loaded from snapshots, which hold all that matters."""
+    assert _both(lambda i: _called(programs[i], states[i], call))
+    assert _both(lambda i: states[i].to_json())
+    return [program.load_state(state.to_json()) for program, state in zip(programs, states, strict=True)]
+
+
+def _called(program: CoreProgram, state: CoreState, call: Any) -> bytes:
+    match call:
+        case "step":
+            return program.step(state)
+        case str():
+            return program.act(state, call, b"{}")
+        case dict():
+            return program.roll(state, json.dumps(call).encode("utf-8"))
+        case _:
+            return program.narrate(state, json.dumps(call).encode("utf-8"))
 
 
 @thorough

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from hypothesis import strategies as st
+
+from support.specs import action, event, spec
 
 Json = dict[str, Any]
 
@@ -60,7 +63,8 @@ expressions = st.recursive(
 conditions = expressions.map(lambda logic: logic if isinstance(logic, dict) else {"!!": [logic]})
 
 
-def effects(derived: list[str], depth: int = 0) -> st.SearchStrategy[list[Json]]:
+@functools.cache
+def effects(derived: tuple[str, ...], depth: int = 0) -> st.SearchStrategy[list[Json]]:
     """Lists of effects that pass the static checks; whether they can be applied shows when they run."""
     names = st.sampled_from(derived) if derived else st.nothing()
     numbers = st.sampled_from(NUMBERS)
@@ -107,7 +111,7 @@ def effects(derived: list[str], depth: int = 0) -> st.SearchStrategy[list[Json]]
 def rules(draw: st.DrawFn) -> Json:
     """Derived values and the effects that use them."""
     derives = draw(st.dictionaries(st.sampled_from(["d1", "d2"]), expressions, max_size=2))
-    rule: Json = {"effects": draw(effects(sorted(derives)))}
+    rule: Json = {"effects": draw(effects(tuple(sorted(derives))))}
     return {**rule, "derives": derives} if derives else rule
 
 
@@ -175,3 +179,94 @@ def specs(draw: st.DrawFn) -> Json:
         },
         "clock": {"turn": draw(st.sampled_from(["1h", "1d", "P1W"]))},
     }
+
+
+OPERATIONS = ("set", "inc", "dec", "mul", "patch", "push", "pop")
+
+# What a narrator may propose: mostly of the right shape, often out of scope, sometimes no change at all.
+_written = st.sampled_from(
+    [
+        *NUMBERS,
+        *LISTS,
+        *OBJECTS,
+        "state.note",
+        "state.flag",
+        "state.made",
+        'state.tree["odd key"]',
+        "state.zz",
+    ]
+)
+_likely: st.SearchStrategy[Json] = st.fixed_dictionaries(
+    {"op": st.sampled_from(OPERATIONS), "path": _written, "value": st.one_of(small, small, literals)}
+)
+_pops: st.SearchStrategy[Json] = st.fixed_dictionaries({"op": st.just("pop"), "path": st.sampled_from(LISTS)})
+_strange: st.SearchStrategy[Any] = st.one_of(
+    literals,
+    st.fixed_dictionaries(
+        {"op": st.sampled_from([*OPERATIONS, "addlog", 1]), "path": st.one_of(_written, texts, st.none())},
+        optional={
+            "value": st.one_of(literals, st.just({"var": "state.a"}), st.just("{{a}}")),
+            "cause": scalars,
+        },
+    ),
+)
+changes = st.one_of(_likely, _likely, _pops, _strange)
+narrations: st.SearchStrategy[list[Any]] = st.lists(changes, max_size=4)
+
+rolls: st.SearchStrategy[Json] = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(["k", "k", "m.n", "", " "]),
+        "difficulty": st.one_of(st.integers(0, 31), scalars),
+    },
+    optional={"target": st.sampled_from(["x", "y", "", None]), "more": st.just(1)},
+)
+
+_grants: st.SearchStrategy[Json] = st.fixed_dictionaries(
+    {
+        "path": st.sampled_from(["state", *NUMBERS, *LISTS, "state.tree", "state.note"]),
+        "ops": st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=4),
+    },
+    optional={"max_magnitude": st.sampled_from([0, 1, 2.5, 1e16])},
+)
+scopes: st.SearchStrategy[Json] = st.one_of(
+    st.just({}), st.fixed_dictionaries({"narrator_scope": st.lists(_grants, max_size=3)})
+)
+
+_amounts = st.one_of(small, st.just("d"))
+_writes: st.SearchStrategy[Json] = st.one_of(
+    st.fixed_dictionaries(
+        {"op": st.sampled_from(["inc", "dec", "mul"]), "path": st.sampled_from(NUMBERS), "value": _amounts}
+    ),
+    st.fixed_dictionaries(
+        {"op": st.just("set"), "path": st.sampled_from(["state.note", "state.made"]), "value": scalars}
+    ),
+    st.fixed_dictionaries({"op": st.just("push"), "path": st.sampled_from(LISTS), "value": scalars}),
+    st.fixed_dictionaries({"op": st.just("pop"), "path": st.sampled_from(LISTS)}),
+    st.fixed_dictionaries(
+        {
+            "op": st.just("patch"),
+            "path": st.sampled_from(OBJECTS),
+            "value": st.dictionaries(st.sampled_from(["p", "n"]), scalars, max_size=2),
+        }
+    ),
+)
+_written_lists = st.lists(_writes, min_size=1, max_size=3)
+# Scenarios without conditions, quick to make: what their rules write is mostly literal.
+literal_specs = st.builds(
+    lambda now, later, chance, scope: spec(
+        state={"a": 1, "b": 2, "list": [1, 2], "words": [], "tree": {"n": 3}, "flag": True, "note": ""},
+        actions=[
+            action(
+                "a0",
+                [*now, {"op": "schedule", "id": "s", "after": 1, "effects": later}],
+                derives={"d": 2},
+            )
+        ],
+        random_events=[event("e", chance, derives={"d": 2})],
+        **scope,
+    ),
+    _written_lists,
+    _written_lists,
+    _written_lists,
+    st.one_of(st.just({}), scopes),
+)

@@ -49,7 +49,8 @@ def _draws(core: Core, case: dict[str, Any]) -> Any:
 def _play(core: Core, case: dict[str, Any]) -> Any:
     """A `spec` played from `seed` by `calls`: their results, and the snapshot.
 
-    A call is `{act, params}`, `{step}`, `{roll}` of a request, or `{reload}`: go on from the snapshot.
+    A call is `{act, params}`, `{narrate}` of changes, `{step}`, `{roll}` of a request, or `{reload}`: go on
+    from the snapshot.
     """
     program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
     state = program.new_state(int(case["seed"]))
@@ -68,6 +69,8 @@ def _play(core: Core, case: dict[str, Any]) -> Any:
 def _called(program: CoreProgram, state: CoreState, call: dict[str, Any]) -> bytes:
     if "act" in call:
         return program.act(state, call["act"], json.dumps(call["params"]).encode("utf-8"))
+    if "narrate" in call:
+        return program.narrate(state, json.dumps(call["narrate"]).encode("utf-8"))
     if "roll" in call:
         return program.roll(state, json.dumps(call["roll"]).encode("utf-8"))
     return program.step(state)

@@ -55,6 +55,9 @@ class CoreProgram(Protocol):
     def act(self, state: Any, action_id: str, params: bytes) -> bytes:
         """Take an action; the JSON of an `ActResult`."""
 
+    def narrate(self, state: Any, changes: bytes) -> bytes:
+        """Apply the narrator's own changes, a list of `{op, path, value?}`; the JSON of an `ActResult`."""
+
     def step(self, state: Any) -> bytes:
         """Finish the turn; the JSON of a `StepResult`."""
 

@@ -93,6 +93,10 @@ class _Program:
         with _refusals():
             return state.native.act(action_id, params)
 
+    def narrate(self, state: _State, changes: bytes) -> bytes:
+        with _refusals():
+            return state.native.narrate(changes)
+
     def step(self, state: _State) -> bytes:
         with _refusals():
             return state.native.step()

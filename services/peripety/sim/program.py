@@ -17,7 +17,7 @@ from peripety.sim._values import loads
 from peripety.sim.types import ActResult, DryRunReport, Persona, RollResult, Status, StepResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from peripety.sim._core import CoreProgram, CoreState
 
@@ -126,7 +126,7 @@ class Program:
         them suits it.
 
         Raises:
-            ResourceExhaustedError: `STATE_LIMIT`, when what is due now would outgrow the limits; `TURN_LIMIT`.
+            ResourceExhaustedError: `STATE_LIMIT`, when what is due now outgrows the limits, or `TURN_LIMIT`.
         """
         try:
             return tuple(loads(self._core.legal_actions(state.core)))
@@ -143,6 +143,26 @@ class Program:
         """
         try:
             return ActResult.of(loads(self._core.act(state.core, action_id, canonical(dict(params or {})))))
+        except CoreError as error:
+            raise engine_error(error) from None
+
+    def narrate(self, state: State, changes: Sequence[Mapping[str, Any]]) -> ActResult:
+        """Apply the narrator's own changes to the current turn, all of them or none.
+
+        They are rejected when one of them is out of the narrator's scope, dangerous, or cannot be applied.
+        The place of a reason is `/state_changes/<index>`.
+
+        Args:
+            state: the run.
+            changes: `state_changes` of an Outcome: `{op, path, value?}`, at most 64.
+
+        Raises:
+            InvalidArgumentError: the changes are not JSON of the engine's.
+            FailedPreconditionError: `RUN_ENDED`.
+            ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; nothing was applied.
+        """
+        try:
+            return ActResult.of(loads(self._core.narrate(state.core, canonical(list(changes)))))
         except CoreError as error:
             raise engine_error(error) from None
 

@@ -44,7 +44,7 @@ class Change:
         op: the operation: set, inc, dec, mul, patch, push or pop.
         before: the value before, or `ABSENT`.
         after: the value after, or `ABSENT`.
-        cause: what did it: `action:<id>`, `event:<id>`, `schedule:<id>` or `decay`.
+        cause: what did it: `action:<id>`, `event:<id>`, `schedule:<id>`, `decay` or `narrator`.
     """
 
     path: str
@@ -107,9 +107,9 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class ActResult:
-    """What came of an action: accepted with its changes, or rejected with the reasons.
+    """What came of an action, or of the narrator's own changes: accepted, or rejected with the reasons.
 
-    The changes include those of scheduled effects, when this action opened the turn.
+    The changes include those of scheduled effects, when this call opened the turn.
     """
 
     accepted: bool

@@ -22,6 +22,7 @@ __all__ = [
     "lookup",
     "lookup_variable",
     "parse_path",
+    "parse_state_path",
     "split_variable",
 ]
 
@@ -47,6 +48,20 @@ def parse_path(text: str) -> Path:
     if root is None:
         raise _bad_path(text)
     return (root.group(), *_steps(text, root.end(), _STEP))
+
+
+def parse_state_path(text: str) -> Path:
+    """The segments of a path into the state, none of them dangerous to clients in other languages.
+
+    Raises:
+        CoreError: `BAD_PATH` or `FORBIDDEN_KEY`.
+    """
+    path = parse_path(text)
+    if path[0] != "state":
+        raise CoreError("BAD_PATH", f"'{text[:80]}' must start with 'state'")
+    if FORBIDDEN_KEYS.intersection(path):
+        raise CoreError("FORBIDDEN_KEY", f"'{text[:80]}' uses a key that is dangerous to clients")
+    return path
 
 
 def split_variable(text: str) -> Path:

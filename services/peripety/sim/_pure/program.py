@@ -8,7 +8,7 @@ from peripety.sim._pure.dry_run import dry_run
 from peripety.sim._pure.effects import Record
 from peripety.sim._pure.rolls import roll
 from peripety.sim._pure.state import Rules, State
-from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
+from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, narrate, step
 
 __all__ = ["Program"]
 
@@ -35,6 +35,10 @@ class Program:
     def act(self, state: State, action_id: str, params: bytes) -> bytes:
         """Take an action; JSON of an `ActResult`."""
         return canonical(act(state, action_id, border.parse_canonical(params)))
+
+    def narrate(self, state: State, changes: bytes) -> bytes:
+        """Apply the narrator's own changes; JSON of an `ActResult`."""
+        return canonical(narrate(state, border.parse_canonical(changes)))
 
     def step(self, state: State) -> bytes:
         """Finish the turn; JSON of a `StepResult`."""

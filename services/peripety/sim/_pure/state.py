@@ -10,6 +10,7 @@ from peripety.sim._core import CoreError
 from peripety.sim._pure import border, durations
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.rng import RNG_VERSION
+from peripety.sim._pure.scope import Scope
 from peripety.sim._pure.size import MAX_LOG_LINES, MAX_PENDING, Size, check_limits, measure
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Rules:
         self.losses: list[Any] = spec["loss_conditions"]
         self.wins: list[Any] = spec.get("win_conditions", [])
         self.decay: dict[str, float] = spec["negativity_budget"].get("decay_per_turn", {})
+        self.scope = Scope(spec)
         self.horizon = int(spec.get("horizon", DEFAULT_HORIZON))
         clock = spec.get("clock")
         self.turn_minutes = durations.minutes(clock["turn"]) if clock else durations.DEFAULT_TURN_MINUTES

@@ -1,4 +1,7 @@
-"""A turn, in its order: due schedules; actions; one random event and those that last; decay; conditions."""
+"""A turn, in its order.
+
+Due schedules; actions; the narrator's own changes; one random event and those that last; decay; conditions.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
     from peripety.sim._pure.state import State
 
-__all__ = ["PolicyDraws", "act", "check_ongoing", "derive_names", "legal_choices", "step"]
+__all__ = ["PolicyDraws", "act", "check_ongoing", "derive_names", "legal_choices", "narrate", "step"]
 
 EVENT_STREAM = "event"
 POLICY_STREAM = "policy"
@@ -46,6 +49,10 @@ def _act(state: State, action_id: str, params: Any, record: Record) -> dict[str,
         raise CoreError("UNKNOWN_ACTION", f"the scenario has no action '{action_id[:64]}'")
     _open(state, record)
     reasons = _attempt(state, index, params, record)
+    return _decided(reasons, record)
+
+
+def _decided(reasons: list[dict[str, str]], record: Record) -> dict[str, Any]:
     return {
         "accepted": not reasons,
         "reasons": reasons,
@@ -71,6 +78,27 @@ def _attempt(state: State, index: int, params: Any, record: Record) -> list[dict
         return [record.fail(error, f"{rule}/preconditions")]
     failure = _apply_rule(state, action, rule, f"action:{action['id']}", record, params)
     return [failure] if failure else []
+
+
+def narrate(state: State, changes: Any) -> dict[str, Any]:
+    """Apply the narrator's own changes to the state, a list of `{op, path, value?}`, all or none.
+
+    Returns:
+        An `ActResult`: accepted with its changes, or rejected with reasons and without any.
+
+    Raises:
+        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+    """
+    return _whole(state, lambda record: _narrate(state, changes, record))
+
+
+def _narrate(state: State, changes: Any, record: Record) -> dict[str, Any]:
+    _open(state, record)
+    reasons = state.rules.scope.objections(changes)
+    if not reasons:
+        failure = _apply(state, changes, {}, "narrator", record, "/state_changes")
+        reasons = [failure] if failure else []
+    return _decided(reasons, record)
 
 
 def step(state: State) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
 from peripety.sim._core import CoreError
-from peripety.sim._pure.operators import OPERATORS
-from peripety.sim._pure.paths import FORBIDDEN_KEYS, MISSING, Path, parse_path
+from peripety.sim._pure.literals import looks_like_code
+from peripety.sim._pure.paths import MISSING, Path, parse_state_path
 from peripety.sim.checks.documents import check_duration
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["check_effects", "check_path"]
 
 MAX_SCHEDULE_DEPTH = 4
-_TEMPLATE = re.compile(r"\{\{|\$\{|\{%|<%")
 _NEEDS: dict[str, tuple[type, str]] = {
     "inc": (float, "a number"),
     "dec": (float, "a number"),
@@ -114,21 +112,9 @@ def _check_value(effect: dict[str, Any], place: str, derives: frozenset[str]) ->
         )
         yield Finding("UNKNOWN_DERIVE", f"{place}/value", f"'{value[:60]}' is not a derived value; {known}")
         return
-    if _looks_like_code(value):
+    if looks_like_code(value):
         message = "values are literals; put expressions into 'derives' and name them here"
         yield Finding("CODE_IN_VALUE", f"{place}/value", message)
-
-
-def _looks_like_code(value: Any) -> bool:
-    if isinstance(value, str):
-        return _TEMPLATE.search(value) is not None
-    if isinstance(value, list):
-        return any(_looks_like_code(item) for item in value)
-    if isinstance(value, dict):
-        return (len(value) == 1 and next(iter(value)) in OPERATORS) or any(
-            _looks_like_code(v) for v in value.values()
-        )
-    return False
 
 
 def check_path(text: str, place: str, world: World) -> Iterator[Finding]:
@@ -142,14 +128,9 @@ def check_path(text: str, place: str, world: World) -> Iterator[Finding]:
 
 def _parsed(text: str, place: str) -> tuple[Path, Finding | None]:
     try:
-        path = parse_path(text)
+        return parse_state_path(text), None
     except CoreError as error:
         return (), Finding(error.code, place, error.message)
-    if path[0] != "state":
-        return path, Finding("BAD_PATH", place, f"'{text[:80]}' must start with 'state'")
-    if FORBIDDEN_KEYS.intersection(path):
-        return path, Finding("FORBIDDEN_KEY", place, f"'{text[:80]}' uses a key that is dangerous to clients")
-    return path, None
 
 
 def _unknown(text: str, place: str) -> Finding:

@@ -65,6 +65,11 @@ impl State {
         bytes(self.program.act(&mut self.run(), action_id, params))
     }
 
+    /// Apply the narrator's own changes; the JSON of an `ActResult`.
+    fn narrate(&self, changes: &[u8]) -> PyResult<Vec<u8>> {
+        bytes(self.program.narrate(&mut self.run(), changes))
+    }
+
     /// Finish the turn; the JSON of a `StepResult`.
     fn step(&self) -> PyResult<Vec<u8>> {
         bytes(self.program.step(&mut self.run()))

@@ -84,6 +84,10 @@ codes! {
     BadDuration = "BAD_DURATION",
     /// The text of a path is malformed.
     BadPath = "BAD_PATH",
+    /// What the narrator proposes is no change.
+    ChangeInvalid = "CHANGE_INVALID",
+    /// A value looks like an operation or a template.
+    CodeInValue = "CODE_IN_VALUE",
     /// A divisor is zero.
     DivisionByZero = "DIVISION_BY_ZERO",
     /// The document has too many bytes.
@@ -92,6 +96,8 @@ codes! {
     DuplicateKey = "DUPLICATE_KEY",
     /// There is nothing to remove from an array.
     EmptyArray = "EMPTY_ARRAY",
+    /// A key is dangerous to clients in other languages.
+    ForbiddenKey = "FORBIDDEN_KEY",
     /// An expression costs more than its budget.
     FuelExhausted = "FUEL_EXHAUSTED",
     /// A parameter of an action is not legal.
@@ -116,6 +122,8 @@ codes! {
     NumericRange = "NUMERIC_RANGE",
     /// The options of a dry-run are not what they must be.
     OptionsInvalid = "OPTIONS_INVALID",
+    /// A change that the narrator may not make.
+    OutOfScope = "OUT_OF_SCOPE",
     /// The preconditions of an action do not hold.
     PreconditionFailed = "PRECONDITION_FAILED",
     /// A roll is asked for that cannot be made.

@@ -17,6 +17,7 @@ mod read;
 mod record;
 pub mod rng;
 mod rolls;
+mod scope;
 mod state;
 mod turn;
 pub mod value;

@@ -14,6 +14,8 @@ use crate::value::{Object, Value};
 use evaluation::Evaluation;
 use expression::Expression;
 
+pub(crate) use expression::is_operator;
+
 /// How many steps an evaluation may take.
 pub const FUEL: u32 = 10_000;
 /// How many characters and items an evaluation may make.

@@ -11,6 +11,9 @@ use crate::canonical::write_string;
 use crate::error::{Code, Error, Result};
 use crate::value::Value;
 
+/// Keys that are dangerous to clients in other languages.
+pub(crate) const FORBIDDEN_KEYS: [&str; 3] = ["__proto__", "constructor", "prototype"];
+
 /// One step into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
@@ -32,6 +35,25 @@ pub fn parse_path(text: &str) -> Result<Vec<Segment>> {
     let mut segments = vec![Segment::Key(root.into())];
     steps(rest, &STRICT, &mut segments).ok_or_else(|| bad_path(text))?;
     Ok(segments)
+}
+
+/// The segments of a path into the state, none of them dangerous to clients in other languages.
+///
+/// # Errors
+///
+/// `BAD_PATH` or `FORBIDDEN_KEY`.
+pub(crate) fn parse_state_path(text: &str) -> Result<Vec<Segment>> {
+    let path = parse_path(text)?;
+    let is_key = |segment: &Segment, wanted: &str| matches!(segment, Segment::Key(key) if &**key == wanted);
+    let shown: String = text.chars().take(80).collect();
+    if !path.first().is_some_and(|root| is_key(root, "state")) {
+        return Err(Error::new(Code::BadPath, format!("'{shown}' must start with 'state'")));
+    }
+    if path.iter().any(|segment| FORBIDDEN_KEYS.iter().any(|key| is_key(segment, key))) {
+        let message = format!("'{shown}' uses a key that is dangerous to clients");
+        return Err(Error::new(Code::ForbiddenKey, message));
+    }
+    Ok(path)
 }
 
 /// The segments of a JSONLogic variable: dots and brackets; anything malformed is taken literally, dot by dot.

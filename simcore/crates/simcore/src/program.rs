@@ -11,6 +11,7 @@ use crate::logic::Rule;
 use crate::params::Params;
 use crate::paths::{Segment, escaped, split_variable};
 use crate::read;
+use crate::scope::Scope;
 use crate::state::Size;
 use crate::value::{Object, Value};
 
@@ -30,6 +31,8 @@ pub struct Program {
     pub(crate) wins: Vec<Condition>,
     /// One effect for each path that decays, in the order of the paths, with its place in the document.
     pub(crate) decay: Vec<(String, Effect)>,
+    /// What the narrator may change.
+    pub(crate) scope: Scope,
     pub(crate) horizon: u64,
     pub(crate) turn_minutes: u64,
 }
@@ -97,6 +100,7 @@ impl Program {
             losses: each(spec, "loss_conditions", |condition, _| Condition::new(condition))?,
             wins: each(spec, "win_conditions", |condition, _| Condition::new(condition))?,
             decay: decay(read::object(read::field(spec, "negativity_budget")?)?)?,
+            scope: Scope::new(spec)?,
             horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), read::count)?,
             turn_minutes,
         })

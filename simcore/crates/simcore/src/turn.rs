@@ -1,4 +1,5 @@
-//! A turn, in its order: due schedules; actions; one random event and those that last; decay; conditions.
+//! A turn, in its order: due schedules; actions; the narrator's own changes; one random event and those that last;
+//! decay; conditions.
 
 mod choices;
 mod rules;
@@ -7,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::border;
 use crate::canonical;
+use crate::effects::Effect;
 use crate::error::{Code, Error, Result};
 use crate::program::{Action, Condition, Program};
 use crate::record::{Draw, Failure, Record};
@@ -20,6 +22,7 @@ const EVENT_STREAM: &str = "event";
 
 static EVENT_KEY: LazyLock<u64> = LazyLock::new(|| stream_key(EVENT_STREAM));
 static DECAY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("decay"));
+static NARRATOR: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("narrator"));
 
 impl Program {
     /// The initial state under a seed.
@@ -48,13 +51,19 @@ impl Program {
         let params = border::parse_canonical(params)?;
         let mut record = Record::new(true);
         let reasons = act(self, state, action_id, &params, &mut record)?;
-        canonical::text(&object([
-            ("accepted", Value::Bool(reasons.is_empty())),
-            ("reasons", reasons.iter().map(Failure::value).collect()),
-            ("changes", record.changes_value()),
-            ("log", record.log_value()),
-            ("errors", record.failures_value()),
-        ]))
+        decided(&reasons, &record)
+    }
+
+    /// Apply the narrator's own changes, a list of `{op, path, value?}`, all or none; the JSON of an `ActResult`.
+    ///
+    /// # Errors
+    ///
+    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+    pub fn narrate(&self, state: &mut State, changes: &[u8]) -> Result<String> {
+        let changes = border::parse_canonical(changes)?;
+        let mut record = Record::new(true);
+        let reasons = narrate(self, state, &changes, &mut record)?;
+        decided(&reasons, &record)
     }
 
     /// Finish the turn; the JSON of a `StepResult`.
@@ -76,6 +85,16 @@ impl Program {
             ("status", state.status.value(self)),
         ]))
     }
+}
+
+fn decided(reasons: &[Failure], record: &Record) -> Result<String> {
+    canonical::text(&object([
+        ("accepted", Value::Bool(reasons.is_empty())),
+        ("reasons", reasons.iter().map(Failure::value).collect()),
+        ("changes", record.changes_value()),
+        ("log", record.log_value()),
+        ("errors", record.failures_value()),
+    ]))
 }
 
 /// Take an action of the turn; the reasons why it was rejected, if it was.
@@ -120,6 +139,26 @@ fn attempt(
         Err(error) => return Ok(vec![record.fail(error, format_args!("{place}/preconditions"))?]),
     }
     Ok(rules::cause(program, state, &action.consequence, params, record)?.into_iter().collect())
+}
+
+/// Apply the narrator's own changes; the reasons why they were rejected, if they were.
+fn narrate(
+    program: &Program,
+    state: &mut State,
+    changes: &Value,
+    record: &mut Record,
+) -> Result<Vec<Failure>> {
+    whole(state, record, |state, record| {
+        open(state, record)?;
+        let reasons = program.scope.objections(changes);
+        if !reasons.is_empty() {
+            return Ok(reasons);
+        }
+        let effects = Effect::list(changes, program.turn_minutes)?;
+        let place = format_args!("/state_changes");
+        let failure = rules::apply(state, &effects, &Object::default(), &NARRATOR, record, place)?;
+        Ok(failure.into_iter().collect())
+    })
 }
 
 /// Finish the turn; the index of the event that happened, if one did.

@@ -100,6 +100,11 @@ fn turns() {
 }
 
 #[test]
+fn narrations() {
+    replay("narrate", played);
+}
+
+#[test]
 fn rolls() {
     replay("rolls", played);
 }
@@ -125,6 +130,9 @@ fn called(program: &Program, state: &mut State, call: &Value) -> Result<String> 
     if let Some(action) = find(call, "act") {
         let params = text_of(field(call, "params"));
         return program.act(state, action.as_text().unwrap(), params.as_bytes());
+    }
+    if let Some(changes) = find(call, "narrate") {
+        return program.narrate(state, text_of(changes).as_bytes());
     }
     if let Some(request) = find(call, "roll") {
         return program.roll(state, text_of(request).as_bytes());

@@ -160,6 +160,11 @@ impl IterationKind {
     }
 }
 
+/// Whether an object with this one key is an operation.
+pub(crate) fn is_operator(name: &str) -> bool {
+    operation(name, &Value::Null).map_or_else(|error| error.code() != Code::UnknownOperator, |_| true)
+}
+
 fn operation(name: &str, operand: &Value) -> Result<Expression, Error> {
     Ok(match name {
         "var" => variable(operand),
