@@ -1,7 +1,7 @@
 """The reference core: what the engine means, in plain Python.
 
 Nothing here is fast on purpose and nothing is clever: it is what the native core is compared with, byte for
-byte.
+byte. The one exception is `compiled`, which plays the runs of a dry-run as the rest would, only faster.
 """
 
 from __future__ import annotations

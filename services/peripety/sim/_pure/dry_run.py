@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure.effects import Record
@@ -11,15 +11,37 @@ from peripety.sim._pure.rng import RNG_VERSION, choose, run_seed
 from peripety.sim._pure.state import Rules, State
 from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
 
-__all__ = ["digest_line", "dry_run"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.sim._pure.compiled import Players
+
+__all__ = ["Ending", "digest_line", "dry_run"]
 
 
-def dry_run(rules: Rules, options: dict[str, Any]) -> dict[str, Any]:
+class Ending(NamedTuple):
+    """How a run ended.
+
+    Attributes:
+        outcome: `lost`, `won`, `survived`, or `errored` when the state outgrew its limits.
+        condition: the id of the condition that ended it.
+        turns: how many turns were completed.
+        tree: gives the final state tree, canonical.
+    """
+
+    outcome: str
+    condition: str | None
+    turns: int
+    tree: Callable[[], bytes]
+
+
+def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = None) -> dict[str, Any]:
     """Play runs `first_run` … `first_run + runs - 1`.
 
     Args:
         rules: the scenario.
         options: `{runs, first_run, seed (text), persona, horizon?, digest?}`.
+        players: play as many of the runs as they can, faster; the report is the same.
 
     Returns:
         A `DryRunReport`; turns are counted over all runs. A digest is given when it is asked for.
@@ -30,11 +52,14 @@ def dry_run(rules: Rules, options: dict[str, Any]) -> dict[str, Any]:
     digest = hashlib.sha256() if options.get("digest") else None
     first = int(options["first_run"])
     for run in range(first, first + int(options["runs"])):
-        state = State.initial(rules, run_seed(seed, run))
-        outcome = _play(state, persona, horizon, tally)
-        tally.count(state, outcome)
+        own_seed = run_seed(seed, run)
+        player = players.under(persona) if players else None
+        ending = player.play(own_seed, horizon) if player else None
+        if ending is None:
+            ending = _play(State.initial(rules, own_seed), persona, horizon, tally)
+        tally.count(ending)
         if digest is not None:
-            digest.update(digest_line(outcome, state.turn, state.tree()))
+            digest.update(digest_line(ending.outcome, ending.turns, ending.tree()))
     return {
         **tally.counts,
         **({} if digest is None else {"digest": digest.hexdigest()}),
@@ -64,11 +89,11 @@ class _Tally:
         self.wins = {condition["id"]: 0 for condition in rules.wins}
         self.errors: dict[tuple[str, str], dict[str, Any]] = {}
 
-    def count(self, state: State, outcome: str) -> None:
-        self.counts["turns"] += state.turn
-        self.counts[outcome] += 1
-        if outcome in {"lost", "won"}:
-            (self.losses if outcome == "lost" else self.wins)[state.status["condition"]] += 1
+    def count(self, ending: Ending) -> None:
+        self.counts["turns"] += ending.turns
+        self.counts[ending.outcome] += 1
+        if ending.condition is not None:
+            (self.losses if ending.outcome == "lost" else self.wins)[ending.condition] += 1
 
     def note(self, errors: list[dict[str, str]]) -> None:
         for error in errors:
@@ -76,19 +101,20 @@ class _Tally:
             entry["count"] += 1
 
 
-def _play(state: State, persona: str, horizon: int, tally: _Tally) -> str:
-    """Play one run to its end: `lost`, `won`, `survived`, or `errored` when the state outgrew its limits."""
-    while state.turn < horizon:
+def _play(state: State, persona: str, horizon: int, tally: _Tally) -> Ending:
+    """Play one run to its end."""
+    outcome = "survived"
+    while state.turn < horizon and outcome == "survived":
         try:
             if persona == "random":
                 _take_random_action(state, tally)
             tally.note(step(state)["errors"])
         except CoreError as error:
             tally.note([{"code": error.code, "rule": error.path, "message": error.message}])
-            return "errored"
-        if state.status["kind"] != "ongoing":
-            return str(state.status["kind"])
-    return "survived"
+            outcome = "errored"
+        else:
+            outcome = "survived" if state.status["kind"] == "ongoing" else str(state.status["kind"])
+    return Ending(outcome, state.status.get("condition"), state.turn, state.tree)
 
 
 def _take_random_action(state: State, tally: _Tally) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "parse_path",
     "parse_state_path",
     "split_variable",
+    "variable_step",
 ]
 
 Path = tuple[str | int, ...]
@@ -130,9 +131,14 @@ def lookup_variable(root: Any, path: Path) -> Any:
     """As `lookup`, but a segment of digits is an index where the value is an array."""
     value = root
     for segment in path:
-        is_index = isinstance(value, list) and isinstance(segment, str) and _DIGITS.fullmatch(segment)
-        value = child(value, int(segment) if is_index else segment)
+        value = child(value, variable_step(value, segment))
     return value
+
+
+def variable_step(value: Any, segment: str | int) -> str | int:
+    """A segment of a variable as the key or index that it is for a value."""
+    is_index = isinstance(value, list) and isinstance(segment, str) and _DIGITS.fullmatch(segment)
+    return int(segment) if is_index else segment
 
 
 def child(value: Any, segment: str | int) -> Any:

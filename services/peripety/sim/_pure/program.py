@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peripety.sim._pure import border
 from peripety.sim._pure.canonical import canonical
+from peripety.sim._pure.compiled import Players
 from peripety.sim._pure.dry_run import dry_run
 from peripety.sim._pure.effects import Record
 from peripety.sim._pure.rolls import roll
@@ -18,6 +19,7 @@ class Program:
 
     def __init__(self, document: bytes) -> None:
         self._rules = Rules(document)
+        self._players = Players(self._rules)
 
     def new_state(self, seed: int) -> State:
         """The initial state under a seed."""
@@ -50,4 +52,4 @@ class Program:
 
     def dry_run(self, options: bytes) -> bytes:
         """Play many runs; JSON of a `DryRunReport`."""
-        return canonical(dry_run(self._rules, border.parse_canonical(options)))
+        return canonical(dry_run(self._rules, border.parse_canonical(options), self._players))

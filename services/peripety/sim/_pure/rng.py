@@ -9,17 +9,29 @@ from __future__ import annotations
 
 import hashlib
 
-__all__ = ["RNG_VERSION", "choose", "draw", "mix", "run_seed", "stream_key", "unit"]
+__all__ = [
+    "INCREMENT",
+    "MULTIPLIERS",
+    "RNG_VERSION",
+    "choose",
+    "draw",
+    "mix",
+    "run_seed",
+    "stream_key",
+    "unit",
+]
 
 RNG_VERSION = 1
 _MASK = (1 << 64) - 1
-_INCREMENT = 0x9E3779B97F4A7C15
+INCREMENT = 0x9E3779B97F4A7C15
+MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def mix(value: int) -> int:
     """SplitMix64's finaliser."""
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    first, second = MULTIPLIERS
+    value = ((value ^ (value >> 30)) * first) & _MASK
+    value = ((value ^ (value >> 27)) * second) & _MASK
     return value ^ (value >> 31)
 
 
@@ -31,12 +43,12 @@ def stream_key(tag: str) -> int:
 def draw(seed: int, stream: int, turn: int, index: int) -> int:
     """Draw number `index` of a stream within a turn, as an unsigned 64-bit integer."""
     counter = (turn << 32) + index + 1
-    return mix((mix(seed ^ stream) + _INCREMENT * counter) & _MASK)
+    return mix((mix(seed ^ stream) + INCREMENT * counter) & _MASK)
 
 
 def run_seed(seed: int, run: int) -> int:
     """The seed of dry-run number `run`; for consecutive runs this is the SplitMix64 sequence of `seed`."""
-    return mix((seed + _INCREMENT * (run + 1)) & _MASK)
+    return mix((seed + INCREMENT * (run + 1)) & _MASK)
 
 
 def unit(value: int) -> float:

@@ -20,14 +20,25 @@ if TYPE_CHECKING:
 
     from peripety.sim._pure.state import State
 
-__all__ = ["PolicyDraws", "act", "check_ongoing", "derive_names", "legal_choices", "narrate", "step"]
+__all__ = [
+    "EVENT_STREAM",
+    "PARAM_TRIES",
+    "POLICY_STREAM",
+    "PolicyDraws",
+    "act",
+    "check_ongoing",
+    "derive_names",
+    "legal_choices",
+    "narrate",
+    "step",
+]
 
 EVENT_STREAM = "event"
 POLICY_STREAM = "policy"
 _EVENT_KEY = stream_key(EVENT_STREAM)
 _POLICY_KEY = stream_key(POLICY_STREAM)
 # How often parameters are drawn anew before an action counts as not legal.
-_PARAM_TRIES = 8
+PARAM_TRIES = 8
 
 
 def act(state: State, action_id: str, params: Any) -> dict[str, Any]:
@@ -279,7 +290,7 @@ def legal_choices(
     state = _as_opened(state, record)
     choices = []
     for index, action in enumerate(state.rules.actions):
-        for _ in range(_PARAM_TRIES if action["params"] else 1):
+        for _ in range(PARAM_TRIES if action["params"] else 1):
             params = legal.sample(action["params"], draws.next)
             if _is_legal(state, index, params, record):
                 choices.append((action, params))

@@ -1,0 +1,487 @@
+"""JSONLogic to Python expressions: what `operators` does, for values whose kinds are known.
+
+Only what has one obvious Python spelling is lowered; everything else raises `NotLoweredError`. An expression
+whose evaluation would fail raises when it is run, or is not lowered when it would always fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure.compiled.code import LIMIT, Code, Kind, NotLoweredError
+from peripety.sim._pure.convert import as_number
+from peripety.sim._pure.paths import Path, split_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.sim._pure.compiled.draft import Draft
+
+__all__ = ["ElementScope", "Expressions", "FoldScope", "Scope"]
+
+_NUMERIC = (Kind.NUMBER, Kind.BOOLEAN, Kind.NULL)
+_NOTHING = Code("None", Kind.NULL)
+# The variables of iterators in the source; an iterator within another sees only its own element.
+_ELEMENT, _TOTAL = "x", "total"
+
+
+class Scope(Protocol):
+    """What variables mean."""
+
+    def read(self, path: Path) -> Code | None:
+        """The value of a variable; None when there is never anything."""
+
+
+class ElementScope:
+    """Within an iterator there is only the element."""
+
+    def __init__(self, element: Code) -> None:
+        self._element = element
+
+    def read(self, path: Path) -> Code | None:
+        """The element, under the empty path; it has nothing inside."""
+        return None if path else self._element
+
+
+class FoldScope:
+    """Within `reduce` there are the element and what came of those before it."""
+
+    def __init__(self, current: Code, accumulator: Code) -> None:
+        self._variables: dict[Path, Code] = {("current",): current, ("accumulator",): accumulator}
+
+    def read(self, path: Path) -> Code | None:
+        """One of the two; nothing is inside them."""
+        if not path:
+            raise NotLoweredError("both at once")
+        return self._variables.get(path)
+
+
+class Expressions:
+    """Lowers expressions into a draft."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+
+    def condition(self, logic: Any, scope: Scope) -> Code:
+        """A whole condition, as something whose truth Python reads as JSONLogic does; `{}` is true."""
+        return Code("True", Kind.BOOLEAN, literal=True) if logic == {} else self.truth(logic, scope)
+
+    def truth(self, logic: Any, scope: Scope) -> Code:
+        """An expression of which only the truth matters; its kind is then no matter either."""
+        name, operand = _operation(logic)
+        if name in {"and", "or"}:
+            return self._joined(name, [self.truth(item, scope) for item in _several(operand)])
+        if name == "!!":
+            code = self.truth(_single(operand), scope)
+            return replace(code, steps=code.steps + 1)
+        if name in {"if", "?:"} and len(_several(operand)) == 3:  # noqa: PLR2004 - if, then, else
+            return self._choice(*[self.truth(item, scope) for item in operand])
+        return self.value(logic, scope)
+
+    def value(self, logic: Any, scope: Scope) -> Code:
+        """An expression whose value matters."""
+        if isinstance(logic, list):
+            return self._array([self.value(item, scope) for item in logic])
+        if not isinstance(logic, dict):
+            return self._draft.literal(logic)
+        name, operand = _operation(logic)
+        if name not in _OPERATORS:
+            raise NotLoweredError(f"the operator '{name}'")
+        return _OPERATORS[name](self, operand, scope)
+
+    def _values(self, operand: Any, scope: Scope) -> list[Code]:
+        return [self.value(item, scope) for item in _several(operand)]
+
+    # --- data ---
+
+    def var(self, operand: Any, scope: Scope) -> Code:
+        path, *rest = operand if isinstance(operand, list) and operand else [operand]
+        if not isinstance(path, str) or len(rest) > 1:
+            raise NotLoweredError("a variable path")
+        default = self.value(rest[0], scope) if rest else replace(_NOTHING, steps=0)
+        if default.fails:
+            raise NotLoweredError("a default that may fail")
+        found = scope.read(split_variable(path))
+        return replace(default if found is None else found, steps=2 + default.steps)
+
+    def _array(self, items: list[Code]) -> Code:
+        kinds = {item.kind for item in items}
+        if len(kinds) != 1:
+            raise NotLoweredError("an array of several kinds, or of nothing")
+        kind = kinds.pop().many
+        return _combined(
+            f"[{', '.join(item.text for item in items)}]",
+            kind,
+            items,
+            bound=max(item.bound for item in items),
+            length=len(items),
+            steps=sum(_weight(item) for item in items),
+        )
+
+    # --- control ---
+
+    def when(self, operand: Any, scope: Scope) -> Code:
+        items = _several(operand)
+        if len(items) % 2 == 0:
+            raise NotLoweredError("an 'if' that may give nothing")
+        code = self.value(items[-1], scope)
+        for at in range(len(items) - 3, -1, -2):
+            condition, value = self.truth(items[at], scope), self.value(items[at + 1], scope)
+            if value.kind is not code.kind:
+                raise NotLoweredError("an 'if' of several kinds")
+            code = self._choice(condition, value, code)
+        return code
+
+    @staticmethod
+    def _choice(condition: Code, yes: Code, no: Code) -> Code:
+        return _combined(
+            f"{yes.operand} if {condition.operand} else {no.operand}",
+            yes.kind,
+            [condition, yes, no],
+            bound=max(yes.bound, no.bound),
+            length=max(yes.length, no.length),
+        )
+
+    def logical(self, name: str, operand: Any, scope: Scope) -> Code:
+        items = self._values(operand, scope)
+        if len({item.kind for item in items}) > 1:
+            raise NotLoweredError("a logical value of several kinds")
+        return self._joined(name, items)
+
+    @staticmethod
+    def _joined(name: str, items: list[Code]) -> Code:
+        if len(items) == 1:
+            return replace(items[0], steps=items[0].steps + 1)
+        return _combined(
+            f" {name} ".join(item.operand for item in items),
+            items[0].kind,
+            items,
+            bound=max(item.bound for item in items),
+            length=max(item.length for item in items),
+        )
+
+    def negation(self, operand: Any, scope: Scope) -> Code:
+        code = self.truth(_single(operand), scope)
+        return _combined(f"not {code.operand}", Kind.BOOLEAN, [code])
+
+    def is_true(self, operand: Any, scope: Scope) -> Code:
+        code = self.truth(_single(operand), scope)
+        return _combined(f"not not {code.operand}", Kind.BOOLEAN, [code])
+
+    # --- comparison ---
+
+    def comparison(self, symbol: str, operand: Any, scope: Scope) -> Code:
+        """Python chains comparisons as JSONLogic does: from left to right, up to the first that fails."""
+        items = _at_least_two(self._values(operand, scope))
+        texts = sum(item.kind is Kind.TEXT for item in items)
+        if texts and texts < len(items) and len(items) > 2:  # noqa: PLR2004
+            raise NotLoweredError("a chain of texts and numbers")
+        if texts < len(items):
+            items = [_comparable(item) for item in items]
+        return self._compared(symbol, items)
+
+    def identity(self, symbol: str, operand: Any, scope: Scope) -> Code:
+        items = _at_least_two(self._values(operand, scope))
+        if len({item.kind for item in items}) != 1 or items[0].kind.is_list:
+            raise NotLoweredError("an identity of several kinds")
+        return self._compared(symbol, items)
+
+    @staticmethod
+    def _compared(symbol: str, items: list[Code]) -> Code:
+        text = f" {symbol} ".join(item.operand for item in items)
+        return _combined(text, Kind.BOOLEAN, items, steps=len(items))
+
+    # --- arithmetic ---
+
+    def total(self, operand: Any, scope: Scope) -> Code:
+        if isinstance(operand, dict):
+            items = self.value(operand, scope)
+            if items.kind is Kind.NUMBERS:
+                bound = items.length * items.bound
+                return self._number(f"sum_of({items.text})", [items], bound, steps=items.length, atom=True)
+        terms = self._numbers(operand, scope)
+        if len(terms) == 1:
+            return replace(terms[0], steps=terms[0].steps + 1)
+        return self._number(" + ".join(term.operand for term in terms), terms, _sum(terms))
+
+    def product(self, operand: Any, scope: Scope) -> Code:
+        factors = self._numbers(operand, scope)
+        bound = 1.0
+        for factor in factors:
+            bound *= factor.bound
+        # A product may be -0, which adding 0 makes 0.
+        return self._number(" * ".join(f.operand for f in factors) + " + 0.0", factors, bound)
+
+    def difference(self, operand: Any, scope: Scope) -> Code:
+        terms = self._numbers(operand, scope)
+        texts = [term.operand for term in terms]
+        return self._number(" - ".join(texts if len(texts) > 1 else ["0.0", *texts]), terms, _sum(terms))
+
+    def quotient(self, operand: Any, scope: Scope) -> Code:
+        first, *divisors = self._numbers(operand, scope)
+        if not divisors:
+            first, divisors = Code("1.0", Kind.NUMBER, bound=1.0, steps=0), [first]
+        bound = first.bound
+        for divisor in divisors:
+            # Division by zero raises, as it should: it leaves the run.
+            bound = bound / abs(_known(divisor)) if _known(divisor) else float("inf")
+        items = [first, *divisors]
+        return self._number(
+            " / ".join(item.operand for item in items) + " + 0.0", items, bound, fails=bound == float("inf")
+        )
+
+    def remainder(self, operand: Any, scope: Scope) -> Code:
+        first, *divisors = _at_least_two(self._numbers(operand, scope))
+        code = first
+        for divisor in divisors:
+            code = self._number(
+                f"fmod({code.text}, {divisor.text}) + 0.0",
+                [code, divisor],
+                code.bound,
+                fails=not _known(divisor),
+            )
+        return code
+
+    def extreme(self, name: str, operand: Any, scope: Scope) -> Code:
+        items = [self.value(item, scope) for item in (operand if isinstance(operand, list) else [operand])]
+        if isinstance(operand, dict) and items[0].kind is Kind.NUMBERS:
+            (numbers,) = items  # of none Python's min and max raise as well
+            return _combined(
+                f"{name}({numbers.text})",
+                Kind.NUMBER,
+                items,
+                bound=numbers.bound,
+                steps=numbers.length,
+                fails=True,
+                atom=True,
+            )
+        if not items or any(item.kind is not Kind.NUMBER for item in items):
+            raise NotLoweredError("an extreme of something else than numbers")
+        if len(items) == 1:
+            return replace(items[0], steps=items[0].steps + 1)
+        bound = max(item.bound for item in items)
+        if len(items) == 2 and all(item.atom for item in items):  # noqa: PLR2004 - far faster than a call
+            first, second = (item.text for item in items)
+            sign = "<" if name == "min" else ">"
+            return _combined(
+                f"{second} if {second} {sign} {first} else {first}", Kind.NUMBER, items, bound=bound
+            )
+        text = f"{name}({', '.join(item.text for item in items)})"
+        return _combined(text, Kind.NUMBER, items, bound=bound, atom=True)
+
+    def _numbers(self, operand: Any, scope: Scope) -> list[Code]:
+        items = operand if isinstance(operand, list) and operand else [operand]
+        return [_as_number(self.value(item, scope)) for item in items]
+
+    def _number(
+        self,
+        text: str,
+        items: list[Code],
+        bound: float,
+        *,
+        steps: int = 0,
+        fails: bool = False,
+        atom: bool = False,
+    ) -> Code:
+        code = _combined(text, Kind.NUMBER, items, bound=bound, steps=steps, fails=fails, atom=atom)
+        return self._draft.held(code)
+
+    # --- arrays ---
+
+    def contains(self, operand: Any, scope: Scope) -> Code:
+        needle, haystack = _two(self._values(operand, scope))
+        if not (haystack.kind.is_list and haystack.kind.item is needle.kind) and not (
+            needle.kind is Kind.TEXT and haystack.kind is Kind.TEXT
+        ):
+            raise NotLoweredError("'in' of several kinds")
+        text = f"{needle.operand} in {haystack.operand}"
+        return _combined(text, Kind.BOOLEAN, [needle, haystack], steps=haystack.length)
+
+    def quantified(self, name: str, operand: Any, scope: Scope) -> Code:
+        elements, logic, inner = self._iterated(operand, scope)
+        body = self.truth(logic, inner)
+        truths = f"[{body.text} for {_ELEMENT} in {elements.operand}]"
+        # Of no elements `all` is false.
+        texts = {"all": f"all({truths} or [False])", "some": f"any({truths})", "none": f"not any({truths})"}
+        return self._iteration(texts[name], Kind.BOOLEAN, elements, body)
+
+    def filtered(self, operand: Any, scope: Scope) -> Code:
+        elements, logic, inner = self._iterated(operand, scope)
+        body = self.truth(logic, inner)
+        text = f"[{_ELEMENT} for {_ELEMENT} in {elements.operand} if {body.operand}]"
+        code = self._iteration(text, elements.kind, elements, body)
+        return replace(code, bound=elements.bound, length=elements.length, atom=True)
+
+    def mapped(self, operand: Any, scope: Scope) -> Code:
+        elements, logic, inner = self._iterated(operand, scope)
+        body = self.value(logic, inner)
+        text = f"[{body.text} for {_ELEMENT} in {elements.operand}]"
+        code = self._iteration(
+            text, body.kind.many, elements, replace(body, steps=body.steps + _weight(body))
+        )
+        return replace(code, bound=body.bound, length=elements.length, atom=True)
+
+    def folded(self, operand: Any, scope: Scope) -> Code:
+        elements, logic, _ = self._iterated(_several(operand)[:2], scope)
+        if len(operand) != 3:  # noqa: PLR2004 - a start is required
+            raise NotLoweredError("a fold without a start")
+        start = self.value(operand[2], scope)
+        bound = LIMIT if start.kind is Kind.NUMBER else start.bound
+        total = Code(_TOTAL, start.kind, bound=bound)
+        body = self.value(logic, FoldScope(self._element(elements), total))
+        if body.kind is not start.kind or start.kind.is_list:
+            raise NotLoweredError("a fold that changes its kind")
+        text = f"reduce(lambda {_TOTAL}, {_ELEMENT}: {body.text}, {elements.text}, {start.text})"
+        code = self._iteration(text, body.kind, elements, body)
+        return replace(
+            code,
+            bound=max(start.bound, body.bound),
+            steps=code.steps + start.steps,
+            fails=code.fails or start.fails,
+            atom=True,
+        )
+
+    def _iterated(self, operand: Any, scope: Scope) -> tuple[Code, Any, Scope]:
+        source, logic = _two(_several(operand))
+        elements = self.value(source, scope)
+        if not elements.kind.is_list:
+            raise NotLoweredError("an iterator over something else than an array")
+        return elements, logic, ElementScope(self._element(elements))
+
+    @staticmethod
+    def _element(elements: Code) -> Code:
+        return Code(_ELEMENT, elements.kind.item, bound=elements.bound)
+
+    @staticmethod
+    def _iteration(text: str, kind: Kind, elements: Code, body: Code) -> Code:
+        steps = 1 + elements.steps + elements.length * (body.steps + 1)
+        return Code(text, kind, steps=steps, fails=elements.fails or body.fails, atom=False)
+
+
+def _operation(logic: Any) -> tuple[str, Any]:
+    """The operator and operand of an operation; no operator for what is none."""
+    if not isinstance(logic, dict):
+        return "", None
+    if len(logic) != 1:
+        raise NotLoweredError("an object that is no operation")
+    ((name, operand),) = logic.items()
+    return name, operand
+
+
+def _several(operand: Any) -> list[Any]:
+    if not isinstance(operand, list) or not operand:
+        raise NotLoweredError("an operand that is no list")
+    return operand
+
+
+def _single(operand: Any) -> Any:
+    items = operand if isinstance(operand, list) else [operand]
+    if len(items) != 1:
+        raise NotLoweredError("not one argument")
+    return items[0]
+
+
+def _two(items: list[Any]) -> tuple[Any, Any]:
+    if len(items) != 2:  # noqa: PLR2004
+        raise NotLoweredError("not two arguments")
+    return items[0], items[1]
+
+
+def _at_least_two(items: list[Code]) -> list[Code]:
+    if len(items) < 2:  # noqa: PLR2004
+        raise NotLoweredError("fewer than two arguments")
+    return items
+
+
+def _comparable(item: Code) -> Code:
+    """A value as something that Python compares as a number; it reads booleans as 0 and 1 itself."""
+    return item if item.kind is Kind.BOOLEAN else _as_number(item)
+
+
+def _as_number(item: Code) -> Code:
+    """A value as a number, when it is always one."""
+    if item.kind is Kind.NUMBER:
+        return item
+    if item.kind is Kind.BOOLEAN and item.literal is None:
+        return replace(item, text=f"{item.operand} + 0.0", kind=Kind.NUMBER, bound=1.0, atom=False)
+    if item.kind.is_list or (item.kind is Kind.TEXT and item.literal is None):
+        raise NotLoweredError("a value that may not be a number")
+    try:
+        number = as_number(item.literal)
+    except CoreError:
+        raise NotLoweredError("a text that is not a number") from None
+    if abs(number) > LIMIT:
+        raise NotLoweredError("a number that large")
+    return replace(item, text=repr(number), kind=Kind.NUMBER, bound=abs(number), literal=number)
+
+
+def _known(divisor: Code) -> float:
+    """The value of a divisor; 0 when it is not known, or is 0."""
+    return float(divisor.literal) if isinstance(divisor.literal, float) else 0.0
+
+
+def _sum(terms: list[Code]) -> float:
+    return sum(term.bound for term in terms)
+
+
+def _weight(item: Code) -> int:
+    """What the interpreter charges for an item that it makes: itself, and its characters."""
+    return 1 + (int(item.bound) if item.kind is Kind.TEXT else 0)
+
+
+def _combined(
+    text: str,
+    kind: Kind,
+    items: list[Code],
+    *,
+    bound: float = 1.0,
+    length: int = 0,
+    steps: int = 0,
+    fails: bool = False,
+    atom: bool = False,
+) -> Code:
+    """An operation over evaluated arguments: one step, and what they cost."""
+    return Code(
+        text,
+        kind,
+        1 + steps + sum(item.steps for item in items),
+        bound,
+        length,
+        fails=fails or any(item.fails for item in items),
+        atom=atom,
+    )
+
+
+_OPERATORS: dict[str, Callable[[Expressions, Any, Scope], Code]] = {
+    "var": Expressions.var,
+    "if": Expressions.when,
+    "?:": Expressions.when,
+    "and": lambda self, operand, scope: self.logical("and", operand, scope),
+    "or": lambda self, operand, scope: self.logical("or", operand, scope),
+    "!": Expressions.negation,
+    "!!": Expressions.is_true,
+    "==": lambda self, operand, scope: self.comparison("==", operand, scope),
+    "!=": lambda self, operand, scope: self.comparison("!=", operand, scope),
+    "===": lambda self, operand, scope: self.identity("==", operand, scope),
+    "!==": lambda self, operand, scope: self.identity("!=", operand, scope),
+    "<": lambda self, operand, scope: self.comparison("<", operand, scope),
+    "<=": lambda self, operand, scope: self.comparison("<=", operand, scope),
+    ">": lambda self, operand, scope: self.comparison(">", operand, scope),
+    ">=": lambda self, operand, scope: self.comparison(">=", operand, scope),
+    "+": Expressions.total,
+    "-": Expressions.difference,
+    "*": Expressions.product,
+    "/": Expressions.quotient,
+    "%": Expressions.remainder,
+    "min": lambda self, operand, scope: self.extreme("min", operand, scope),
+    "max": lambda self, operand, scope: self.extreme("max", operand, scope),
+    "map": Expressions.mapped,
+    "filter": Expressions.filtered,
+    "reduce": Expressions.folded,
+    "all": lambda self, operand, scope: self.quantified("all", operand, scope),
+    "some": lambda self, operand, scope: self.quantified("some", operand, scope),
+    "none": lambda self, operand, scope: self.quantified("none", operand, scope),
+    "in": Expressions.contains,
+}

@@ -1,0 +1,141 @@
+"""Plays runs by generated source, as long as that is exact."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial, reduce
+from math import fmod
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure.canonical import canonical
+from peripety.sim._pure.compiled.code import LIMIT, NotLoweredError
+from peripety.sim._pure.compiled.draft import MAX_TURNS, Draft
+from peripety.sim._pure.compiled.draws import POLICY_KEY, Draws
+from peripety.sim._pure.compiled.limits import check_limits
+from peripety.sim._pure.compiled.slots import Layout
+from peripety.sim._pure.compiled.template import write_run
+from peripety.sim._pure.dry_run import Ending
+from peripety.sim._pure.paths import lookup
+from peripety.sim._pure.rng import draw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peripety.sim._pure.state import Rules
+
+__all__ = ["Player", "Players"]
+
+# Capacities of arrays to try: the larger, the fewer runs are left; the smaller, the cheaper the worst turn.
+_CAPACITIES = (256, 64, 16)
+# After so many runs it shows whether playing them this way is worth it.
+_TRIAL_RUNS = 16
+
+
+class Deopt(Exception):  # noqa: N818 - it is no error: the run is played again by the interpreter
+    """The run does something that generated source does not do."""
+
+
+# What generated source raises where the interpreter would find that a rule fails, or might.
+_LEAVING = (Deopt, ArithmeticError, ValueError, IndexError)
+
+
+def _held(number: float) -> float:
+    """A number within the limit."""
+    if -LIMIT <= number <= LIMIT:
+        return number
+    raise Deopt
+
+
+def _sum_of(numbers: Iterable[float]) -> float:
+    """The sum from left to right; the built-in one rounds differently in newer versions of Python."""
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
+
+
+# All that generated source can name, beside its constants.
+_NAMES = {
+    "Deopt": Deopt,
+    "POLICY_KEY": POLICY_KEY,
+    "draw": draw,
+    "fmod": fmod,
+    "held": _held,
+    "reduce": reduce,
+    "sum_of": _sum_of,
+}
+
+
+class Players:
+    """The players of a scenario, each made when it is first asked for."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._players: dict[str, Player | None] = {}
+
+    def under(self, persona: str) -> Player | None:
+        """The player of a persona; None when the interpreter does better."""
+        if persona not in self._players:
+            self._players[persona] = _lowered(self._rules, persona)
+        player = self._players[persona]
+        return player if player and player.is_worthwhile else None
+
+
+class Player:
+    """Plays the runs of a scenario under one persona.
+
+    Attributes:
+        source: the generated source.
+        left: how many runs it had to leave to the interpreter.
+    """
+
+    def __init__(self, rules: Rules, layout: Layout, draft: Draft, persona: str) -> None:
+        self._rules = rules
+        self._paths = list(layout.slots)
+        self._conditions = {"lost": rules.losses, "won": rules.wins}
+        self.source, width = write_run(rules, layout, draft, persona)
+        self._draws = Draws(width)
+        namespace = {**_NAMES, **draft.names}
+        exec(compile(self.source, "<scenario>", "exec"), namespace)  # noqa: S102 - it holds no text of a document
+        self._play: Any = namespace["play"]
+        self._runs = self.left = 0
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether most runs can be played to their end."""
+        return self._runs < _TRIAL_RUNS or 2 * self.left < self._runs
+
+    def play(self, seed: int, horizon: int) -> Ending | None:
+        """A whole run; None when it must be played by the interpreter instead."""
+        if not 1 <= horizon <= MAX_TURNS:
+            return None
+        self._runs += 1
+        try:
+            outcome, number, turns, values = self._play(seed, horizon, self._draws.of(seed))
+        except _LEAVING:
+            self.left += 1
+            return None
+        condition = None if number is None else self._conditions[outcome][number]["id"]
+        return Ending(outcome, condition, turns, partial(self._tree, values))
+
+    def _tree(self, values: tuple[Any, ...]) -> bytes:
+        """The state tree, canonical."""
+        root = {"state": copy.deepcopy(self._rules.initial)}
+        for path, value in zip(self._paths, values, strict=True):
+            lookup(root, path[:-1])[path[-1]] = value
+        return canonical(root["state"])
+
+
+def _lowered(rules: Rules, persona: str) -> Player | None:
+    """The player of a scenario, with the largest arrays whose worst turn is cheap enough."""
+    for capacity in _CAPACITIES:
+        try:
+            layout = Layout(rules)
+            check_limits(rules, layout, capacity)
+            attempt = Draft(capacity)
+            write_run(rules, layout, attempt, persona)
+            return Player(rules, layout, Draft(capacity, attempt.bounds()), persona)
+        except (NotLoweredError, CoreError, SyntaxError, RecursionError):
+            continue  # the last two: more nesting than Python can compile
+    return None

@@ -1,0 +1,151 @@
+"""Which values of the state change in a run, and by which local variables they are known.
+
+Only what some effect writes can change: a leaf (number, boolean, text) or an array of leaves. Each is assumed
+to keep the kind that it starts with; the lowering of the effects holds every write to that. All else in the
+state is a constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._pure.compiled.code import Kind, NotLoweredError
+from peripety.sim._pure.paths import MISSING, Path, child, lookup, parse_path, variable_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.sim._pure.state import Rules
+
+__all__ = ["Element", "Layout", "Slot", "all_effects", "items_kind", "leaf_kind"]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A local variable of the run.
+
+    Attributes:
+        name: what it is called.
+        path: where its value stands in the state.
+        kind: what it holds.
+        initial: what it starts with.
+    """
+
+    name: str
+    path: Path
+    kind: Kind
+    initial: Any
+
+
+@dataclass(frozen=True)
+class Element:
+    """An item of an array that changes; it may not be there."""
+
+    slot: Slot
+    index: int
+
+
+class Layout:
+    """The slots of a scenario, in the order of their paths.
+
+    Raises:
+        NotLoweredError: something else than leaves and arrays of leaves changes.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._root = {"state": rules.initial}
+        self.slots: dict[Path, Slot] = {}
+        pushed = dict(_pushed(rules))
+        for path in sorted(set(_written(rules)), key=_path_order):
+            if any(path[:end] in self.slots for end in range(2, len(path))):
+                continue  # an element of an array that changes as a whole
+            initial = lookup(self._root, path)
+            if isinstance(initial, list):
+                kind = items_kind(initial or [pushed.get(path, 0.0)]).many
+            else:
+                kind = leaf_kind(initial)
+            if kind is Kind.NULL:
+                raise NotLoweredError("a value that is null at first")
+            self.slots[path] = Slot(f"s{len(self.slots)}", path, kind, initial)
+
+    def target(self, path: Path) -> Slot | Element:
+        """What an effect writes to."""
+        if path in self.slots:
+            return self.slots[path]
+        slot, index = self.slots.get(path[:-1]), path[-1]
+        if slot is None or not slot.kind.is_list or not isinstance(index, int):
+            raise NotLoweredError("a write beside the slots")
+        return Element(slot, index)
+
+    def find(self, variable: Path) -> Slot | Element | Any:
+        """What a variable under `state` reads: a slot, an element, a constant, or `MISSING`."""
+        value: Any = self._root
+        path: Path = ()
+        for segment in variable:
+            step = variable_step(value, segment)
+            slot = self.slots.get(path)
+            if slot is not None:
+                is_last = len(path) + 1 == len(variable)
+                return Element(slot, step) if is_last and isinstance(step, int) else MISSING
+            value, path = child(value, step), (*path, step)
+        if path in self.slots:
+            return self.slots[path]
+        if any(slot.path[: len(path)] == path for slot in self.slots.values()):
+            raise NotLoweredError("a part of the state that changes inside")
+        return value
+
+
+def leaf_kind(value: Any) -> Kind:
+    """The kind of a leaf."""
+    if value is None:
+        return Kind.NULL
+    kinds: dict[type, Kind] = {bool: Kind.BOOLEAN, float: Kind.NUMBER, str: Kind.TEXT}
+    if type(value) not in kinds:
+        raise NotLoweredError("not a leaf")
+    return kinds[type(value)]
+
+
+def items_kind(items: list[Any]) -> Kind:
+    """The kind that all items of an array have; of an empty one any will do."""
+    kinds = {leaf_kind(item) for item in items} or {Kind.NUMBER}
+    if len(kinds) > 1:
+        raise NotLoweredError("an array of several kinds")
+    return kinds.pop()
+
+
+def all_effects(rules: Rules) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Every effect of the scenario, those scheduled for later included, with the rule that it is of."""
+    pending = [(effect, rule) for rule in [*rules.actions, *rules.events] for effect in rule["effects"]]
+    while pending:
+        effect, rule = pending.pop()
+        yield effect, rule
+        pending.extend((later, rule) for later in effect.get("effects", []))
+
+
+def _written(rules: Rules) -> Iterator[Path]:
+    yield from map(parse_path, rules.decay)
+    for effect, _ in all_effects(rules):
+        if effect["op"] == "patch":
+            if not isinstance(effect["value"], dict):
+                raise NotLoweredError("a patch with a derived value")
+            path = parse_path(effect["path"])
+            yield from ((*path, key) for key in effect["value"])
+        elif "path" in effect:
+            yield parse_path(effect["path"])
+
+
+def _pushed(rules: Rules) -> Iterator[tuple[Path, Any]]:
+    """For each array something that is put into it: what it is for, when it is empty at first."""
+    for effect, rule in all_effects(rules):
+        value = effect.get("value")
+        if (
+            effect["op"] == "push"
+            and type(value) in {bool, float, str}
+            and value not in rule.get("derives", {})
+        ):
+            yield parse_path(effect["path"]), value
+
+
+def _path_order(path: Path) -> list[tuple[bool, Any]]:
+    return [(isinstance(segment, int), segment) for segment in path]

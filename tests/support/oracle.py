@@ -1,0 +1,42 @@
+"""Dry-runs played by the interpreter alone, and by the executors that are faster than it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from peripety.sim._pure import border
+from peripety.sim._pure.canonical import canonical
+from peripety.sim._pure.compiled import Player, Players
+from peripety.sim._pure.dry_run import dry_run
+from peripety.sim._pure.state import Rules
+
+__all__ = ["compiled_report", "interpreted_report", "player_of"]
+
+Report = dict[str, Any]
+
+
+def _rules(document: Any) -> Rules:
+    return Rules(canonical(border.parse(json.dumps(document).encode("utf-8"))))
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    return {"runs": 4, "first_run": 0, "seed": "7", "persona": "random", "digest": True, **options}
+
+
+def interpreted_report(document: Any, **options: Any) -> Report:
+    """The report of a dry-run in which the slow, obvious interpreter plays every run."""
+    return dry_run(_rules(document), _options(options))
+
+
+def compiled_report(document: Any, **options: Any) -> tuple[Report, int | None]:
+    """The report with generated source, and how many runs it left; None when there is no such source."""
+    rules, chosen = _rules(document), _options(options)
+    players = Players(rules)
+    player = players.under(chosen["persona"])
+    return dry_run(rules, chosen, players), player.left if player else None
+
+
+def player_of(document: Any, persona: str = "random") -> Player | None:
+    """The generated player of a scenario."""
+    return Players(_rules(document)).under(persona)

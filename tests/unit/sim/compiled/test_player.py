@@ -1,0 +1,219 @@
+"""Runs that generated source plays, and those that it leaves to the interpreter, each kind of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.reference import numeric_spec
+from peripety.sim._pure import border
+from support.oracle import compiled_report, interpreted_report, player_of
+from support.specs import action, at_most, event, never, spec
+
+Json = dict[str, Any]
+PERSONAS = ["random", "idle"]
+
+
+def same(document: Json, **options: Any) -> int | None:
+    """Compare with the interpreter; how many runs were left to it."""
+    report, left = compiled_report(document, **options)
+    assert report == interpreted_report(document, **options)
+    return left
+
+
+def effect(operation: str, path: str, value: Any = None) -> Json:
+    return {"op": operation, "path": path, **({} if value is None else {"value": value})}
+
+
+def happening(*effects: Json, when: Json | None = None, **parts: Any) -> Json:
+    """A scenario in which something happens now and then."""
+    return spec(random_events=[event("e0", list(effects), when=when or {}, **parts)], horizon=12)
+
+
+def bench_document() -> Json:
+    document = border.parse(numeric_spec())
+    assert isinstance(document, dict)
+    return document
+
+
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_the_reference_scenario_is_played_to_the_end(persona: str) -> None:
+    assert same(bench_document(), persona=persona, runs=20, horizon=20) == 0
+
+
+def test_no_text_of_the_document_stands_in_the_source() -> None:
+    name = "peculiar"
+    document = spec(
+        id=name,
+        state={name: "peculiar text", "n": 1},
+        actions=[
+            action(
+                name,
+                [
+                    effect("set", f"state.{name}", "another peculiar one"),
+                    {"op": "schedule", "id": name, "after": 1, "effects": [effect("inc", "state.n", name)]},
+                ],
+                params={name: {"type": "string", "enum": ["peculiar x", "peculiar y"]}},
+                preconditions={"!=": [{"var": f"state.{name}"}, {"var": f"params.{name}"}]},
+                derives={name: {"+": [{"var": "state.n"}, 1]}},
+            )
+        ],
+        random_events=[event(name, [])],
+    )
+    player = player_of(document)
+    assert player is not None
+    assert name not in player.source
+    assert same(document) == 0
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        happening(effect("pop", "state.list")),
+        happening(effect("mul", "state.a", 1e30), effect("mul", "state.a", 1e30)),
+        happening(effect("set", "state.list", []), effect("set", "state.list[0]", 1)),
+        happening(effect("set", "state.a", 0), when={">": [{"/": [1, {"var": "state.a"}]}, 0]}),
+        happening(effect("dec", "state.a", 5), when={">": [{"%": [1, {"var": "state.a"}]}, 0]}),
+        happening(effect("pop", "state.list"), when={">": [{"max": {"var": "state.list"}}, 0]}),
+        happening(effect("pop", "state.list"), when={">": [{"var": "state.list.0"}, 0]}),
+    ],
+    ids=[
+        "empty array",
+        "overflow",
+        "no element",
+        "division",
+        "remainder",
+        "extreme of nothing",
+        "nothing there",
+    ],
+)
+def test_a_run_in_which_a_rule_may_fail_is_left_and_reported_as_ever(document: Json) -> None:
+    left = same(document, runs=12, horizon=6, persona="idle")
+    assert left is not None
+    assert 0 < left < 12
+
+
+def test_arrays_that_grow_long_are_left() -> None:
+    grow = action("a0", [effect("push", "state.list", 1)] * 20)
+    document = spec(actions=[grow], horizon=20)
+    assert same(document, runs=2, horizon=5) == 0
+    assert same(document, runs=2, horizon=20) == 2
+
+
+def test_arrays_are_held_shorter_where_expressions_over_them_are_costly() -> None:
+    body: Json = {"+": [{"var": ""}] * 50}
+    costly = {"some": [{"map": [{"var": "state.list"}, body]}, {">": [{"var": ""}, 1e9]}]}
+    document = spec(actions=[action("a0", [effect("push", "state.list", 1)] * 20)], horizon=9)
+    document["loss_conditions"] = [{"id": "l1", "when": costly}, never("l2")]
+    player = player_of(document)
+    assert player is not None
+    assert "if len(s1) > 256" not in player.source
+    assert same(document, runs=2) == 2
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        happening(effect("set", "state.new", 1)),
+        happening(effect("set", "state.a", "text")),
+        happening(effect("inc", "state.note", 1)),
+        happening(effect("push", "state.list", "text")),
+        happening(effect("set", "state.tree", {"x": 2})),
+        happening(effect("push", "state.list", [1])),
+        happening(effect("mul", "state.a", 1e200)),
+        happening(effect("set", "state.note", "x" * 2000)),
+        happening(effect("set", "state.list", [1.0] * 300)),
+        spec(
+            loss_conditions=[
+                {"id": "l", "when": {"some": [list(range(5000)), {"<": [{"var": ""}, 0]}]}},
+                never("m"),
+            ]
+        ),
+    ],
+)
+def test_what_cannot_be_lowered_is_played_by_the_interpreter(document: Json) -> None:
+    assert same(document, runs=2, horizon=3) is None
+
+
+def test_where_most_runs_are_left_no_more_are_tried() -> None:
+    document = spec(actions=[action("a0", [effect("pop", "state.list")])])
+    assert same(document, runs=40, horizon=5) == 16
+
+
+def test_numbers_that_cannot_grow_large_are_not_guarded() -> None:
+    steady, growing = (
+        player_of(
+            spec(actions=[action("a0", [effect("mul", "state.a", factor), effect("inc", "state.a", 9)])])
+        )
+        for factor in (1.01, 2)
+    )
+    assert steady is not None
+    assert growing is not None
+    assert "Deopt" not in steady.source
+    assert "raise Deopt" in growing.source
+
+
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_lasting_events_go_on_in_the_order_of_their_onset(persona: str) -> None:
+    document = spec(
+        random_events=[
+            event("e0", [effect("inc", "state.a", 3)], duration="3h"),
+            event("e1", [effect("mul", "state.a", 0.5)], duration="5h"),
+            event("e2", [effect("dec", "state.a", 1)]),
+        ],
+        horizon=30,
+    )
+    assert same(document, runs=10, persona=persona) == 0
+
+
+def test_weights_above_one_are_scaled() -> None:
+    events = [
+        event(f"e{n}", [effect("inc", "state.a", n)], when={">": [{"var": "turn"}, n]}) for n in range(5)
+    ]
+    assert same(spec(random_events=events, horizon=20), runs=10) == 0
+
+
+def test_schedules_replace_follow_and_nest() -> None:
+    def later(name: str, after: int, *effects: Json) -> Json:
+        return {"op": "schedule", "id": name, "after": after, "effects": list(effects)}
+
+    double, add = effect("mul", "state.a", 2), effect("inc", "state.a", "d")
+    document = spec(
+        actions=[
+            action("a0", [later("s", 2, double), later("t", 2, add)], derives={"d": {"var": "state.b"}}),
+            action("a1", [later("s", 1, add, later("u", 1, add))], derives={"d": {"var": "state.a"}}),
+            action("a2", [{"op": "schedule", "id": "t", "at": 5, "effects": [effect("set", "state.a", 1)]}]),
+        ],
+        horizon=15,
+    )
+    assert same(document, runs=20) == 0
+
+
+def test_parameters_are_drawn_as_the_persona_does() -> None:
+    params = {
+        "n": {"type": "integer", "minimum": 0, "maximum": 9},
+        "u": {"type": "number", "minimum": -1, "maximum": 1},
+    }
+    choosy = {"<": [{"+": [{"var": "params.n"}, {"var": "params.u"}]}, 1]}
+    use = {"d": {"+": [{"var": "params.n"}, {"var": "params.u"}]}}
+    document = spec(
+        actions=[
+            action("a0", [effect("inc", "state.a", "d")], params=params, preconditions=choosy, derives=use),
+            action("a1", [effect("set", "state.b", "d")], params=params, derives=use),
+            action(
+                "a2", [], params={"b": {"type": "boolean"}}, preconditions=at_most("", "state.a", 0)["when"]
+            ),
+            action("a3", [effect("dec", "state.a", 1)], params={"t": {"type": "string", "maxLength": 3}}),
+        ],
+        horizon=20,
+    )
+    assert same(document, runs=10) == 0
+
+
+def test_many_actions_and_events_compile() -> None:
+    document = spec(
+        actions=[action(f"a{n}", [effect("inc", "state.a", n)]) for n in range(512)],
+        random_events=[event(f"e{n}", [effect("dec", "state.a", n)], weight=0.05) for n in range(512)],
+    )
+    assert same(document, runs=2, horizon=1) == 0
