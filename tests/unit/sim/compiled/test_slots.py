@@ -17,7 +17,7 @@ STATE = {"n": 1, "flag": True, "mode": "x", "none": None, "list": [1, 2], "empty
 
 
 def layout(*effects: dict[str, Any], **parts: Any) -> Layout:
-    document = spec(state=STATE, actions=[action("a0", list(effects))], **parts)
+    document = spec(state=STATE, actions=[action("a0", list(effects), derives={"derived": 1})], **parts)
     return Layout(Rules(canonical(border.parse(json.dumps(document).encode()))))
 
 
