@@ -13,7 +13,16 @@ from peripety import sim
 from peripety.errors import Severity
 from peripety.sim._core import CoreError
 from support.cores import core_named
-from support.strategies import conditions, expressions, literal_specs, literals, narrations, rolls, specs
+from support.strategies import (
+    conditions,
+    damaged,
+    expressions,
+    literal_specs,
+    literals,
+    narrations,
+    rolls,
+    specs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +131,26 @@ def _called(program: CoreProgram, state: CoreState, call: Any) -> bytes:
             return program.roll(state, json.dumps(call).encode("utf-8"))
         case _:
             return program.narrate(state, json.dumps(call).encode("utf-8"))
+
+
+@thorough
+@given(data=st.data(), spec=literal_specs, calls=st.lists(st.sampled_from(["a0", "step"]), max_size=4))
+def test_what_is_taken_for_a_snapshot_is_the_same(
+    data: st.DataObject, spec: dict[str, Any], calls: list[Any]
+) -> None:
+    document = valid_document(spec)
+    if document is None:
+        return
+    programs = [core_named(name).compile(document) for name in ("python", "native")]
+    state = programs[0].new_state(1)
+    for call in calls:
+        outcome(lambda call=call: _called(programs[0], state, call))  # type: ignore[misc]
+    snapshot = json.dumps(data.draw(damaged(json.loads(state.to_json())))).encode("utf-8")
+    assert _both(lambda i: programs[i].load_state(snapshot).to_json())
+    if not isinstance(outcome(lambda: programs[0].load_state(snapshot)), tuple):
+        states = [program.load_state(snapshot) for program in programs]
+        for call in ("a0", {"kind": "k", "difficulty": 5}, "step", "step"):
+            states = assert_equal_call(programs, states, call)
 
 
 @thorough

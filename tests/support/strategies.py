@@ -262,7 +262,7 @@ literal_specs = st.builds(
                 derives={"d": 2},
             )
         ],
-        random_events=[event("e", chance, derives={"d": 2})],
+        random_events=[event("e", chance, derives={"d": 2}, duration="3h")],
         **scope,
     ),
     _written_lists,
@@ -270,3 +270,26 @@ literal_specs = st.builds(
     _written_lists,
     st.one_of(st.just({}), scopes),
 )
+
+
+@st.composite
+def damaged(draw: st.DrawFn, value: Any) -> Any:
+    """A JSON value with one thing in it replaced, removed or added; or as it was."""
+    kind = draw(st.sampled_from(["replace", "below", "below", "below", "below", "remove", "add", "keep"]))
+    match kind, value:
+        case (("below" | "remove"), dict() | list()) if value:
+            keys = sorted(value) if isinstance(value, dict) else range(len(value))
+            key = draw(st.sampled_from(keys))
+            copy = value.copy()
+            if kind == "remove":
+                del copy[key]
+            else:
+                copy[key] = draw(damaged(value[key]))
+            return copy
+        case "add", dict():
+            return {**value, draw(st.sampled_from(["id", "rolls", "effects", "more"])): draw(literals)}
+        case "add", list():
+            return [*value, draw(st.sampled_from([*value, None]))]
+        case "replace", _:
+            return draw(literals)
+    return value

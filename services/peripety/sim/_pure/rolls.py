@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure.rng import choose, draw, stream_key
-from peripety.sim._pure.state import MAX_ROLLS
+from peripety.sim._pure.size import MAX_ROLLS
 from peripety.sim._pure.turn import check_ongoing
 
 if TYPE_CHECKING:

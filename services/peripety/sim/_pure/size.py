@@ -10,6 +10,7 @@ from peripety.sim._pure.border import MAX_DEPTH, MAX_STRING_BYTES
 __all__ = [
     "MAX_LOG_LINES",
     "MAX_PENDING",
+    "MAX_ROLLS",
     "MAX_STATE_NODES",
     "MAX_STATE_TEXT",
     "Size",
@@ -23,6 +24,8 @@ MAX_LOG_LINES = 256
 MAX_PENDING = 256
 MAX_STATE_NODES = 10_000
 MAX_STATE_TEXT = 1 << 20
+# Rolls of one turn, all kinds together.
+MAX_ROLLS = 256
 
 _BYTES_PER_STEP = 1024
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +10,15 @@ from peripety.sim._pure import border, durations
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.rng import RNG_VERSION
 from peripety.sim._pure.scope import Scope
-from peripety.sim._pure.size import MAX_LOG_LINES, MAX_PENDING, Size, check_limits, measure
+from peripety.sim._pure.size import Size, check_limits, measure
+from peripety.sim._pure.snapshot import is_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MAX_ROLLS", "Rules", "State"]
+__all__ = ["Rules", "State"]
 
 DEFAULT_HORIZON = 50
-# Rolls of one turn, all kinds together.
-MAX_ROLLS = 256
-
-_SEED = re.compile(r"[0-9]{1,20}")
 
 
 class Rules:
@@ -122,7 +118,7 @@ class State:
         value = border.parse_canonical(snapshot)
         if isinstance(value, dict) and value.get("rng_version", RNG_VERSION) != RNG_VERSION:
             raise CoreError("SNAPSHOT_INVALID", "the snapshot is of another version of the random numbers")
-        if not _is_snapshot(value, rules):
+        if not is_snapshot(value, rules):
             raise _not_ours()
         tree, *_ = sizes = [measure(part) for part in (value["state"], *value["scheduled"])]
         size = Size(
@@ -153,62 +149,3 @@ class State:
 
 def _not_ours() -> CoreError:
     return CoreError("SNAPSHOT_INVALID", "the snapshot was not made by this engine")
-
-
-_MEMBERS: dict[str, type] = {
-    "lasting": list,
-    "log": list,
-    "opened": bool,
-    "rng_version": float,
-    "scheduled": list,
-    "seed": str,
-    "state": dict,
-    "status": dict,
-    "turn": float,
-}
-
-
-def _is_snapshot(value: Any, rules: Rules) -> bool:
-    """Whether a value is of the shape that `State.to_json` gives it under these rules."""
-    if not isinstance(value, dict) or value.keys() - {"rolls"} != _MEMBERS.keys():
-        return False
-    if not all(isinstance(value[name], kind) for name, kind in _MEMBERS.items()):
-        return False
-    events = [event["id"] for event in rules.events]
-    return (
-        _SEED.fullmatch(value["seed"]) is not None
-        and int(value["seed"]) < 1 << 64
-        and _is_count(value["turn"])
-        and all(_fits(entry, id=str, until=float) and entry["id"] in events for entry in value["lasting"])
-        and all(_fits(entry, id=str, due=float, effects=list) for entry in value["scheduled"])
-        and len(value["scheduled"]) <= MAX_PENDING
-        and len(value["log"]) <= MAX_LOG_LINES
-        and all(_fits(line, turn=float, message=str, cause=str) for line in value["log"])
-        and _is_status(value["status"], rules)
-        and _are_rolls(value.get("rolls", {}))
-    )
-
-
-def _fits(entry: Any, **members: type) -> bool:
-    """Whether a value is an object with members of these types, its numbers counts."""
-    return isinstance(entry, dict) and all(
-        isinstance(entry.get(name), kind) and (kind is not float or _is_count(entry[name]))
-        for name, kind in members.items()
-    )
-
-
-def _is_count(value: float) -> bool:
-    return value >= 0 and value.is_integer()
-
-
-def _are_rolls(rolls: Any) -> bool:
-    return isinstance(rolls, dict) and all(
-        isinstance(count, float) and _is_count(count) and 1 <= count <= MAX_ROLLS for count in rolls.values()
-    )
-
-
-def _is_status(status: dict[str, Any], rules: Rules) -> bool:
-    ends = {"lost": rules.losses, "won": rules.wins}.get(status.get("kind", ""))
-    if ends is None:
-        return status.get("kind") == "ongoing"
-    return any(condition["id"] == status.get("condition") for condition in ends)

@@ -14,6 +14,9 @@ use crate::value::{Object, Value, count, object};
 
 use super::{Lasting, LogLine, MAX_LOG_LINES, MAX_PENDING, MAX_ROLLS, Scheduled, Size, State, Status};
 
+/// How many members every snapshot has.
+const MEMBERS: usize = 9;
+
 impl State {
     /// Everything needed to go on from here, canonical.
     ///
@@ -65,6 +68,7 @@ fn restored(program: &Program, snapshot: &Object) -> Result<State> {
     let tree = read::field(snapshot, "state")?;
     read::object(tree)?;
     read::field(snapshot, "rng_version")?;
+    only(snapshot, MEMBERS + usize::from(snapshot.contains_key("rolls")))?;
     let mut size = Size::of(tree);
     let mut state = State {
         seed: seed(&read::text(read::field(snapshot, "seed")?)?)?,
@@ -95,14 +99,21 @@ fn not_ours() -> Error {
     Error::new(Code::SnapshotInvalid, "the snapshot was not made by this engine")
 }
 
+/// Refuse an object that has other members than the ones that were read.
+fn only(object: &Object, members: usize) -> Result<()> {
+    if object.len() == members { Ok(()) } else { Err(read::invalid("other members are not expected")) }
+}
+
 fn seed(text: &str) -> Result<u64> {
-    text.parse().map_err(|_| read::invalid("a seed is expected"))
+    let seed = text.parse().map_err(|_| read::invalid("a seed is expected"))?;
+    if u64::to_string(&seed) == text { Ok(seed) } else { Err(read::invalid("a seed is expected")) }
 }
 
 fn scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
     let entry = read::object(entry)?;
     let effects = Effect::list(read::field(entry, "effects")?, program.turn_minutes)?;
     let due = read::count(read::field(entry, "due")?)?;
+    only(entry, 3)?;
     Ok(Scheduled::new(read::text(read::field(entry, "id")?)?, due, effects, u64::MAX))
 }
 
@@ -111,11 +122,13 @@ fn lasting(program: &Program, entry: &Value) -> Result<Lasting> {
     let id = read::text(read::field(entry, "id")?)?;
     let event = program.events.iter().position(|event| event.id == id);
     let event = event.ok_or_else(|| read::invalid("there is no such event"))?;
+    only(entry, 2)?;
     Ok(Lasting { event, until: read::count(read::field(entry, "until")?)? })
 }
 
 fn log_line(line: &Value) -> Result<Arc<LogLine>> {
     let line = read::object(line)?;
+    only(line, 3)?;
     Ok(Arc::new(LogLine {
         turn: read::count(read::field(line, "turn")?)?,
         message: read::text(read::field(line, "message")?)?,
@@ -123,7 +136,22 @@ fn log_line(line: &Value) -> Result<Arc<LogLine>> {
     }))
 }
 
-fn status(program: &Program, status: &Object) -> Result<Status> {
+fn status(program: &Program, given: &Object) -> Result<Status> {
+    let status = status_named(program, given)?;
+    let expected = status.value(program);
+    if read::object(&expected)?.iter().map(text_of).eq(given.iter().map(text_of)) {
+        Ok(status)
+    } else {
+        Err(read::invalid("another status is expected"))
+    }
+}
+
+/// A member of a status, whose values are texts or null.
+fn text_of<'a>((key, value): (&'a Arc<str>, &'a Value)) -> (&'a str, Option<&'a str>, bool) {
+    (key, value.as_text(), matches!(value, Value::Null))
+}
+
+fn status_named(program: &Program, status: &Object) -> Result<Status> {
     let find = |conditions: &[Condition]| {
         let id = read::text(read::field(status, "condition")?)?;
         let index = conditions.iter().position(|condition| condition.id == id);
