@@ -60,13 +60,14 @@ def _play(core: Core, case: dict[str, Any]) -> Any:
             state = program.load_state(state.to_json())
             continue
         try:
-            results.append(json.loads(_called(program, state, call)))
+            results.append(json.loads(called(program, state, call)))
         except CoreError as error:
             results.append({"error": {"code": error.code, "message": error.message, "path": error.path}})
     return {"results": results, "snapshot": state.to_json().decode("utf-8")}
 
 
-def _called(program: CoreProgram, state: CoreState, call: dict[str, Any]) -> bytes:
+def called(program: CoreProgram, state: CoreState, call: dict[str, Any]) -> bytes:
+    """The result of one call of a played case."""
     if "act" in call:
         return program.act(state, call["act"], json.dumps(call["params"]).encode("utf-8"))
     if "narrate" in call:

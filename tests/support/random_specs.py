@@ -1,0 +1,609 @@
+"""Random scenarios from a seed, quickly: valid by construction, and rich in what rules can do and get wrong.
+
+`support.strategies` has fewer of them that shrink; here throughput matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["SHAPES", "random_calls", "random_params", "random_spec"]
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What a scenario has, and how much of it. A range is (fewest, most)."""
+
+    numbers: tuple[int, int] = (2, 6)
+    flags: tuple[int, int] = (0, 0)
+    texts: tuple[int, int] = (0, 0)
+    arrays: bool = False
+    objects: bool = False
+    actions: tuple[int, int] = (1, 5)
+    events: tuple[int, int] = (0, 5)
+    params: float = 0.2
+    derives: float = 0.3
+    schedules: float = 0.0
+    lasting: float = 0.1
+    slips: float = 0.0
+    growth: float = 0.0
+    horizons: Sequence[int] = (1, 3, 12, 50)
+    ends_at_once: float = 0.0
+
+
+SHAPES: dict[str, _Shape] = {
+    "numeric": _Shape(),
+    "wide": _Shape(numbers=(40, 200), actions=(4, 60), events=(2, 20)),
+    "words": _Shape(flags=(1, 3), texts=(1, 3)),
+    "arrays": _Shape(flags=(0, 1), texts=(0, 1), arrays=True),
+    "objects": _Shape(flags=(0, 1), texts=(0, 1), objects=True, derives=0.5),
+    "params": _Shape(flags=(0, 2), texts=(0, 2), params=0.9),
+    "derives": _Shape(flags=(0, 2), texts=(0, 1), arrays=True, params=0.5, derives=1.0),
+    "schedules": _Shape(flags=(0, 1), arrays=True, schedules=0.5),
+    "lasting": _Shape(events=(3, 9), lasting=0.8),
+    "failing": _Shape(flags=(0, 1), texts=(0, 2), arrays=True, objects=True, params=0.4, slips=0.25),
+    "many": _Shape(flags=(0, 2), texts=(0, 1), actions=(20, 60), events=(0, 20)),
+    "long": _Shape(flags=(0, 1), horizons=(200, 1000)),
+    "short": _Shape(horizons=(1, 2), ends_at_once=0.6),
+    "growing": _Shape(
+        texts=(1, 2), arrays=True, objects=True, schedules=0.2, growth=0.5, derives=0.7, horizons=(30, 60)
+    ),
+    "mixed": _Shape(
+        flags=(0, 3),
+        texts=(0, 3),
+        arrays=True,
+        objects=True,
+        params=0.4,
+        derives=0.4,
+        schedules=0.2,
+        lasting=0.4,
+        slips=0.05,
+        growth=0.02,
+        ends_at_once=0.02,
+    ),
+}
+_NAMES = tuple(SHAPES)
+
+_SMALL = (0, 1, 2, 3, 4, 5, 7, 10, -1, -2, -5, 0.5, 0.1, 2.5, 0.25, 1 / 3)
+_EXTREME = (1e16, 1e-7, 1e155, -1e155, 1.7e308, -1.7e308, 5e-324, 2**53 - 1, 0.1 + 0.2)
+_TEXTS = ("", "x", "low", "high", "é😀", "0", "12", " 3 ", "1e3", "d0", "\ufb33", "a,b")
+_KEYS = ("p", "q", "n", "é", "odd key", "0")
+_DURATIONS = ("1h", "2h", "3h", "5h", "12h", "P1D", "PT90M", "1d12h", "7d/12h", "30m", "P1W")
+_CLOCKS = ("1h", "1h", "1h", "12h", "1d", "P1W", "45m")
+_ITERATORS = ("map", "filter", "all", "some", "none")
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "===", "!==")
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """The paths that an expression may read, by the kind of value that stands there at the start."""
+
+    paths: dict[str, list[str]]
+    inside: bool = False
+
+    def adding(self, kind: str, path: str) -> _Scope:
+        return replace(self, paths={**self.paths, kind: [*self.paths.get(kind, []), path]})
+
+
+def random_spec(seed: int | Random, *, shape: str | None = None) -> Json:
+    """The scenario of a seed or generator; of a shape of `SHAPES`, or of one that it chooses."""
+    random = seed if isinstance(seed, Random) else Random(seed)
+    name = random.choice(_NAMES) if shape is None else shape
+    return _Author(random, SHAPES[name]).spec()
+
+
+def random_params(random: Random, action: Json) -> Json:
+    """Parameters for an action: mostly legal, sometimes not."""
+    params = {name: _argument(random, schema) for name, schema in action["params"].items()}
+    if random.random() < 0.08:
+        name = random.choice(["m", "n", "zz", "é"])
+        if name in params and random.random() < 0.5:
+            del params[name]
+        else:
+            params[name] = random.choice([None, True, "x", "", 0.5, 1e6, -1e6, [], {}, "y" * 70])
+    return params
+
+
+def _argument(random: Random, schema: Json) -> Any:
+    if "enum" in schema:
+        return random.choice(schema["enum"])
+    match schema["type"]:
+        case "boolean":
+            return random.random() < 0.5
+        case "string":
+            return random.choice(["", "é", "x" * schema["maxLength"], "low"])
+        case "integer":
+            return random.choice(
+                [schema["minimum"], schema["maximum"], random.randint(schema["minimum"], schema["maximum"])]
+            )
+        case _:
+            return random.choice(
+                [schema["minimum"], schema["maximum"], random.uniform(schema["minimum"], schema["maximum"])]
+            )
+
+
+def random_calls(random: Random, spec: Json, legal: Sequence[str]) -> list[Json]:
+    """What is done in one turn, its step included: calls as golden vectors have them.
+
+    Args:
+        random: where the choices come from.
+        spec: the scenario.
+        legal: the ids of the actions that are legal now; most of what is done is among them.
+    """
+    calls: list[Json] = []
+    by_id = {action["id"]: action for action in spec["actions"]}
+    for _ in range(random.choice((0, 1, 1, 1, 1, 2))):
+        if random.random() < 0.02:
+            calls.append({"act": "zz", "params": {}})
+            continue
+        action = by_id[random.choice(legal) if legal and random.random() < 0.7 else random.choice([*by_id])]
+        calls.append({"act": action["id"], "params": random_params(random, action)})
+    if random.random() < 0.1:
+        calls.append({"narrate": random_changes(random, spec)})
+    if random.random() < 0.05:
+        kind, difficulty = random.choice(("low", "", "é")), random.choice((1, 11, 30, 0.5))
+        calls.append({"roll": {"kind": kind, "difficulty": difficulty}})
+    return [*calls, {"step": True}]
+
+
+def random_changes(random: Random, spec: Json) -> list[Json]:
+    """What a narrator might change: like what some rule of the scenario does, or a little beyond it."""
+    rules = [*spec["actions"], *spec["random_events"]]
+    effects = [effect for rule in rules for effect in rule["effects"] if "path" in effect]
+    changes = []
+    for effect in random.choices(effects, k=random.randint(0, 3)) if effects else ():
+        change = dict(effect)
+        if isinstance(change.get("value"), int | float):
+            change["value"] *= random.choice((1, 1, 0.5, -1, 2))
+        elif random.random() < 0.1:
+            change["value"] = random.choice((1, "x", None))
+        changes.append(change)
+    return changes
+
+
+@dataclass
+class _Author:
+    """Writes one scenario."""
+
+    random: Random
+    shape: _Shape
+    state: Json = field(default_factory=dict)
+    paths: dict[str, list[str]] = field(default_factory=dict)
+    objects: list[str] = field(default_factory=list)
+
+    def spec(self) -> Json:
+        random = self.random
+        self.world()
+        scope = _Scope(self.paths)
+        spec: Json = {
+            "spec_version": "1.0",
+            "id": "alpha",
+            "name": "Alpha",
+            "seed": random.getrandbits(53),
+            "state": self.state,
+            "entities": [{"id": "x", "kind": "low"}, {"id": "y", "playable": True}],
+            "actions": [self.action(f"a{n}", scope) for n in range(self.count(self.shape.actions))],
+            "random_events": [self.event(f"e{n}", scope) for n in range(self.count(self.shape.events))],
+            "loss_conditions": self.losses(scope),
+            "win_conditions": self.wins(scope),
+            "negativity_budget": {"min_fail_rate": 0.25, "decay_per_turn": self.decay()},
+            "clock": {"turn": random.choice(_CLOCKS)},
+            "horizon": random.choice(self.shape.horizons),
+            "narrator_scope": self.narrator_scope(),
+        }
+        for optional in ("entities", "win_conditions", "clock", "horizon", "narrator_scope"):
+            if random.random() < (0.8 if optional == "narrator_scope" else 0.1):
+                del spec[optional]
+        return spec
+
+    def count(self, limits: tuple[int, int]) -> int:
+        return self.random.randint(*limits)
+
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    # --- the state ---
+
+    def world(self) -> None:
+        random, shape = self.random, self.shape
+        for n in range(self.count(shape.numbers)):
+            self.put("number", f"n{n}", random.choice((*_SMALL, 20, 50, 100)))
+        for n in range(self.count(shape.flags)):
+            self.put("flag", f"f{n}", self.chance(0.5))
+        for n in range(self.count(shape.texts)):
+            self.put("text", f"t{n}", random.choice(_TEXTS))
+        if shape.arrays:
+            self.put("array", "items", random.choices(_SMALL, k=random.randint(0, 4)))
+            self.put("array", "words", random.choices(_TEXTS, k=random.randint(0, 3)))
+            self.put(
+                "array", "rows", [{"n": random.choice(_SMALL), "ok": self.chance(0.5)}] * random.randint(0, 3)
+            )
+            if self.state["items"]:
+                self.know("number", random.choice(["state.items[0]", "state.items[1]"]))
+        if shape.objects:
+            tree: Json = {"n": random.choice(_SMALL), "inner": {"m": random.choice(_SMALL)}, "odd key": 1}
+            self.state["tree"] = tree
+            for path in ("state.tree.n", "state.tree.inner.m", 'state.tree["odd key"]'):
+                self.know("number", path)
+            self.objects += ["state.tree", "state.tree.inner", "state"]
+            self.know("object", "state.tree")
+
+    def put(self, kind: str, key: str, value: Any) -> None:
+        self.state[key] = value
+        self.know(kind, f"state.{key}")
+
+    def know(self, kind: str, path: str) -> None:
+        self.paths.setdefault(kind, []).append(path)
+
+    # --- rules ---
+
+    def action(self, name: str, scope: _Scope) -> Json:
+        params = self.params()
+        for param, schema in params.items():
+            kinds = {"integer": "number", "number": "number", "boolean": "flag", "string": "text"}
+            scope = scope.adding(kinds[schema["type"]], f"params.{param}")
+        preconditions = {} if self.chance(0.3) else self.condition(scope, 2)
+        return {"id": name, "params": params, "preconditions": preconditions, **self.rule(scope)}
+
+    def params(self) -> Json:
+        if not self.chance(self.shape.params):
+            return {}
+        return {name: self.param() for name in self.random.sample(["m", "n", "é"], self.random.randint(1, 3))}
+
+    def param(self) -> Json:
+        random = self.random
+        low = random.choice((-3, 0, 1))
+        return random.choice(
+            (
+                {"type": "integer", "minimum": low, "maximum": low + random.choice((0, 1, 5, 1000))},
+                {"type": "integer", "enum": random.sample([0, 1, 2, 5, -7], random.randint(1, 3))},
+                {"type": "number", "minimum": low, "maximum": low + random.choice((0, 0.5, 3))},
+                {"type": "number", "enum": random.sample([0.1, 1, 2.5, -4], random.randint(1, 3))},
+                {"type": "boolean"},
+                {"type": "boolean", "enum": [True]},
+                {"type": "string", "enum": random.sample([*_TEXTS], random.randint(1, 3))},
+                {"type": "string", "maxLength": random.choice((1, 4, 64))},
+            )
+        )
+
+    def event(self, name: str, scope: _Scope) -> Json:
+        random = self.random
+        when = {} if self.chance(0.4) else self.condition(scope, 2)
+        event = {"id": name, "weight": random.choice((0.05, 0.1, 0.17, 0.25, 0.3)), "when": when}
+        if self.chance(self.shape.lasting):
+            event["duration"] = random.choice(_DURATIONS)
+        return {**event, **self.rule(scope)}
+
+    def rule(self, scope: _Scope) -> Json:
+        """Derived values, which may read those before them, and the effects that use them."""
+        derives: dict[str, Any] = {}
+        kinds: dict[str, list[str]] = {}
+        if self.chance(self.shape.derives):
+            for name in self.random.sample(["d0", "d1", "d2"], self.random.randint(1, 3)):
+                kind = self.random.choice([*self.paths])
+                derives[name] = self.expression(kind, scope, 3)
+                kinds.setdefault(kind, []).append(name)
+                scope = scope.adding(kind, f"derives.{name}")
+        rule: Json = {"effects": self.effects(kinds, 1)}
+        return {**rule, "derives": derives} if derives else rule
+
+    def losses(self, scope: _Scope) -> list[Json]:
+        number = self.random.choice(self.paths["number"])
+        losses: list[Json] = [
+            {"id": "l0", "when": {"<=": [{"var": number}, self.random.choice((-80, -30, -10, 0))]}}
+        ]
+        losses += [
+            {"id": f"l{n}", "when": self.condition(scope, 2)} for n in range(1, self.random.randint(2, 4))
+        ]
+        if self.chance(0.7):  # most runs should last a while
+            losses[1:] = [
+                {
+                    "id": loss["id"],
+                    "when": {
+                        "and": [{">": [{"var": "turn"}, self.random.choice((3, 10, 25))]}, loss["when"]]
+                    },
+                }
+                for loss in losses[1:]
+            ]
+        if self.chance(self.shape.ends_at_once):
+            losses[0]["when"] = self.random.choice(({}, {"!": [False]}, {"==": [{"var": "turn"}, 1]}))
+        if self.chance(0.3):
+            losses[0]["message"] = "over"
+        return losses
+
+    def wins(self, scope: _Scope) -> list[Json]:
+        number = self.random.choice(self.paths["number"])
+        wins: list[Json] = [
+            {"id": "w0", "when": {">": [{"var": number}, self.random.choice((40, 200, 1e6))]}}
+        ]
+        if self.chance(0.3):
+            wins.append(
+                {"id": "w1", "when": {"and": [{">": [{"var": "turn"}, 15]}, self.condition(scope, 2)]}}
+            )
+        return wins
+
+    def decay(self) -> Json:
+        paths = self.paths["number"]
+        chosen = self.random.sample(paths, min(len(paths), self.random.choice((0, 1, 1, 3))))
+        return {path: self.random.choice((0.1, 0.5, 1, 0, -1, 1e-9)) for path in chosen}
+
+    def narrator_scope(self) -> list[Json]:
+        path = self.random.choice(self.paths["number"])
+        return [{"path": path, "ops": ["inc", "set"], "max_magnitude": self.random.choice((1, 2.5))}]
+
+    # --- effects ---
+
+    def effects(self, derived: dict[str, list[str]], depth: int) -> list[Json]:
+        fewest = 1 if depth > 1 else 0
+        return [self.effect(derived, depth) for _ in range(self.random.randint(fewest, 4))]
+
+    def effect(self, derived: dict[str, list[str]], depth: int) -> Json:
+        random, shape = self.random, self.shape
+        if depth < 4 and self.chance(shape.schedules):
+            return self.schedule(derived, depth)
+        if self.chance(shape.growth):
+            return self.growing(derived)
+        kinds: list[Callable[[dict[str, list[str]]], Json]] = [
+            self.arithmetic,
+            self.arithmetic,
+            self.assignment,
+        ]
+        if shape.arrays:
+            kinds += [self.push, self.pop]
+        if shape.objects:
+            kinds += [self.patch, self.replacement]
+        if self.chance(0.05):
+            return {"op": "addlog", "message": random.choice(["x", "é", "l" * 300])}
+        return random.choice(kinds)(derived)
+
+    def arithmetic(self, derived: dict[str, list[str]]) -> Json:
+        op = self.random.choice(("inc", "inc", "dec", "dec", "mul"))
+        path = self.path("number")
+        return {"op": op, "path": path, "value": self.value("number", derived, self.amount(op))}
+
+    def amount(self, op: str) -> float:
+        if self.chance(self.shape.slips):
+            return self.random.choice(_EXTREME)
+        return self.random.choice((0, 0.5, 0.9, 1.1, 2, -1)) if op == "mul" else self.random.choice(_SMALL)
+
+    def assignment(self, derived: dict[str, list[str]]) -> Json:
+        kind = self.random.choice([kind for kind in self.paths if kind != "object"])
+        path = self.path(kind)
+        if self.chance(self.shape.slips):
+            kind = self.random.choice([*self.paths])
+        elif kind == "array" and self.chance(0.5):
+            path = f"{path}[{self.random.choice((0, 1, 5))}]"
+            return {
+                "op": "set",
+                "path": path,
+                "value": self.value("number", derived, self.random.choice(_SMALL)),
+            }
+        if self.chance(0.1):
+            path = self.random.choice(
+                ["state.made", 'state["odd key"]', *(f"{o}.made" for o in self.objects)]
+            )
+        return {"op": "set", "path": path, "value": self.value(kind, derived, self.literal(kind))}
+
+    def push(self, derived: dict[str, list[str]]) -> Json:
+        path = self.path("array")
+        if path.endswith("rows"):
+            return {
+                "op": "push",
+                "path": path,
+                "value": {"n": self.random.choice(_SMALL), "ok": self.chance(0.5)},
+            }
+        kind = self.random.choice(("number", "text", "array"))
+        return {"op": "push", "path": path, "value": self.value(kind, derived, self.literal(kind))}
+
+    def pop(self, _derived: dict[str, list[str]]) -> Json:
+        return {"op": "pop", "path": self.path("array")}
+
+    def patch(self, derived: dict[str, list[str]]) -> Json:
+        keys = self.random.sample(_KEYS, self.random.randint(0, 3))
+        literal = {key: self.literal(self.random.choice(("number", "text", "flag", "array"))) for key in keys}
+        return {
+            "op": "patch",
+            "path": self.random.choice(self.objects),
+            "value": self.value("object", derived, literal),
+        }
+
+    def replacement(self, derived: dict[str, list[str]]) -> Json:
+        """A new object in place of an old one: keys come and go."""
+        tree: Json = {"inner": {"m": self.random.choice(_SMALL)}}
+        if self.chance(0.7):
+            tree["n"] = self.random.choice(_SMALL)
+        if self.chance(self.shape.slips):
+            tree["inner"] = self.literal("text")
+        return {"op": "set", "path": "state.tree", "value": self.value("object", derived, tree)}
+
+    def growing(self, derived: dict[str, list[str]]) -> Json:
+        if derived.get("array") and self.chance(0.5):
+            return {"op": "push", "path": "state.items", "value": self.random.choice(derived["array"])}
+        long = self.random.choice(("é" * 20_000, [[0] * 100] * 20, "x" * 60_000))
+        return {"op": "push", "path": self.random.choice(["state.items", "state.words"]), "value": long}
+
+    def schedule(self, derived: dict[str, list[str]], depth: int) -> Json:
+        random = self.random
+        when = (
+            {"after": random.choice((1, 1, 2, 3, 7, "3h", "P1D"))}
+            if self.chance(0.7)
+            else {"at": random.choice((1, 4, 9, "5h", "P2D"))}
+        )
+        name = random.choice(("s0", "s1", "s2"))
+        return {"op": "schedule", "id": name, "effects": self.effects(derived, depth + 1), **when}
+
+    def path(self, kind: str) -> str:
+        return self.random.choice(self.paths[kind])
+
+    def value(self, kind: str, derived: dict[str, list[str]], literal: Any) -> Any:
+        """The name of a derived value, or a literal."""
+        slips = self.chance(self.shape.slips / 2)
+        names = [name for names in derived.values() for name in names] if slips else derived.get(kind, [])
+        return self.random.choice(names) if names and self.chance(0.6) else literal
+
+    def literal(self, kind: str) -> Any:
+        match kind:
+            case "number":
+                return self.random.choice(_SMALL)
+            case "flag":
+                return self.chance(0.5)
+            case "text":
+                return self.random.choice(_TEXTS)
+            case "array":
+                return self.random.choices((*_SMALL, *_TEXTS, None, True), k=self.random.randint(0, 3))
+            case _:
+                return {"n": self.random.choice(_SMALL), "p": self.random.choice(_TEXTS)}
+
+    # --- expressions ---
+
+    def condition(self, scope: _Scope, depth: int) -> Json:
+        """An expression that is an object, as conditions are."""
+        logic = self.expression("flag", scope, depth)
+        return logic if isinstance(logic, dict) else {"!!": [logic]}
+
+    def expression(self, kind: str, scope: _Scope, depth: int) -> Any:
+        if self.chance(self.shape.slips / 3):
+            kind = self.random.choice(("number", "flag", "text", "array", "object", "nothing"))
+        if depth <= 0 or self.chance(0.15):
+            return self.leaf(kind, scope)
+        match kind:
+            case "number":
+                return self.number(scope, depth - 1)
+            case "flag":
+                return self.truth(scope, depth - 1)
+            case "text":
+                return self.text(scope, depth - 1)
+            case "array":
+                return self.array(scope, depth - 1)
+            case _:
+                return self.leaf(kind, scope)
+
+    def leaf(self, kind: str, scope: _Scope) -> Any:
+        if kind == "nothing":
+            return None
+        if kind == "number" and self.chance(0.1):
+            return {"var": "turn"}
+        known = scope.paths.get(kind)
+        if known and (kind == "object" or self.chance(0.7)):
+            path = self.random.choice(known)
+            if path.startswith("state.items[") and self.chance(0.3):
+                path = path.replace("[", ".").replace("]", "")
+            defaulted = kind != "object" and self.chance(0.1)
+            return {"var": [path, self.literal(kind)] if defaulted else path}
+        return {} if kind == "object" else self.literal(kind)
+
+    def number(self, scope: _Scope, depth: int) -> Any:
+        random = self.random
+
+        def one() -> Any:
+            return self.expression("number", scope, depth)
+
+        operator = random.choice(("+", "-", "*", "/", "%", "min", "max", "if", "reduce", "+", "-", "*"))
+        if operator == "reduce":
+            if "array" not in scope.paths:
+                return {"-": [one()]}
+            return {"reduce": [self.elements(scope), self.folding(), random.choice((0, 1, one()))]}
+        if operator == "if":
+            return {random.choice(("if", "?:")): [self.expression("flag", scope, depth), one(), one()]}
+        if operator in {"/", "%"}:
+            divisor = one() if self.chance(0.3) else random.choice((2, 3, -4, 0.5, 7))
+            return {operator: [one(), divisor]}
+        return {operator: [one() for _ in range(random.choice((2, 2, 2, 3)))]}
+
+    def folding(self) -> Any:
+        current, total = {"var": "current"}, {"var": "accumulator"}
+        return self.random.choice(
+            (
+                {"+": [current, total]},
+                {"+": [1, total]},
+                {"max": [current, total]},
+                {"if": [{">": [current, total]}, current, total]},
+                {"+": [{"var": "current.n"}, total]},
+                {"-": [{"*": [total, 0.5]}, current]},
+            )
+        )
+
+    def truth(self, scope: _Scope, depth: int) -> Any:
+        random = self.random
+
+        def one() -> Any:
+            return self.expression("flag", scope, depth)
+
+        operator = random.choice(
+            ("compare", "compare", "compare", "and", "or", "!", "!!", "in", "some", "missing")
+        )
+        if operator == "compare":
+            kind = random.choice(("number", "number", "number", "text", "flag"))
+            between = kind == "number" and self.chance(0.1)
+            name = random.choice(("<", "<=")) if between else random.choice(_COMPARISONS)
+            return {name: [self.expression(kind, scope, depth) for _ in range(3 if between else 2)]}
+        if operator in {"and", "or"}:
+            return {operator: [one() for _ in range(random.randint(1, 3))]}
+        if operator in {"!", "!!"}:
+            return {operator: [one()]}
+        if operator == "missing" and not scope.inside:
+            names = random.sample(self.paths["number"], min(2, len(self.paths["number"])))
+            return {"!": [{"missing": names} if self.chance(0.5) else {"missing_some": [1, names]}]}
+        return self.membership(operator, scope, depth)
+
+    def membership(self, operator: str, scope: _Scope, depth: int) -> Any:
+        """A condition on what an array or a text holds."""
+        if "array" in scope.paths and operator == "some":
+            return {self.random.choice(("some", "all", "none")): [self.elements(scope), self.test()]}
+        if "array" in scope.paths and self.chance(0.5):
+            kind = self.random.choice(("number", "text"))
+            return {"in": [self.expression(kind, scope, depth), self.elements(scope)]}
+        return {"in": [self.expression("text", scope, depth), self.expression("text", scope, depth)]}
+
+    def test(self) -> Any:
+        """A condition on an element."""
+        element = {"var": ""}
+        return self.random.choice(
+            (
+                {">": [element, self.random.choice(_SMALL)]},
+                {"!!": [element]},
+                {"===": [element, self.random.choice(_TEXTS)]},
+                {"var": "ok"},
+                {"<": [{"var": "n"}, 3]},
+                {"in": [element, "low high"]},
+            )
+        )
+
+    def text(self, scope: _Scope, depth: int) -> Any:
+        random = self.random
+        match random.choice(("cat", "substr", "if")):
+            case "cat":
+                kinds = random.choices(("text", "number", "flag"), k=random.randint(1, 3))
+                return {"cat": [self.expression(kind, scope, depth) for kind in kinds]}
+            case "substr":
+                cut = random.choice(([0, 2], [-2], [1, -1], [1]))
+                return {"substr": [self.expression("text", scope, depth), *cut]}
+            case _:
+                one, other = (self.expression("text", scope, depth) for _ in range(2))
+                return {"if": [self.expression("flag", scope, depth), one, other]}
+
+    def array(self, scope: _Scope, depth: int) -> Any:
+        random = self.random
+        match random.choice(("map", "filter", "merge", "list", "leaf")):
+            case "map":
+                element = {"var": ""}
+                bodies = ({"+": [element, 1]}, {"cat": [element, "x"]}, element, {"var": "n"}, [element])
+                return {"map": [self.elements(scope), random.choice(bodies)]}
+            case "filter":
+                return {"filter": [self.elements(scope), self.test()]}
+            case "merge":
+                return {"merge": [self.elements(scope), self.expression("number", scope, depth)]}
+            case "list":
+                return [self.expression("number", scope, depth) for _ in range(random.randint(0, 3))]
+            case _:
+                return self.elements(scope)
+
+    def elements(self, scope: _Scope) -> Any:
+        return self.leaf("array", scope)
