@@ -73,6 +73,7 @@ check-rust:
 	@.ci/cargo fmt --check --manifest-path simcore/Cargo.toml
 	@.ci/cargo fmt --check --manifest-path simcore/crates/simcore-py/Cargo.toml
 	@.ci/cargo fmt --check --manifest-path simcore/benches/Cargo.toml
+	@.ci/cargo fmt --check --manifest-path simcore/fuzz/Cargo.toml
 	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/Cargo.toml -- --deny warnings
 	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/crates/simcore-py/Cargo.toml -- --deny warnings
 	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/benches/Cargo.toml -- --deny warnings
@@ -80,6 +81,25 @@ check-rust:
 .PHONY: bench
 bench: $(VENV)/installed-dev native  ## Run the benchmarks and print their figures
 	@$(BIN)/python -m pytest tests/bench --capture=no
+
+# How much is compared, and from which seed: the cases depend on the seed alone.
+STEPS ?= 1000000
+LOGIC ?= 100000
+SEED  ?= 1
+
+.PHONY: fuzz-diff
+fuzz-diff: $(VENV)/installed-dev native  ## Compare both cores over random cases: STEPS=1000000 LOGIC=100000 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m fuzz.differential --steps $(STEPS) --logic $(LOGIC) --seed $(SEED)
+
+MINUTES ?= 1
+
+.PHONY: fuzz
+fuzz: $(VENV)/installed-fuzz native  ## Fuzz both cores, guided by coverage: MINUTES=1 for each target
+	@BIN=$(BIN) .ci/fuzz $(MINUTES)
+
+.PHONY: sanitize
+sanitize:  ## Test the native core under AddressSanitizer
+	@.ci/sanitize
 
 .PHONY: generate
 generate: $(VENV)/installed-dev  ## Write the generated code and schemas anew
@@ -92,7 +112,7 @@ native: $(VENV)/installed  ## Build the native core, if cargo is on PATH
 
 .PHONY: clean
 clean:  ## Remove everything that make made
-	rm -rf $(VENV) dist build simcore/target simcore/crates/simcore-py/target simcore/benches/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf $(VENV) dist build simcore/target simcore/crates/simcore-py/target simcore/benches/target simcore/fuzz/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 
 # Each file below stands for one finished installation; it is older than what it was made from when that changes.
 $(VENV)/created:
@@ -111,6 +131,11 @@ $(VENV)/installed: $(VENV)/created pyproject.toml .ci/constraints.txt
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "Installing the tools for tests and checks (once)" >&2
 	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/installed-fuzz: $(VENV)/installed-dev
+	@echo "Installing the fuzzer of the Python core (once)" >&2
+	@$(PIP) --editable '.[fuzz]'
 	@touch $@
 
 $(VENV)/installed-llm: $(VENV)/installed

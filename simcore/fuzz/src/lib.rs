@@ -1,0 +1,69 @@
+//! What the fuzz targets share: scenarios made from arbitrary bytes, and what must hold while they are played.
+
+mod scenario;
+
+use simcore::{Program, State};
+
+pub use scenario::{Case, Move};
+
+const SEED: u64 = 7;
+
+/// Play a program that may be anything at all: nothing is promised but that it returns.
+pub fn survive(program: &Program) {
+    let mut state = program.new_state(SEED);
+    for _ in 0..4 {
+        let _ = program.legal_actions(&state);
+        for action in ["a0", "a1"] {
+            let _ = program.act(&mut state, action, b"{}");
+        }
+        let _ = program.step(&mut state);
+        if let Ok(snapshot) = state.to_json(program) {
+            let _ = State::from_json(program, snapshot.as_bytes());
+        }
+    }
+    let _ = program.dry_run(&options("random", 0, 3));
+}
+
+/// Play a valid program by a plan, from a snapshot as well as without one, and dry-run it.
+///
+/// # Panics
+///
+/// When a promise of the engine is broken.
+pub fn play(program: &Program, plan: &[Move]) {
+    let mut state = program.new_state(SEED);
+    for step in plan {
+        let mut reloaded = restored(program, &state);
+        assert_eq!(program.legal_actions(&state), program.legal_actions(&reloaded));
+        let before = written(program, &state);
+        let results = [&mut state, &mut reloaded].map(|state| match step {
+            Move::Act { action, params } => program.act(state, action, params.as_bytes()),
+            Move::Step => program.step(state),
+        });
+        let [result, again] = results;
+        assert_eq!(result, again, "a snapshot changed what happens");
+        if result.is_err() {
+            assert_eq!(written(program, &state), before, "a call that failed has changed the state");
+        }
+        assert_eq!(written(program, &state), written(program, &reloaded));
+    }
+    for persona in ["random", "idle"] {
+        let whole = program.dry_run(&options(persona, 0, 3));
+        assert!(whole.is_ok(), "a dry-run of a valid program fails");
+        assert_eq!(whole, program.dry_run(&options(persona, 0, 3)));
+    }
+}
+
+fn restored(program: &Program, state: &State) -> State {
+    State::from_json(program, written(program, state).as_bytes()).expect("a snapshot can be read")
+}
+
+fn written(program: &Program, state: &State) -> String {
+    state.to_json(program).expect("a state can be written")
+}
+
+fn options(persona: &str, first: u64, runs: u64) -> Vec<u8> {
+    format!(
+        r#"{{"digest":true,"first_run":{first},"horizon":4,"persona":"{persona}","runs":{runs},"seed":"{SEED}"}}"#
+    )
+    .into_bytes()
+}
