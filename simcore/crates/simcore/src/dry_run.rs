@@ -1,20 +1,26 @@
 //! Many runs without a model: what the rules do to a player who follows a persona.
+//!
+//! Runs are independent of each other, so a range of them is cut into pieces for threads; and ordinary runs are played
+//! in lockstep, where the program allows it. Nothing of that shows in the report.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
+mod pieces;
+mod report;
 
-use sha2::{Digest as _, Sha256};
+use std::ops::Range;
 
 use crate::border;
 use crate::canonical;
 use crate::error::{Code, Error, Result};
-use crate::program::{Condition, Program};
+use crate::lanes::{self, Ended, Isa, Persona, Task};
+use crate::program::Program;
 use crate::read;
 use crate::record::{Failure, Record};
-use crate::rng::{RNG_VERSION, choose, run_seed};
+use crate::rng::{choose, run_seed};
 use crate::state::{State, Status};
 use crate::turn::{PolicyDraws, act, legal_choices, step};
-use crate::value::{Object, Value, count, object};
+use crate::value::Value;
+
+use report::{Outcome, Tally};
 
 /// What a dry-run is asked to do.
 struct Options {
@@ -25,48 +31,54 @@ struct Options {
     horizon: u64,
     /// Whether the states in which the runs end are hashed.
     digest: bool,
+    /// How many threads share the work at most.
+    threads: usize,
 }
 
-#[derive(Clone, Copy)]
-enum Persona {
-    /// Uniform over legal actions and parameters.
-    Random,
-    /// No action at all.
-    Idle,
-}
-
-/// How a run ended.
-enum Outcome {
-    Ended(Status),
-    Survived,
-    /// The state outgrew its limits.
-    Errored,
+/// Who plays the runs. What comes of them is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Executor {
+    /// Ordinary runs in lockstep, where the program allows it, with these instructions; the rest one by one.
+    Lockstep(Isa),
+    /// One run after the other, by the interpreter.
+    Interpreter,
 }
 
 impl Program {
     /// Play runs `first_run` … `first_run + runs − 1`; the JSON of a `DryRunReport`.
     ///
-    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?}`.
+    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?, threads?}`.
     ///
     /// # Errors
     ///
     /// `OPTIONS_INVALID`, or what the JSON border found.
     pub fn dry_run(&self, options: &[u8]) -> Result<String> {
+        self.dry_run_by(Executor::Lockstep(Isa::best()), options)
+    }
+
+    /// As [`Program::dry_run`], by a given executor.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::dry_run`].
+    pub fn dry_run_by(&self, executor: Executor, options: &[u8]) -> Result<String> {
         let options = border::parse_canonical(options)?;
         let options = Options::new(&options, self.horizon).map_err(|_| {
             Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
         })?;
-        let mut tally = Tally::new(self, &options);
-        let mut record = Record::new(false);
-        for run in 0..options.runs {
-            let mut state = self.new_state(run_seed(options.seed, options.first_run.wrapping_add(run)));
-            let outcome = play(self, &mut state, &options, &mut tally, &mut record);
-            tally.count(&outcome, state.turn);
-            if let Some(digest) = &mut tally.digest {
-                digest.add(&outcome, state.turn, &state.tree)?;
-            }
-        }
+        let end = options.first_run.checked_add(options.runs).ok_or_else(|| {
+            Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
+        })?;
+        let tally = pieces::play(options.first_run..end, options.threads, |runs| {
+            play_piece(self, executor, &options, runs)
+        })?;
         canonical::text(&tally.report(self, &options))
+    }
+
+    /// Whether ordinary runs of this program are played in lockstep.
+    #[must_use]
+    pub fn plays_in_lockstep(&self) -> bool {
+        self.machine().is_some()
     }
 }
 
@@ -74,6 +86,7 @@ impl Options {
     fn new(options: &Value, horizon: u64) -> Result<Self> {
         let options = read::object(options)?;
         let seed = read::text(read::field(options, "seed")?)?;
+        let threads = options.get("threads").map(read::count).transpose()?;
         Ok(Self {
             runs: read::count(read::field(options, "runs")?)?,
             first_run: read::count(read::field(options, "first_run")?)?,
@@ -85,8 +98,44 @@ impl Options {
             },
             horizon: options.get("horizon").map_or(Ok(horizon), read::count)?,
             digest: options.get("digest").map_or(Ok(false), read::boolean)?,
+            threads: threads
+                .map_or_else(pieces::all_threads, |threads| usize::try_from(threads).unwrap_or(1)),
         })
     }
+}
+
+fn play_piece(program: &Program, executor: Executor, options: &Options, runs: Range<u64>) -> Result<Tally> {
+    let mut tally = Tally::new(program);
+    let lockstep = match executor {
+        Executor::Lockstep(isa) if options.horizon > 0 => program.machine().map(|machine| (machine, isa)),
+        _ => None,
+    };
+    let Some((machine, isa)) = lockstep else {
+        for run in runs {
+            play_one(program, options, run, &mut tally)?;
+        }
+        return Ok(tally);
+    };
+    let Options { seed, persona, horizon, digest, .. } = *options;
+    let ordinary = lanes::play(machine, Task { program, runs, seed, persona, horizon, digest }, isa);
+    tally.add_ordinary(&ordinary);
+    for (run, ended, turns, tree) in &ordinary.states {
+        tally.add_state(*run, &Outcome::from(*ended), *turns, tree)?;
+    }
+    // What fails is told in the order of the runs, and only these have anything to tell.
+    for run in ordinary.exceptional {
+        play_one(program, options, run, &mut tally)?;
+    }
+    Ok(tally)
+}
+
+/// Play one run by the interpreter.
+fn play_one(program: &Program, options: &Options, run: u64, tally: &mut Tally) -> Result<()> {
+    let mut state = program.new_state(run_seed(options.seed, run));
+    let mut record = Record::new(false);
+    let outcome = play(program, &mut state, options, tally, &mut record);
+    tally.count(&outcome, state.turn);
+    if options.digest { tally.add_state(run, &outcome, state.turn, &state.tree) } else { Ok(()) }
 }
 
 /// Play one run to its end.
@@ -102,8 +151,10 @@ fn play(
             tally.note(&Failure::of(&error, format_args!("")));
             return Outcome::Errored;
         }
-        if state.status != Status::Ongoing {
-            return Outcome::Ended(state.status);
+        match state.status {
+            Status::Ongoing => {}
+            Status::Lost(condition) => return Outcome::Lost(condition),
+            Status::Won(condition) => return Outcome::Won(condition),
         }
     }
     Outcome::Survived
@@ -145,121 +196,12 @@ fn take_random_action(
     Ok(())
 }
 
-/// What came of the runs so far.
-struct Tally {
-    turns: u64,
-    losses: Vec<u64>,
-    wins: Vec<u64>,
-    survived: u64,
-    errored: u64,
-    /// Failures that differ in code or rule, in order of their first occurrence, and how often each happened.
-    failures: Vec<(Failure, u64)>,
-    digest: Option<Digest>,
-}
-
-/// A hash over how each run ended, after how many turns, in which state.
-#[derive(Default)]
-struct Digest(Sha256);
-
-impl Digest {
-    fn add(&mut self, outcome: &Outcome, turns: u64, tree: &Value) -> Result<()> {
-        let state = hex(&Sha256::digest(canonical::text(tree)?));
-        self.0.update(format!("{} {turns} {state}\n", outcome.name()));
-        Ok(())
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-impl Outcome {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Ended(Status::Ongoing) | Self::Survived => "survived",
-            Self::Ended(status) => status.kind(),
-            Self::Errored => "errored",
+impl From<Ended> for Outcome {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Lost(condition) => Self::Lost(condition),
+            Ended::Won(condition) => Self::Won(condition),
+            Ended::Survived => Self::Survived,
         }
     }
-}
-
-impl Tally {
-    fn new(program: &Program, options: &Options) -> Self {
-        Self {
-            digest: options.digest.then(Digest::default),
-            turns: 0,
-            losses: vec![0; program.losses.len()],
-            wins: vec![0; program.wins.len()],
-            survived: 0,
-            errored: 0,
-            failures: Vec::new(),
-        }
-    }
-
-    fn count(&mut self, outcome: &Outcome, turns: u64) {
-        self.turns += turns;
-        let counter = match outcome {
-            Outcome::Ended(Status::Lost(index)) => self.losses.get_mut(*index),
-            Outcome::Ended(Status::Won(index)) => self.wins.get_mut(*index),
-            Outcome::Ended(Status::Ongoing) | Outcome::Survived => Some(&mut self.survived),
-            Outcome::Errored => Some(&mut self.errored),
-        };
-        if let Some(counter) = counter {
-            *counter += 1;
-        }
-    }
-
-    fn note(&mut self, failure: &Failure) {
-        let known = self.failures.iter_mut();
-        match known.into_iter().find(|(known, _)| known.code == failure.code && known.rule == failure.rule) {
-            Some((_, times)) => *times += 1,
-            None => self.failures.push((failure.clone(), 1)),
-        }
-    }
-
-    fn report(self, program: &Program, options: &Options) -> Value {
-        let mut report = object([
-            ("turns", count(self.turns)),
-            ("lost", count(self.losses.iter().sum())),
-            ("won", count(self.wins.iter().sum())),
-            ("survived", count(self.survived)),
-            ("errored", count(self.errored)),
-            ("losses", by_id(&program.losses, &self.losses)),
-            ("wins", by_id(&program.wins, &self.wins)),
-            ("errors", self.failures.iter().map(|(failure, times)| counted(failure, *times)).collect()),
-            ("runs", count(options.runs)),
-            ("first_run", count(options.first_run)),
-            ("seed", Value::from(options.seed.to_string())),
-            ("persona", Value::from(options.persona.name())),
-            ("horizon", count(options.horizon)),
-            ("rng_version", count(RNG_VERSION)),
-        ]);
-        if let (Some(Digest(hash)), Value::Object(members)) = (self.digest, &mut report) {
-            Arc::make_mut(members).insert("digest".into(), hex(&hash.finalize()).into());
-        }
-        report
-    }
-}
-
-impl Persona {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Idle => "idle",
-        }
-    }
-}
-
-fn by_id(conditions: &[Condition], counts: &[u64]) -> Value {
-    let counts = counts.iter().map(|&number| count(number));
-    conditions.iter().map(|condition| Arc::clone(&condition.id)).zip(counts).collect()
-}
-
-fn counted(failure: &Failure, times: u64) -> Value {
-    let mut members: Object = failure.value().as_object().cloned().unwrap_or_default();
-    members.insert("count".into(), count(times));
-    members.into()
 }

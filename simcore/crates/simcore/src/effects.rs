@@ -40,7 +40,7 @@ enum Operation {
 
 /// When a schedule is due, in turns.
 #[derive(Clone, Copy, Debug)]
-enum Due {
+pub(crate) enum Due {
     At(u64),
     After(u64),
 }
@@ -119,7 +119,7 @@ impl Operation {
 }
 
 impl Due {
-    fn new(schedule: &Object, turn_minutes: u64) -> Result<Self> {
+    pub(crate) fn new(schedule: &Object, turn_minutes: u64) -> Result<Self> {
         let turns = |value: &Value| match value {
             Value::Text(duration) => durations::turns(duration, turn_minutes),
             value => read::count(value),
@@ -131,7 +131,7 @@ impl Due {
     }
 
     /// The turn in which something is due that is scheduled now.
-    fn turn(self, now: u64) -> u64 {
+    pub(crate) fn turn(self, now: u64) -> u64 {
         match self {
             Self::At(turn) => turn.max(now + 1),
             Self::After(turns) => now + turns,

@@ -1,12 +1,13 @@
 //! A compiled scenario: everything that a turn needs, resolved once.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::border;
 use crate::durations;
 use crate::effects::Effect;
 use crate::error::Result;
+use crate::lanes::Machine;
 use crate::logic::Rule;
 use crate::params::Params;
 use crate::paths::{Segment, escaped, split_variable};
@@ -22,6 +23,9 @@ const MAX_DERIVES: usize = 1024;
 /// A scenario, ready to run. It never changes.
 #[derive(Debug)]
 pub struct Program {
+    /// The document, for the plan.
+    pub(crate) spec: Value,
+    machine: OnceLock<Option<Machine>>,
     pub(crate) initial: Value,
     pub(crate) initial_size: Size,
     pub(crate) entities: Value,
@@ -92,6 +96,7 @@ impl Program {
         let initial = read::field(spec, "state")?;
         read::object(initial)?;
         Ok(Self {
+            machine: OnceLock::new(),
             initial: initial.clone(),
             initial_size: Size::of(initial),
             entities: spec.get("entities").cloned().unwrap_or_else(|| Vec::new().into()),
@@ -103,7 +108,13 @@ impl Program {
             scope: Scope::new(spec)?,
             horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), read::count)?,
             turn_minutes,
+            spec: document,
         })
+    }
+
+    /// What plays the program in lockstep, if it can be played so; made when it is first wanted.
+    pub(crate) fn machine(&self) -> Option<&Machine> {
+        self.machine.get_or_init(|| Machine::new(self)).as_ref()
     }
 }
 
@@ -149,7 +160,7 @@ impl Condition {
 impl Consequence {
     fn new(rule: &Object, place: String, cause: String, turn_minutes: u64) -> Result<Self> {
         let derives = match rule.get("derives") {
-            Some(derives) => ordered(read::object(derives)?)?,
+            Some(derives) => compiled_derives(read::object(derives)?)?,
             None => Vec::new(),
         };
         let effects = Effect::list(read::field(rule, "effects")?, turn_minutes)?;
@@ -172,8 +183,13 @@ fn decay(budget: &Object) -> Result<Vec<(String, Effect)>> {
         .collect()
 }
 
-/// Derived values in the order in which they are computed.
-fn ordered(expressions: &Object) -> Result<Vec<(Arc<str>, Rule)>> {
+fn compiled_derives(expressions: &Object) -> Result<Vec<(Arc<str>, Rule)>> {
+    let compiled = |name| expressions.get(&name).map(|expression| (name, Rule::new(expression)));
+    Ok(derive_order(expressions)?.into_iter().filter_map(compiled).collect())
+}
+
+/// The names of derived values in the order in which they are computed: each after those it reads, by name otherwise.
+pub(crate) fn derive_order(expressions: &Object) -> Result<Vec<Arc<str>>> {
     if expressions.len() > MAX_DERIVES {
         return Err(read::invalid(&format!("a rule derives more than {MAX_DERIVES} values")));
     }
@@ -187,13 +203,13 @@ fn ordered(expressions: &Object) -> Result<Vec<(Arc<str>, Rule)>> {
 struct Order<'a> {
     expressions: &'a Object,
     visiting: BTreeSet<Arc<str>>,
-    done: Vec<(Arc<str>, Rule)>,
+    done: Vec<Arc<str>>,
 }
 
 impl Order<'_> {
     fn visit(&mut self, name: &Arc<str>) -> Result<()> {
         let Some(expression) = self.expressions.get(name) else { return Ok(()) };
-        if self.done.iter().any(|(done, _)| done == name) {
+        if self.done.contains(name) {
             return Ok(());
         }
         if !self.visiting.insert(Arc::clone(name)) {
@@ -204,7 +220,7 @@ impl Order<'_> {
         for other in &names {
             self.visit(other)?;
         }
-        self.done.push((Arc::clone(name), Rule::new(expression)));
+        self.done.push(Arc::clone(name));
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use crate::state::{LogLine, State};
 use crate::value::{Value, count, object};
 
 /// How many steps a call may take.
-const TURN_LIMIT: u64 = 100_000;
+pub(crate) const TURN_LIMIT: u64 = 100_000;
 
 /// What has happened to a state during one call.
 #[derive(Debug)]

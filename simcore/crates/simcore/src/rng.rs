@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 /// Version of everything in this module; it changes when any draw does.
 pub const RNG_VERSION: u64 = 1;
 
-const INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(crate) const INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// SplitMix64's finaliser.
 #[must_use]

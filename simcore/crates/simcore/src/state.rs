@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::program::{Condition, Program};
 use crate::value::{Value, count, object};
 
-pub(crate) use size::{MAX_LOG_LINES, MAX_PENDING, Size};
+pub(crate) use size::{MAX_LOG_LINES, MAX_PENDING, MAX_STATE_NODES, MAX_STATE_TEXT, Size};
 
 /// Rolls of one turn, all kinds together.
 pub(crate) const MAX_ROLLS: u64 = 256;

@@ -16,7 +16,7 @@ use crate::rng::{draw, stream_key, unit};
 use crate::state::{Lasting, State, Status};
 use crate::value::{NOTHING, Object, Value, count, object};
 
-pub(crate) use choices::{PolicyDraws, legal_choices};
+pub(crate) use choices::{PARAM_TRIES, PolicyDraws, legal_choices};
 
 const EVENT_STREAM: &str = "event";
 

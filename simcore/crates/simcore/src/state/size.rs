@@ -6,8 +6,8 @@ use crate::value::Value;
 
 pub(crate) const MAX_LOG_LINES: usize = 256;
 pub(crate) const MAX_PENDING: usize = 256;
-const MAX_STATE_NODES: usize = 10_000;
-const MAX_STATE_TEXT: usize = 1 << 20;
+pub(crate) const MAX_STATE_NODES: usize = 10_000;
+pub(crate) const MAX_STATE_TEXT: usize = 1 << 20;
 
 const BYTES_PER_STEP: usize = 1024;
 

@@ -13,7 +13,7 @@ use crate::value::Value;
 use super::{open, rules};
 
 /// How often parameters are drawn anew before an action counts as not legal.
-const PARAM_TRIES: usize = 8;
+pub(crate) const PARAM_TRIES: usize = 8;
 
 static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("policy"));
 

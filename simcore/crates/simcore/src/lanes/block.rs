@@ -1,0 +1,175 @@
+//! 64 runs side by side: who plays in which lane, and what a run leaves when it has ended.
+
+use crate::plan::ir::Kind;
+use crate::program::Program;
+use crate::rng::{INCREMENT, mix, run_seed};
+use crate::value::Value;
+
+use super::machine::Machine;
+use super::registers::Registers;
+use super::turn::{EVENT_KEY, POLICY_KEY};
+use super::vectors::{Column, Integers, LANES, Mask};
+use super::{Ended, Runs, Task};
+
+/// Runs that are being played.
+pub(super) struct Block<'a> {
+    pub(super) machine: &'a Machine,
+    pub(super) task: Task<'a>,
+    pub(super) registers: Registers,
+    /// The lanes in which a run is being played.
+    pub(super) playing: Mask,
+    /// The number of the run in each lane.
+    runs: [u64; LANES],
+    next_run: u64,
+    /// The first round of mixing of each stream: the seed of the run, and the key of the stream.
+    pub(super) policy: Integers,
+    pub(super) event: Integers,
+    /// What counts the turns in a draw.
+    pub(super) counter: Integers,
+    /// For each action, where it is legal; for each event, where it may happen.
+    pub(super) legal: Vec<Mask>,
+    pub(super) eligible: Vec<Mask>,
+    /// For each action, what counts its draws of parameters.
+    pub(super) drawn: Vec<Integers>,
+    /// For each event that can go on, the last turn in which it does, and when it began.
+    pub(super) until: Vec<Column>,
+    pub(super) since: Vec<Column>,
+    /// The condition that has ended the run.
+    pub(super) condition: Integers,
+    /// For each event that can go on, where it does in this turn.
+    pub(super) goes_on: Vec<Mask>,
+    pub(super) horizon: f64,
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn new(machine: &'a Machine, task: Task<'a>) -> Self {
+        let plan = &machine.plan;
+        let lists = plan.layout.lists.len();
+        let draws_params = plan.actions.iter().any(|action| !action.params.is_empty());
+        let mut block = Self {
+            registers: Registers::new(machine.columns, machine.masks, lists, plan.may_overflow(task.horizon)),
+            playing: Mask::NONE,
+            runs: [0; LANES],
+            next_run: task.runs.start,
+            policy: Integers::ZERO,
+            event: Integers::ZERO,
+            counter: Integers::ZERO,
+            legal: vec![Mask::NONE; plan.actions.len()],
+            eligible: vec![Mask::NONE; plan.events.len()],
+            drawn: vec![Integers::ZERO; if draws_params { plan.actions.len() } else { 0 }],
+            until: vec![Column::ZERO; machine.lasting.len()],
+            since: vec![Column::ZERO; machine.lasting.len()],
+            condition: Integers::ZERO,
+            goes_on: vec![Mask::NONE; machine.lasting.len()],
+            #[expect(clippy::cast_precision_loss, reason = "a count of turns")]
+            horizon: task.horizon as f64,
+            machine,
+            task,
+        };
+        (0..LANES).for_each(|lane| block.begin(lane));
+        block
+    }
+
+    /// Let the next run begin in a lane, if there is one.
+    fn begin(&mut self, lane: usize) {
+        let goes_on = self.next_run < self.task.runs.end;
+        self.playing.set(lane, goes_on);
+        if !goes_on {
+            return;
+        }
+        let run = self.next_run;
+        self.next_run += 1;
+        let seed = run_seed(self.task.seed, run);
+        let at = |to: &mut [u64; LANES], value| to.get_mut(lane).map(|to| *to = value);
+        at(&mut self.runs, run);
+        at(&mut self.policy.0, mix(seed ^ *POLICY_KEY));
+        at(&mut self.event.0, mix(seed ^ *EVENT_KEY));
+        at(&mut self.counter.0, INCREMENT.wrapping_mul(1 << 32));
+        let plan = &self.machine.plan;
+        for (slot, place) in plan.layout.slots.iter().enumerate() {
+            self.registers.set_number(slot, lane, place.initial);
+        }
+        self.registers.set_number(plan.turn, lane, 1.0);
+        for (list, place) in plan.layout.lists.iter().enumerate() {
+            let list = self.registers.list_mut(list, lane);
+            list.clear();
+            list.extend_from_slice(&place.initial);
+        }
+        for until in &mut self.until {
+            until.set(lane, 0.0);
+        }
+        self.registers.queue_mut(lane).clear();
+    }
+
+    /// Account for the runs in lanes that have ended, and let others begin there.
+    pub(super) fn replace(&mut self, over: &Mask, ended: &Mask, result: &mut Runs) {
+        for lane in over.lanes() {
+            let run = self.runs.get(lane).copied().unwrap_or_default();
+            if self.registers.exceptional.get(lane) {
+                self.registers.exceptional.set(lane, false);
+                result.exceptional.push(run);
+            } else {
+                let condition = self.condition.0.get(lane).copied().unwrap_or_default();
+                let condition = usize::try_from(condition).ok().filter(|_| ended.get(lane));
+                self.account(run, lane, condition, result);
+            }
+            self.begin(lane);
+        }
+        if result.is_hopeless() {
+            self.give_up(result);
+        }
+    }
+
+    /// Leave everything that has not ended to the interpreter.
+    fn give_up(&mut self, result: &mut Runs) {
+        let under_way = self.playing.lanes().filter_map(|lane| self.runs.get(lane));
+        result.exceptional.extend(under_way);
+        result.exceptional.extend(self.next_run..self.task.runs.end);
+        self.next_run = self.task.runs.end;
+        self.playing = Mask::NONE;
+    }
+
+    fn account(&mut self, run: u64, lane: usize, condition: Option<usize>, result: &mut Runs) {
+        let plan = &self.machine.plan;
+        let turns = self.registers.number(plan.turn, lane);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of turns")]
+        let turns = turns as u64;
+        let ended = match condition {
+            None => Ended::Survived,
+            Some(condition) => match condition.checked_sub(plan.losses.len()) {
+                None => Ended::Lost(condition),
+                Some(condition) => Ended::Won(condition),
+            },
+        };
+        result.count(ended, turns);
+        if self.task.digest {
+            result.states.push((run, ended, turns, self.tree(lane)));
+        }
+    }
+
+    /// The state of a run as the tree that it stands for.
+    fn tree(&self, lane: usize) -> Value {
+        let layout = &self.machine.plan.layout;
+        let value = |kind, number: f64| match kind {
+            Kind::Number => Value::Number(number),
+            Kind::Bool => Value::Bool(number != 0.0),
+            Kind::Text => layout.texts.text(number).map_or(Value::Null, Value::from),
+        };
+        let program: &Program = self.task.program;
+        let mut tree = program.initial.clone();
+        let mut put = |path, value| {
+            if let Some(place) = crate::paths::lookup_mut(&mut tree, path) {
+                *place = value;
+            }
+        };
+        for (slot, place) in layout.slots.iter().enumerate() {
+            put(&place.path, value(place.kind, self.registers.number(slot, lane)));
+        }
+        for (list, place) in layout.lists.iter().enumerate() {
+            let kind = place.kind.unwrap_or(Kind::Number);
+            let items = self.registers.list(list, lane).iter().map(|item| value(kind, *item));
+            put(&place.path, items.collect());
+        }
+        tree
+    }
+}

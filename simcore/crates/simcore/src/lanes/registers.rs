@@ -1,0 +1,218 @@
+//! What a block of runs works with: columns, masks and arrays.
+
+use crate::plan::Plan;
+use crate::plan::ir::{Condition, Deed, Scalar, Write};
+
+use super::code::{ACTIVE, Code, Operand, Step};
+use super::deeds::{self, Queue};
+use super::scalar::Place;
+use super::vectors::{Column, LANES, Mask, Numbers};
+
+/// The registers of a block of 64 runs.
+pub(super) struct Registers {
+    columns: Vec<Column>,
+    masks: Vec<Mask>,
+    /// The arrays of the states: those of the first run, then those of the next.
+    lists: Vec<Vec<f64>>,
+    lists_per_lane: usize,
+    /// What is scheduled in each run.
+    queues: Vec<Queue>,
+    /// The runs in which something happened that only the interpreter can tell the meaning of.
+    pub(super) exceptional: Mask,
+    /// Whether every number has to be looked at, since some might not be finite.
+    pub(super) may_overflow: bool,
+}
+
+// A number that the compiler of the code gave out is within the registers; one that is not would be a mistake in it,
+// and has to end in an error, not in a wrong result.
+#[expect(clippy::indexing_slicing, reason = "see above")]
+impl Registers {
+    pub(super) fn new(columns: usize, masks: usize, lists: usize, may_overflow: bool) -> Self {
+        Self {
+            columns: vec![Column::ZERO; columns],
+            masks: vec![Mask::NONE; masks],
+            lists: vec![Vec::new(); lists * LANES],
+            lists_per_lane: lists,
+            queues: (0..LANES).map(|_| Queue::default()).collect(),
+            exceptional: Mask::NONE,
+            may_overflow,
+        }
+    }
+
+    pub(super) fn number(&self, column: usize, lane: usize) -> f64 {
+        self.columns[column].0[lane]
+    }
+
+    pub(super) fn set_number(&mut self, column: usize, lane: usize, number: f64) {
+        self.columns[column].0[lane] = number;
+    }
+
+    #[inline(always)]
+    pub(super) fn column(&self, column: usize) -> &Column {
+        &self.columns[column]
+    }
+
+    #[inline(always)]
+    pub(super) fn column_mut(&mut self, column: usize) -> &mut Column {
+        &mut self.columns[column]
+    }
+
+    #[inline(always)]
+    pub(super) fn check_finite(&mut self, column: usize, active: &Mask) {
+        self.exceptional.add_infinite(active, &self.columns[column]);
+    }
+
+    pub(super) fn list(&self, list: usize, lane: usize) -> &[f64] {
+        &self.lists[lane * self.lists_per_lane + list]
+    }
+
+    pub(super) fn list_mut(&mut self, list: usize, lane: usize) -> &mut Vec<f64> {
+        &mut self.lists[lane * self.lists_per_lane + list]
+    }
+
+    pub(super) fn queue_mut(&mut self, lane: usize) -> &mut Queue {
+        &mut self.queues[lane]
+    }
+
+    #[inline(always)]
+    pub(super) fn mask(&self, mask: usize) -> &Mask {
+        &self.masks[mask]
+    }
+
+    #[inline(always)]
+    pub(super) fn mask_mut(&mut self, mask: usize) -> &mut Mask {
+        &mut self.masks[mask]
+    }
+
+    /// A column to change, and numbers of another to change it with.
+    #[inline(always)]
+    pub(super) fn column_and(&mut self, to: usize, with: Operand) -> (&mut Column, Numbers<'_>) {
+        match with {
+            Operand::Constant(number) => (&mut self.columns[to], Numbers::All(number)),
+            Operand::Column(from) => {
+                let (low, high) = self.columns.split_at_mut(to.max(from));
+                if to < from {
+                    (&mut low[to], Numbers::Each(&high[0]))
+                } else {
+                    (&mut high[0], Numbers::Each(&low[from]))
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn mask_and(&mut self, to: usize, with: usize) -> (&mut Mask, &Mask) {
+        let (low, high) = self.masks.split_at_mut(to.max(with));
+        if to < with { (&mut low[to], &high[0]) } else { (&mut high[0], &low[with]) }
+    }
+
+    #[inline(always)]
+    fn numbers(columns: &[Column], operand: Operand) -> Numbers<'_> {
+        match operand {
+            Operand::Column(column) => Numbers::Each(&columns[column]),
+            Operand::Constant(number) => Numbers::All(number),
+        }
+    }
+
+    /// Carry out code. This is the one place where it is inlined, for each set of instructions once.
+    #[inline(always)]
+    pub(super) fn run(&mut self, plan: &Plan, code: &Code) {
+        for step in &code.0 {
+            match step {
+                Step::Compare { to, combine, relation, a, b } => {
+                    let (a, b) = (Self::numbers(&self.columns, *a), Self::numbers(&self.columns, *b));
+                    self.masks[*to].compare(*combine, *relation, a, b);
+                }
+                Step::Load { to, from } => {
+                    let (to, from) = self.column_and(*to, *from);
+                    to.fill(from);
+                }
+                Step::Apply { to, operation, with } => {
+                    let (to, with) = self.column_and(*to, *with);
+                    to.apply(*operation, with);
+                }
+                Step::Negate { to } => self.columns[*to].negate(),
+                Step::Select { to, mask, with } => {
+                    let mask = self.masks[*mask].clone();
+                    let (to, with) = self.column_and(*to, *with);
+                    to.set_where(&mask, with);
+                }
+                Step::Truth { to, mask } => self.columns[*to].truth(&self.masks[*mask]),
+                Step::CheckFinite { column, active, always } => {
+                    if *always || self.may_overflow {
+                        self.exceptional.add_infinite(&self.masks[*active], &self.columns[*column]);
+                    }
+                }
+                Step::CheckNotZero { operand, active } => {
+                    let numbers = Self::numbers(&self.columns, *operand);
+                    self.exceptional.add_zero(&self.masks[*active], numbers);
+                }
+                Step::EachValue { to, scalar, active } => self.each_value(*to, scalar, *active),
+                Step::EachCondition { to, condition, active } => self.each_condition(*to, condition, *active),
+                Step::Write { slot, write, with } => {
+                    let mask = self.masks[ACTIVE].clone();
+                    let (to, with) = self.column_and(*slot, *with);
+                    match write {
+                        Write::Set => to.set_where(&mask, with),
+                        Write::Add => to.add_where(&mask, with),
+                        Write::Subtract => to.subtract_where(&mask, with),
+                        Write::Multiply => to.multiply_where(&mask, with),
+                    }
+                }
+                Step::EachDeed { deed } => self.each_deed(plan, deed),
+                Step::Fill { to, holds } => self.masks[*to].fill(*holds),
+                Step::Copy { to, from } => {
+                    let (to, from) = self.mask_and(*to, *from);
+                    to.clone_from(from);
+                }
+                Step::And { to, with } => {
+                    let (to, with) = self.mask_and(*to, *with);
+                    to.and(with);
+                }
+                Step::AndNot { to, with } => {
+                    let (to, with) = self.mask_and(*to, *with);
+                    to.and_not(with);
+                }
+                Step::Or { to, with } => {
+                    let (to, with) = self.mask_and(*to, *with);
+                    to.or(with);
+                }
+                Step::Invert { to } => self.masks[*to].invert(),
+            }
+        }
+    }
+
+    fn each_value(&mut self, to: usize, scalar: &Scalar, active: usize) {
+        for lane in self.masks[active].lanes() {
+            match Place::new(self, lane).value(scalar) {
+                Some(number) => self.set_number(to, lane, number),
+                None => self.exceptional.set(lane, true),
+            }
+        }
+    }
+
+    fn each_condition(&mut self, to: usize, condition: &Condition, active: usize) {
+        let mut result = Mask::NONE;
+        for lane in self.masks[active].lanes() {
+            match Place::new(self, lane).holds(condition) {
+                Some(holds) => result.set(lane, holds),
+                None => self.exceptional.set(lane, true),
+            }
+        }
+        self.masks[to] = result;
+    }
+
+    fn each_deed(&mut self, plan: &Plan, deed: &Deed) {
+        for lane in self.masks[ACTIVE].lanes() {
+            let done = deeds::one(plan, self, lane, deed, &[]);
+            self.note(lane, done);
+        }
+    }
+
+    /// Take note of what became of something done in one run.
+    pub(super) fn note(&mut self, lane: usize, done: Option<()>) {
+        if done.is_none() {
+            self.exceptional.set(lane, true);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a scenario comes to when everything about it that never changes is worked out once.
+//!
+//! A plan says the same as the program that it is made of, for runs in which nothing exceptional happens: no rule
+//! fails, no limit is reached. Who plays by it has to notice when something does (see `lanes`) and to leave that run
+//! to the interpreter. Scenarios whose states change their shape have no plan.
+
+mod bounds;
+mod expressions;
+pub(crate) mod ir;
+mod layout;
+mod rules;
+
+use ir::{Condition, Consequence, Site};
+pub(crate) use layout::Layout;
+
+/// How many derived values a schedule may freeze.
+pub(crate) const MOST_FROZEN: usize = 8;
+
+/// A scenario with every path and every type resolved.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) layout: Layout,
+    /// The column of the turn; those before it are the slots of the state.
+    pub(crate) turn: usize,
+    /// How many columns there are: slots, the turn, parameters, derived values.
+    pub(crate) columns: usize,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) losses: Vec<Condition>,
+    pub(crate) wins: Vec<Condition>,
+    /// What is taken from which slot at the end of each turn.
+    pub(crate) decay: Vec<(usize, f64)>,
+    pub(crate) sites: Vec<Site>,
+    /// As long as no array has more elements than this, no budget of fuel, steps or size can run out.
+    pub(crate) most_elements: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Action {
+    /// In the order in which they are drawn.
+    pub(crate) params: Vec<Param>,
+    /// Whether it depends on the parameters whether the action is legal.
+    pub(crate) depends_on_params: bool,
+    pub(crate) legal: Condition,
+    pub(crate) consequence: Consequence,
+}
+
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) weight: f64,
+    pub(crate) turns: u64,
+    pub(crate) when: Condition,
+    pub(crate) consequence: Consequence,
+}
+
+#[derive(Debug)]
+pub(crate) struct Param {
+    pub(crate) column: usize,
+    pub(crate) domain: Domain,
+}
+
+/// What a parameter is drawn from.
+#[derive(Debug)]
+pub(crate) enum Domain {
+    Options(Vec<f64>),
+    Only(f64),
+    /// So many integers from the lowest on; fewer than 2^32.
+    Integers {
+        low: f64,
+        count: u64,
+    },
+    Numbers {
+        low: f64,
+        high: f64,
+    },
+}
+
+impl Plan {
+    /// Whether some number might not be finite within so many turns, so that each has to be looked at.
+    pub(crate) fn may_overflow(&self, turns: u64) -> bool {
+        bounds::may_overflow(self, turns)
+    }
+}

@@ -1,0 +1,179 @@
+//! Where everything in a state is kept: which paths are slots, which are arrays, and what text is which number.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::paths::Segment;
+use crate::value::Value;
+
+use super::ir::Kind;
+
+/// The arrangement of a state whose shape never changes, but for the length of its arrays.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    root: Place,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) lists: Vec<List>,
+    pub(crate) texts: Texts,
+}
+
+/// What stands at a path.
+#[derive(Debug)]
+pub(super) enum Place {
+    Slot(usize),
+    List(usize),
+    Object(BTreeMap<Arc<str>, Place>),
+}
+
+/// A number, boolean or text that stays one.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) path: Vec<Segment>,
+    pub(crate) kind: Kind,
+    pub(crate) initial: f64,
+}
+
+/// An array whose elements are, and stay, of one kind.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) path: Vec<Segment>,
+    /// Unknown while nothing has been seen to be in it.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) initial: Vec<f64>,
+}
+
+/// Every text of a scenario, in the order of code points.
+#[derive(Debug)]
+pub(crate) struct Texts(Vec<Arc<str>>);
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'a> {
+    Slot(usize),
+    List(usize),
+    Item(usize, usize),
+    Object(&'a BTreeMap<Arc<str>, Place>),
+}
+
+impl Layout {
+    /// The layout of a state, unless something in it is neither a scalar nor an array of scalars of one kind.
+    pub(super) fn new(state: &Value, spec: &Value) -> Option<Self> {
+        let texts = Texts::of(spec);
+        let mut layout = Self { root: Place::Slot(0), slots: Vec::new(), lists: Vec::new(), texts };
+        layout.root = layout.place(state, &mut Vec::new())?;
+        Some(layout)
+    }
+
+    fn place(&mut self, value: &Value, path: &mut Vec<Segment>) -> Option<Place> {
+        match value {
+            Value::Object(members) => {
+                let mut places = BTreeMap::new();
+                for (key, member) in members.iter() {
+                    path.push(Segment::Key(Arc::clone(key)));
+                    places.insert(Arc::clone(key), self.place(member, path)?);
+                    path.pop();
+                }
+                Some(Place::Object(places))
+            }
+            Value::Array(items) => {
+                let (kind, initial) = self.items(items)?;
+                self.lists.push(List { path: path.clone(), kind, initial });
+                Some(Place::List(self.lists.len() - 1))
+            }
+            scalar => {
+                let (kind, initial) = self.scalar(scalar)?;
+                self.slots.push(Slot { path: path.clone(), kind, initial });
+                Some(Place::Slot(self.slots.len() - 1))
+            }
+        }
+    }
+
+    /// A scalar as a number, and of what kind it is.
+    pub(super) fn scalar(&self, value: &Value) -> Option<(Kind, f64)> {
+        match value {
+            Value::Number(number) => Some((Kind::Number, *number)),
+            Value::Bool(value) => Some((Kind::Bool, f64::from(u8::from(*value)))),
+            Value::Text(text) => Some((Kind::Text, self.texts.number(text)?)),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+
+    /// The items of an array as numbers, if they are all of one kind.
+    pub(super) fn items(&self, items: &[Value]) -> Option<(Option<Kind>, Vec<f64>)> {
+        let items: Vec<(Kind, f64)> = items.iter().map(|item| self.scalar(item)).collect::<Option<_>>()?;
+        let kind = items.first().map(|(kind, _)| *kind);
+        let uniform = items.iter().all(|(other, _)| Some(*other) == kind);
+        uniform.then(|| (kind, items.into_iter().map(|(_, number)| number).collect()))
+    }
+
+    /// What stands at a path below `state`.
+    pub(super) fn find(&self, path: &[Segment]) -> Option<Target<'_>> {
+        let mut place = &self.root;
+        let mut path = path.iter();
+        for segment in path.by_ref() {
+            match (place, segment) {
+                (Place::Object(members), Segment::Key(name) | Segment::Digits(name, _)) => {
+                    place = members.get(name)?;
+                }
+                (Place::List(list), Segment::Index(index) | Segment::Digits(_, index)) => {
+                    let index = usize::try_from(*index).ok()?;
+                    return path.next().is_none().then_some(Target::Item(*list, index));
+                }
+                _ => return None,
+            }
+        }
+        Some(match place {
+            Place::Slot(slot) => Target::Slot(*slot),
+            Place::List(list) => Target::List(*list),
+            Place::Object(members) => Target::Object(members),
+        })
+    }
+
+    /// Note that elements of a kind are put into an array; whether that leaves them all of one kind.
+    pub(super) fn admit(&mut self, list: usize, kind: Kind) -> bool {
+        let Some(list) = self.lists.get_mut(list) else { return false };
+        *list.kind.get_or_insert(kind) == kind
+    }
+}
+
+impl Texts {
+    fn of(spec: &Value) -> Self {
+        let mut texts = BTreeSet::from([Arc::from("")]);
+        let mut pending = vec![spec];
+        while let Some(value) = pending.pop() {
+            match value {
+                Value::Text(text) => {
+                    texts.insert(Arc::clone(text));
+                }
+                Value::Array(items) => pending.extend(items.iter()),
+                Value::Object(members) => pending.extend(members.values()),
+                _ => {}
+            }
+        }
+        Self(texts.into_iter().collect())
+    }
+
+    /// The number that stands for a text.
+    #[expect(clippy::cast_precision_loss, reason = "a document has fewer texts than 2^53")]
+    fn number(&self, text: &str) -> Option<f64> {
+        self.0.binary_search_by(|other| (**other).cmp(text)).ok().map(|place| place as f64)
+    }
+
+    /// The text that a number stands for.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "made by `number`")]
+    pub(crate) fn text(&self, number: f64) -> Option<&Arc<str>> {
+        self.0.get(number as usize)
+    }
+
+    /// The numbers of the texts that something is true of.
+    #[expect(clippy::cast_precision_loss, reason = "a document has fewer texts than 2^53")]
+    pub(super) fn such_that(&self, test: impl Fn(&str) -> bool) -> Vec<f64> {
+        let texts = self.0.iter().enumerate();
+        texts.filter(|(_, text)| test(text)).map(|(place, _)| place as f64).collect()
+    }
+
+    /// The bytes of the longest.
+    pub(super) fn longest(&self) -> usize {
+        self.0.iter().map(|text| text.len()).max().unwrap_or(0)
+    }
+}
