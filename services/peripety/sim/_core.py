@@ -39,6 +39,15 @@ class CoreState(Protocol):
     def tree(self) -> bytes:
         """The scenario's own state tree, as canonical JSON."""
 
+    def hash(self) -> str:
+        """SHA-256 of the canonical state tree, in hex."""
+
+    def completed(self) -> int:
+        """How many turns are complete."""
+
+    def standing(self) -> bytes:
+        """Whether the run goes on, as the canonical JSON of a `Status`."""
+
 
 class CoreProgram(Protocol):
     """A compiled scenario. The states it is given are its own core's."""

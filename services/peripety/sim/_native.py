@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
 import peripety_simcore
 
 from peripety.sim._core import CoreError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 __all__ = ["NativeCore"]
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
+class _Refusals:
     """What the native engine refuses, as the error that both cores raise."""
-    try:
-        yield
-    except peripety_simcore.SimcoreError as error:
-        raise CoreError(error.code, error.message, error.path) from None
+
+    def __enter__(self) -> None:
+        """Nothing is kept: one object serves every call."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, peripety_simcore.SimcoreError):
+            raise CoreError(error.code, error.message, error.path) from None
+
+
+_REFUSALS = _Refusals()
 
 
 class NativeCore:
@@ -32,17 +31,17 @@ class NativeCore:
 
     def parse(self, document: bytes) -> bytes:
         """The strict JSON border."""
-        with _refusals():
+        with _REFUSALS:
             return peripety_simcore.parse(document)
 
     def evaluate(self, logic: bytes, data: bytes) -> bytes:
         """JSONLogic over JSON data."""
-        with _refusals():
+        with _REFUSALS:
             return peripety_simcore.evaluate(logic, data)
 
     def compile(self, document: bytes) -> _Program:
         """A program from a validated document."""
-        with _refusals():
+        with _REFUSALS:
             return _Program(peripety_simcore.compile(document))
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
@@ -64,12 +63,23 @@ class _State:
         return _State(self.native.fork())
 
     def to_json(self) -> bytes:
-        with _refusals():
+        with _REFUSALS:
             return self.native.to_json()
 
     def tree(self) -> bytes:
-        with _refusals():
+        with _REFUSALS:
             return self.native.tree()
+
+    def hash(self) -> str:
+        with _REFUSALS:
+            return self.native.hash()
+
+    def completed(self) -> int:
+        return self.native.turn()
+
+    def standing(self) -> bytes:
+        with _REFUSALS:
+            return self.native.status()
 
 
 class _Program:
@@ -82,29 +92,29 @@ class _Program:
         return _State(self.native.new_state(seed))
 
     def load_state(self, snapshot: bytes) -> _State:
-        with _refusals():
+        with _REFUSALS:
             return _State(self.native.load_state(snapshot))
 
     def legal_actions(self, state: _State) -> bytes:
-        with _refusals():
+        with _REFUSALS:
             return state.native.legal_actions()
 
     def act(self, state: _State, action_id: str, params: bytes) -> bytes:
-        with _refusals():
+        with _REFUSALS:
             return state.native.act(action_id, params)
 
     def narrate(self, state: _State, changes: bytes) -> bytes:
-        with _refusals():
+        with _REFUSALS:
             return state.native.narrate(changes)
 
     def step(self, state: _State) -> bytes:
-        with _refusals():
+        with _REFUSALS:
             return state.native.step()
 
     def roll(self, state: _State, request: bytes) -> bytes:
-        with _refusals():
+        with _REFUSALS:
             return state.native.roll(request)
 
     def dry_run(self, options: bytes) -> bytes:
-        with _refusals():
+        with _REFUSALS:
             return self.native.dry_run(options)

@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import jiter
+
 from peripety.sim._pure.border import MAX_SAFE_INTEGER
 
 __all__ = ["loads"]
+
+# An integer that is not safe has so many digits; few texts have them in a row.
+_LONG = b"0" * len(str(MAX_SAFE_INTEGER))
+_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def loads(text: bytes) -> Any:
@@ -15,7 +21,9 @@ def loads(text: bytes) -> Any:
 
     Canonical form writes large floats as integers; read as ints they would be other numbers than they are.
     """
-    return json.loads(text, parse_int=_number)
+    if _LONG in text.translate(_DIGITS):
+        return json.loads(text, parse_int=_number)
+    return jiter.from_json(text)
 
 
 def _number(literal: str) -> int | float:

@@ -66,22 +66,17 @@ class State:
 
     def hash(self) -> str:
         """SHA-256 of the canonical state tree, in hex."""
-        return hashlib.sha256(self._core.tree()).hexdigest()
+        return self._core.hash()
 
     @property
     def turn(self) -> int:
         """How many turns are complete."""
-        turn: int = self._snapshot()["turn"]
-        return turn
+        return self._core.completed()
 
     @property
     def status(self) -> Status:
         """Whether the run goes on."""
-        return Status(**self._snapshot()["status"])
-
-    def _snapshot(self) -> dict[str, Any]:
-        snapshot: dict[str, Any] = loads(self._core.to_json())
-        return snapshot
+        return Status(**loads(self._core.standing()))
 
 
 class Program:
@@ -142,7 +137,8 @@ class Program:
             ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; nothing was applied.
         """
         try:
-            return ActResult.of(loads(self._core.act(state.core, action_id, canonical(dict(params or {})))))
+            given = canonical(dict(params)) if params else b"{}"
+            return ActResult.of(loads(self._core.act(state.core, action_id, given)))
         except CoreError as error:
             raise engine_error(error) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 __all__ = [
     "ABSENT",
@@ -33,6 +33,14 @@ class _Absent:
 
 
 ABSENT: Final = _Absent()
+
+
+_T = TypeVar("_T")
+
+
+def _each(kind: type[_T], items: list[dict[str, Any]]) -> tuple[_T, ...]:
+    """The items, mostly none, as objects of their kind."""
+    return tuple([kind(**item) for item in items]) if items else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +131,10 @@ class ActResult:
         """A result from a core's JSON."""
         return cls(
             value["accepted"],
-            tuple(RuleError(**reason) for reason in value["reasons"]),
-            tuple(Change.of(change) for change in value["changes"]),
-            tuple(LogLine(**line) for line in value["log"]),
-            tuple(RuleError(**error) for error in value["errors"]),
+            _each(RuleError, value["reasons"]),
+            tuple([Change.of(change) for change in value["changes"]]),
+            _each(LogLine, value["log"]),
+            _each(RuleError, value["errors"]),
         )
 
 
@@ -148,10 +156,10 @@ class StepResult:
         return cls(
             value["turn"],
             value["event"],
-            tuple(Change.of(change) for change in value["changes"]),
-            tuple(LogLine(**line) for line in value["log"]),
-            tuple(Draw(**draw) for draw in value["draws"]),
-            tuple(RuleError(**error) for error in value["errors"]),
+            tuple([Change.of(change) for change in value["changes"]]),
+            _each(LogLine, value["log"]),
+            _each(Draw, value["draws"]),
+            _each(RuleError, value["errors"]),
             Status(**value["status"]),
         )
 
@@ -243,7 +251,7 @@ class DryRunReport:
     @classmethod
     def of(cls, value: dict[str, Any]) -> DryRunReport:
         """A report from a core's JSON."""
-        errors = tuple(RuleError(**error) for error in value["errors"])
+        errors = _each(RuleError, value["errors"])
         return cls(**{**value, "errors": errors, "seed": int(value["seed"])})
 
 

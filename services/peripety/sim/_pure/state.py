@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,18 @@ class State:
     def tree(self) -> bytes:
         """The state tree, canonical."""
         return canonical(self.tree_value)
+
+    def hash(self) -> str:
+        """SHA-256 of the canonical state tree, in hex."""
+        return hashlib.sha256(self.tree()).hexdigest()
+
+    def completed(self) -> int:
+        """How many turns are complete."""
+        return self.turn
+
+    def standing(self) -> bytes:
+        """Whether the run goes on, canonical."""
+        return canonical(self.status)
 
     def to_json(self) -> bytes:
         """The snapshot, canonical."""

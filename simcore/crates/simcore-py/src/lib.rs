@@ -89,6 +89,21 @@ impl State {
     fn tree(&self) -> PyResult<Vec<u8>> {
         bytes(self.run().tree_json())
     }
+
+    /// SHA-256 of the canonical state tree, in hex.
+    fn hash(&self) -> PyResult<String> {
+        self.run().hash().map_err(raised)
+    }
+
+    /// How many turns are complete.
+    fn turn(&self) -> u64 {
+        self.run().turn()
+    }
+
+    /// Whether the run goes on, as canonical JSON.
+    fn status(&self) -> PyResult<Vec<u8>> {
+        bytes(self.run().status_json(&self.program))
+    }
 }
 
 impl State {

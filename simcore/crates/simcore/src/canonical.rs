@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::border::MAX_CANONICAL_DEPTH;
+use crate::border::{MAX_CANONICAL_DEPTH, MAX_SAFE_INTEGER};
 use crate::error::{Code, Error, Result};
 use crate::value::{Object, Value};
 
 // ECMAScript writes a number without an exponent when its decimal point falls within these places.
 const LARGEST_PLAIN_EXPONENT: i32 = 21;
 const SMALLEST_PLAIN_EXPONENT: i32 = -6;
+const LARGEST_PLAIN: f64 = 1e21;
+const SMALLEST_PLAIN: f64 = 1e-6;
+const FIRST_BYTE_OF_U_E000: u8 = 0xEE;
 // Binary64 tells numbers apart by fewer digits, so that two candidates as short as that never both give one back.
 const LEAST_TIED_FRACTION: usize = 13;
 
@@ -26,13 +29,70 @@ pub fn text(value: &Value) -> Result<String> {
     Ok(out)
 }
 
+/// An object being written; whoever writes it gives the keys in their order.
+pub(crate) struct Members<'a> {
+    out: &'a mut String,
+    /// How deep the values of the members stand.
+    depth: usize,
+    separator: char,
+}
+
+impl<'a> Members<'a> {
+    /// Begin an object around values of a depth.
+    pub(crate) fn new(out: &'a mut String, depth: usize) -> Self {
+        Self { out, depth, separator: '{' }
+    }
+
+    /// Begin a member; what is written next is its value.
+    pub(crate) fn begin(&mut self, key: &str) -> &mut String {
+        self.out.push(self.separator);
+        self.separator = ',';
+        write_string(self.out, key);
+        self.out.push(':');
+        self.out
+    }
+
+    pub(crate) fn text(&mut self, key: &str, text: &str) {
+        write_string(self.begin(key), text);
+    }
+
+    pub(crate) fn value(&mut self, key: &str, value: &Value) -> Result<()> {
+        let depth = self.depth;
+        write(self.begin(key), value, depth)
+    }
+
+    /// Write a list of objects as a member; the items stand one level deeper.
+    pub(crate) fn list<T>(
+        &mut self,
+        key: &str,
+        items: &[T],
+        mut write: impl FnMut(&T, Members<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let depth = self.depth + 2;
+        let out = self.begin(key);
+        out.push('[');
+        for (at, item) in items.iter().enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            write(item, Members::new(out, depth))?;
+        }
+        out.push(']');
+        Ok(())
+    }
+
+    /// Finish the object, which has a member at least.
+    pub(crate) fn end(self) {
+        self.out.push('}');
+    }
+}
+
 /// SHA-256 of some bytes, in lower-case hexadecimal digits.
 #[must_use]
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    let digit = |half| char::from_digit(half, 16).unwrap_or_default();
+    let halves = |&byte: &u8| [digit(u32::from(byte >> 4)), digit(u32::from(byte & 15))];
+    Sha256::digest(bytes).iter().flat_map(halves).collect()
 }
 
 /// A number as ECMAScript prints it (`Number::toString`).
@@ -75,13 +135,23 @@ fn write_array(out: &mut String, items: &[Value], depth: usize) -> Result<()> {
 }
 
 fn write_object(out: &mut String, members: &Object, depth: usize) -> Result<()> {
-    let mut sorted: Vec<(&Arc<str>, &Value)> = members.iter().collect();
     // RFC 8785 sorts by UTF-16 code units, which is the order of code points only below the surrogates.
-    if sorted.iter().any(|(key, _)| key.chars().any(|c| c >= '\u{E000}')) {
+    if members.keys().any(|key| key.bytes().any(|byte| byte >= FIRST_BYTE_OF_U_E000)) {
+        let mut sorted: Vec<(&Arc<str>, &Value)> = members.iter().collect();
         sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+        write_members(out, sorted.into_iter(), depth)
+    } else {
+        write_members(out, members.iter(), depth)
     }
+}
+
+fn write_members<'a>(
+    out: &mut String,
+    members: impl Iterator<Item = (&'a Arc<str>, &'a Value)>,
+    depth: usize,
+) -> Result<()> {
     out.push('{');
-    for (at, (key, value)) in sorted.into_iter().enumerate() {
+    for (at, (key, value)) in members.enumerate() {
         if at > 0 {
             out.push(',');
         }
@@ -96,6 +166,11 @@ fn write_object(out: &mut String, members: &Object, depth: usize) -> Result<()> 
 /// A string in double quotes, with as few escapes as JSON allows.
 pub(crate) fn write_string(out: &mut String, text: &str) {
     out.push('"');
+    if !text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
@@ -115,9 +190,20 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
 }
 
 fn write_number(out: &mut String, value: f64) {
-    if value == 0.0 {
-        out.push('0');
+    if value.fract() == 0.0 && value.abs() <= MAX_SAFE_INTEGER {
+        #[expect(clippy::cast_possible_truncation, reason = "a safe integer")]
+        let integer = value as i64;
+        let _ = write!(out, "{integer}");
         return;
+    }
+    // The formatter gives the same digits, and lays them out as ECMAScript does within these bounds.
+    if (SMALLEST_PLAIN..LARGEST_PLAIN).contains(&value.abs()) {
+        let start = out.len();
+        let _ = write!(out, "{value}");
+        if out.len() - start <= LEAST_TIED_FRACTION {
+            return;
+        }
+        out.truncate(start);
     }
     if value < 0.0 {
         out.push('-');

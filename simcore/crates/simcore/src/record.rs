@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::canonical::Members;
 use crate::effects::Undo;
 use crate::error::{Code, Error, Result};
 use crate::state::{LogLine, State};
@@ -133,8 +134,9 @@ impl Record {
         (state.nodes, state.text) = (mark.nodes, mark.text);
     }
 
-    pub(crate) fn changes_value(&self) -> Value {
-        self.changes.iter().map(Change::value).collect()
+    /// Write the changes as a member of a result.
+    pub(crate) fn write_changes(&self, result: &mut Members<'_>) -> Result<()> {
+        result.list("changes", &self.changes, Change::write)
     }
 
     pub(crate) fn log_value(&self) -> Value {
@@ -151,15 +153,18 @@ impl Record {
 }
 
 impl Change {
-    fn value(&self) -> Value {
-        let always = [
-            ("path", Value::from(&self.path)),
-            ("op", Value::from(self.operation)),
-            ("cause", Value::from(&self.cause)),
-        ];
-        let before = self.before.iter().map(|before| ("before", before.clone()));
-        let after = self.after.iter().map(|after| ("after", after.clone()));
-        always.into_iter().chain(before).chain(after).map(|(key, value)| (Arc::from(key), value)).collect()
+    fn write(&self, mut members: Members<'_>) -> Result<()> {
+        if let Some(after) = &self.after {
+            members.value("after", after)?;
+        }
+        if let Some(before) = &self.before {
+            members.value("before", before)?;
+        }
+        members.text("cause", &self.cause);
+        members.text("op", self.operation);
+        members.text("path", &self.path);
+        members.end();
+        Ok(())
     }
 }
 

@@ -102,6 +102,30 @@ impl State {
         canonical::text(&self.tree)
     }
 
+    /// SHA-256 of the canonical state tree, in lower-case hexadecimal digits.
+    ///
+    /// # Errors
+    ///
+    /// `TOO_DEEP`, when it cannot be written.
+    pub fn hash(&self) -> Result<String> {
+        Ok(canonical::sha256_hex(self.tree_json()?.as_bytes()))
+    }
+
+    /// How many turns are complete.
+    #[must_use]
+    pub fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// Whether the run goes on, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// None, as a status can always be written.
+    pub fn status_json(&self, program: &Program) -> Result<String> {
+        canonical::text(&self.status.value(program))
+    }
+
     /// Whether opening the turn would apply scheduled effects.
     pub(crate) fn is_due(&self) -> bool {
         self.scheduled.iter().any(|entry| entry.due <= self.turn + 1)

@@ -7,14 +7,14 @@ mod rules;
 use std::sync::{Arc, LazyLock};
 
 use crate::border;
-use crate::canonical;
+use crate::canonical::{self, Members};
 use crate::effects::Effect;
 use crate::error::{Code, Error, Result};
 use crate::program::{Action, Condition, Program};
 use crate::record::{Draw, Failure, Record};
 use crate::rng::{draw, stream_key, unit};
 use crate::state::{Lasting, State, Status};
-use crate::value::{NOTHING, Object, Value, count, object};
+use crate::value::{NOTHING, Object, Value, count};
 
 pub(crate) use choices::{PARAM_TRIES, PolicyDraws, legal_choices};
 
@@ -75,26 +75,31 @@ impl Program {
         let mut record = Record::new(true);
         let event = step(self, state, &mut record)?;
         let event = event.and_then(|index| self.events.get(index));
-        canonical::text(&object([
-            ("turn", count(state.turn)),
-            ("event", event.map_or(Value::Null, |event| Value::from(&event.id))),
-            ("changes", record.changes_value()),
-            ("log", record.log_value()),
-            ("draws", record.draws_value()),
-            ("errors", record.failures_value()),
-            ("status", state.status.value(self)),
-        ]))
+        let mut out = String::new();
+        let mut result = Members::new(&mut out, 1);
+        record.write_changes(&mut result)?;
+        result.value("draws", &record.draws_value())?;
+        result.value("errors", &record.failures_value())?;
+        result.value("event", &event.map_or(Value::Null, |event| Value::from(&event.id)))?;
+        result.value("log", &record.log_value())?;
+        result.value("status", &state.status.value(self))?;
+        result.value("turn", &count(state.turn))?;
+        result.end();
+        Ok(out)
     }
 }
 
+/// The JSON of an `ActResult`.
 fn decided(reasons: &[Failure], record: &Record) -> Result<String> {
-    canonical::text(&object([
-        ("accepted", Value::Bool(reasons.is_empty())),
-        ("reasons", reasons.iter().map(Failure::value).collect()),
-        ("changes", record.changes_value()),
-        ("log", record.log_value()),
-        ("errors", record.failures_value()),
-    ]))
+    let mut out = String::new();
+    let mut result = Members::new(&mut out, 1);
+    result.value("accepted", &Value::Bool(reasons.is_empty()))?;
+    record.write_changes(&mut result)?;
+    result.value("errors", &record.failures_value())?;
+    result.value("log", &record.log_value())?;
+    result.value("reasons", &reasons.iter().map(Failure::value).collect())?;
+    result.end();
+    Ok(out)
 }
 
 /// Take an action of the turn; the reasons why it was rejected, if it was.
