@@ -12,7 +12,7 @@ from support.oracle import compiled_report, interpreted_report
 from support.steady import steady_specs
 from support.strategies import specs
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ STATE = {
     "marks": [2, 1],
     "bag": ["x"],
     "empty": [],
+    "none": None,
 }
 NUMBERS = ("state.n0", "state.n1", "state.tree.n2", "state.tree.deep[0].n3", "state.tree.deep[1].n3")
 TEXTS = ("x", "y", "é", "12")
@@ -29,7 +31,7 @@ _read_number = st.sampled_from([*NUMBERS, "state.tree.deep.1.n3", "state.limit",
     lambda path: {"var": path}
 )
 _read_text = st.just({"var": "state.mode"})
-_read_flag = st.just({"var": "state.flag"})
+_read_flag = st.sampled_from([{"var": "state.flag"}, {"var": "state.tree.made"}])
 _marks = st.sampled_from([{"var": "state.marks"}, {"var": "state.empty"}, [1, 2]])
 
 
@@ -62,19 +64,28 @@ def _numbers(inner: Strategy, drawn: Strategy) -> Strategy:
         st.just({"max": {"var": "state.marks"}}),
         st.just({"var": "state.marks.0"}),
         st.just({"var": ["state.tree.nothing", 3]}),
+        st.sampled_from([{"var": "state.none"}, {"var": ["state.new", 3]}, {"var": "state.new"}]),
     )
 
 
-def numbers(drawn: Strategy) -> Strategy:
+def _drawn(params: tuple[str, ...]) -> Strategy:
+    """Something that is drawn for the action, if anything is."""
+    return st.sampled_from([1, *({"var": f"params.{name}"} for name in params if name in "ino")])
+
+
+@cache  # made once: to make strategies is slower than to draw from them
+def numbers(params: tuple[str, ...] = ()) -> Strategy:
     """Expressions that are numbers, or fail."""
+    drawn = _drawn(params)
     return st.recursive(
         st.one_of(_small, _read_number, drawn), lambda inner: _numbers(inner, drawn), max_leaves=6
     )
 
 
-def truths(drawn: Strategy) -> Strategy:
+@cache
+def truths(params: tuple[str, ...] = ()) -> Strategy:
     """Expressions that are booleans, or fail."""
-    number = numbers(drawn)
+    number = numbers(params)
     order = st.sampled_from(["<", "<=", ">", ">=", "==", "!=", "===", "!=="])
     element = st.sampled_from([{">": [{"var": ""}, 1]}, {"%": [{"var": ""}, 2]}, {"==": [{"var": ""}, 2]}])
     leaf = st.one_of(
@@ -85,6 +96,7 @@ def truths(drawn: Strategy) -> Strategy:
         _call("==", number, st.sampled_from(["3", " 2 ", None, True])),
         st.just({"in": [{"var": "state.mode"}, {"var": "state.bag"}]}),
         st.just({"in": [{"var": "state.mode"}, "xyz"]}),
+        st.sampled_from([{"===": [{"var": "state.none"}, None]}, {"!": [{"var": "state.new"}]}]),
         _call("in", number, st.one_of(_marks, st.just([{"var": "state.n0"}, 3]))),
         st.sampled_from(["all", "some", "none"]).flatmap(lambda name: _call(name, _marks, element)),
     )
@@ -103,7 +115,8 @@ def truths(drawn: Strategy) -> Strategy:
     )
 
 
-def effects(derived: list[str], depth: int = 0) -> Strategy:
+@cache
+def effects(derived: tuple[str, ...], depth: int = 0) -> Strategy:
     """Lists of effects that change no kind; `derived` names numbers."""
     names = st.sampled_from(derived) if derived else st.nothing()
     number = st.sampled_from(NUMBERS)
@@ -114,6 +127,19 @@ def effects(derived: list[str], depth: int = 0) -> Strategy:
         st.fixed_dictionaries({"op": st.just("set"), "path": number, "value": st.one_of(_small, names)}),
         st.fixed_dictionaries({"op": st.just("set"), "path": st.just("state.flag"), "value": st.booleans()}),
         st.fixed_dictionaries({"op": st.just("set"), "path": st.just("state.mode"), "value": _texts}),
+        st.fixed_dictionaries(
+            {
+                "op": st.sampled_from(["set", "set", "set", "inc"]),
+                "path": st.sampled_from(["state.none", "state.new"]),
+                "value": st.one_of(_small, names),
+            }
+        ),
+        st.sampled_from(
+            [
+                {"op": "set", "path": "state.none", "value": None},
+                {"op": "set", "path": "state.tree.made", "value": True},
+            ]
+        ),
         st.fixed_dictionaries(
             {"op": st.just("set"), "path": st.just("state.marks"), "value": st.lists(_small, max_size=3)}
         ),
@@ -162,23 +188,22 @@ _PARAMS = {
     "t": {"type": "string", "maxLength": 4},
     "b": {"type": "boolean"},
 }
+_NAMES = [(), (), ("i",), ("n", "s"), ("o", "t"), ("b", "i", "n"), ("s",)]
 
 
 @st.composite
 def _rule(draw: st.DrawFn, params: tuple[str, ...] = ()) -> Json:
-    drawn = st.sampled_from([1, *({"var": f"params.{name}"} for name in params if name in "ino")])
-    derives = draw(st.dictionaries(st.sampled_from(["d1", "d2"]), numbers(drawn), max_size=2))
+    derives = draw(st.dictionaries(st.sampled_from(["d1", "d2"]), numbers(params), max_size=2))
     if "d1" in derives and draw(st.booleans()):
         derives["d3"] = {"-": [{"var": "derives.d1"}, 1]}
-    rule: Json = {"effects": draw(effects(sorted(derives)))}
+    rule: Json = {"effects": draw(effects(tuple(sorted(derives))))}
     return {**rule, "derives": derives} if derives else rule
 
 
 @st.composite
 def _action(draw: st.DrawFn, number: int) -> Json:
-    names = tuple(draw(st.lists(st.sampled_from(sorted(_PARAMS)), max_size=3, unique=True)))
-    drawn = st.sampled_from([1, *({"var": f"params.{name}"} for name in names if name in "ino")])
-    preconditions: Json = draw(st.one_of(st.just({}), truths(drawn), truths(st.just(1))))
+    names = draw(st.sampled_from(_NAMES))
+    preconditions: Json = draw(st.one_of(st.just({}), truths(names), truths()))
     suited = [name for name in names if name in {"s", "b"}]
     if draw(st.booleans()) and suited:
         name = suited[0]
@@ -194,12 +219,11 @@ def _action(draw: st.DrawFn, number: int) -> Json:
 @st.composite
 def steady_specs(draw: st.DrawFn) -> Json:
     """A scenario whose values keep their kinds; its rules may still fail when they run."""
-    fixed = st.just(1)
     events = [
         {
             "id": f"e{n}",
             "weight": draw(st.sampled_from([0.05, 0.1, 0.25, 0.3])),
-            "when": draw(st.one_of(st.just({}), truths(fixed))),
+            "when": draw(st.one_of(st.just({}), truths())),
             **draw(_rule()),
             **draw(st.sampled_from([{}, {}, {"duration": "3h"}, {"duration": "P1D"}])),
         }
@@ -214,7 +238,7 @@ def steady_specs(draw: st.DrawFn) -> Json:
         "actions": [draw(_action(n)) for n in range(draw(st.integers(1, 5)))],
         "random_events": events,
         "loss_conditions": [
-            {"id": "l1", "when": draw(truths(fixed))},
+            {"id": "l1", "when": draw(truths())},
             {"id": "l2", "when": {"<": [{"var": "state.n0"}, -20]}},
         ],
         "win_conditions": [{"id": "w1", "when": {">": [{"var": "state.n1"}, 40]}}],

@@ -115,7 +115,7 @@ def test_arrays_are_held_shorter_where_expressions_over_them_are_costly() -> Non
 @pytest.mark.parametrize(
     "document",
     [
-        happening(effect("set", "state.new", 1)),
+        happening(effect("set", "state.new", {})),
         happening(effect("set", "state.a", "text")),
         happening(effect("inc", "state.note", 1)),
         happening(effect("push", "state.list", "text")),
@@ -152,6 +152,34 @@ def test_numbers_that_cannot_grow_large_are_not_guarded() -> None:
     assert growing is not None
     assert "Deopt" not in steady.source
     assert "raise Deopt" in growing.source
+
+
+def test_values_that_come_and_go_are_there_only_while_they_are() -> None:
+    made, gone, note = {"var": "state.made"}, {"var": "state.gone"}, {"var": ["state.tree.note", "y"]}
+    document = spec(
+        state={"a": 5, "gone": None, "tree": {}},
+        actions=[
+            action("a0", [effect("set", "state.made", 2)], preconditions={"!": made}),
+            action("a1", [effect("set", "state.gone", "x")], preconditions={"===": [gone, None]}),
+            action("a2", [{"op": "set", "path": "state.gone", "value": None}], preconditions={"!!": gone}),
+            action("a3", [effect("set", "state.tree.note", "x")], preconditions={"==": [note, "y"]}),
+        ],
+        random_events=[
+            event("e0", [effect("inc", "state.a", "d")], derives={"d": {"+": [made, 1]}}),
+            event("e1", [effect("inc", "state.made", 1)], when={">": [made, 1]}),
+            event("e2", [effect("set", "state.kept", "d")], derives={"d": {"var": ["state.made", 7]}}),
+        ],
+        horizon=12,
+    )
+    assert same(document, runs=20) == 0
+    assert same(document, runs=20, persona="idle", horizon=2) == 0
+
+
+def test_a_change_of_what_is_not_there_leaves_the_run() -> None:
+    document = happening(effect("inc", "state.made", 1))
+    document["actions"] = [action("a0", [effect("set", "state.made", 1)])]
+    assert same(document, runs=10, horizon=3) == 0
+    assert same(document, runs=10, horizon=1, persona="idle") in range(1, 10)
 
 
 @pytest.mark.parametrize("persona", PERSONAS)

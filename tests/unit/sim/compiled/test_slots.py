@@ -55,6 +55,14 @@ def test_an_empty_array_takes_its_kind_from_what_is_put_into_it() -> None:
     assert layout(writing("state.empty", "push", "x")).slots["state", "empty"].kind is Kind.TEXTS
 
 
+def test_what_is_null_or_absent_at_first_takes_its_kind_from_what_is_put_there() -> None:
+    slots = layout(writing("state.none", value="x"), writing("state", "patch", {"new": True})).slots
+    assert [(path[1], slot.kind, slot.is_optional) for path, slot in slots.items()] == [
+        ("new", Kind.BOOLEAN, True),
+        ("none", Kind.TEXT, True),
+    ]
+
+
 def test_what_is_not_written_is_a_constant() -> None:
     found = layout(writing("state.n"))
     assert (found.find(split_variable("state.mode")), found.find(split_variable("state.rows.0.n"))) == (
@@ -72,14 +80,13 @@ def test_a_part_of_the_state_that_changes_inside_cannot_be_read() -> None:
 @pytest.mark.parametrize(
     "effect",
     [
-        writing("state.new"),
-        writing("state.none"),
+        writing("state.new.one"),
         writing("state.rows[0]"),
         writing("state", "patch", {"rows": []}),
         writing("state", "patch", "derived"),
         writing("state.list[7].n"),
     ],
 )
-def test_values_that_come_and_go_or_have_parts_are_not_lowered(effect: dict[str, Any]) -> None:
+def test_values_that_have_parts_are_not_lowered(effect: dict[str, Any]) -> None:
     with pytest.raises(NotLoweredError):
         layout(effect)

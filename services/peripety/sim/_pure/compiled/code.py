@@ -63,6 +63,8 @@ class Code:
         fails: whether it may leave the compiled run.
         atom: whether it can be an operand without parentheses.
         literal: its value, when that is known: a number, boolean or text.
+        null: whether it may be null instead.
+        absent: whether null means that nothing is there.
     """
 
     text: str
@@ -73,6 +75,8 @@ class Code:
     fails: bool = False
     atom: bool = True
     literal: float | bool | str | None = None
+    null: bool = False
+    absent: bool = False
 
     @property
     def operand(self) -> str:

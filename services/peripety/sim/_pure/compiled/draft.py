@@ -9,6 +9,7 @@ from peripety.sim._pure.compiled.code import LIMIT, LONGEST_TEXT, Code, Kind, No
 from peripety.sim._pure.compiled.slots import Element, items_kind, leaf_kind
 from peripety.sim._pure.effects import TURN_LIMIT
 from peripety.sim._pure.logic import FUEL
+from peripety.sim._pure.paths import MISSING
 
 if TYPE_CHECKING:
     from peripety.sim._pure.compiled.slots import Slot
@@ -104,8 +105,14 @@ class Draft:
             slot = place.slot
             bound = self._bound_of(slot)
             return Code(f"{slot.name}[{place.index}]", slot.kind.item, bound=bound, fails=True)
-        length = self.capacity if place.kind.is_list else 0
-        return Code(place.name, place.kind, bound=self._bound_of(place), length=length)
+        return Code(
+            place.name,
+            place.kind,
+            bound=self._bound_of(place),
+            length=self.capacity if place.kind.is_list else 0,
+            null=place.is_optional,
+            absent=place.initial is MISSING,
+        )
 
     def _bound_of(self, slot: Slot) -> float:
         if slot.kind in {Kind.NUMBER, Kind.NUMBERS}:

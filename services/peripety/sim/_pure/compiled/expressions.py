@@ -104,11 +104,16 @@ class Expressions:
         if default.fails:
             raise NotLoweredError("a default that may fail")
         found = scope.read(split_variable(path))
+        if found is not None and found.absent and rest:
+            if default.kind is not found.kind:
+                raise NotLoweredError("a default of another kind")
+            code = self._choice(replace(found, text=f"{found.text} is None", atom=False), default, found)
+            return replace(code, null=default.null)
         return replace(default if found is None else found, steps=2 + default.steps)
 
     def _array(self, items: list[Code]) -> Code:
         kinds = {item.kind for item in items}
-        if len(kinds) != 1:
+        if len(kinds) != 1 or any(item.null for item in items):
             raise NotLoweredError("an array of several kinds, or of nothing")
         kind = kinds.pop().many
         return _combined(
@@ -142,6 +147,7 @@ class Expressions:
             [condition, yes, no],
             bound=max(yes.bound, no.bound),
             length=max(yes.length, no.length),
+            null=yes.null or no.null,
         )
 
     def logical(self, name: str, operand: Any, scope: Scope) -> Code:
@@ -160,6 +166,7 @@ class Expressions:
             items,
             bound=max(item.bound for item in items),
             length=max(item.length for item in items),
+            null=any(item.null for item in items),
         )
 
     def negation(self, operand: Any, scope: Scope) -> Code:
@@ -180,11 +187,13 @@ class Expressions:
             raise NotLoweredError("a chain of texts and numbers")
         if texts < len(items):
             items = [_comparable(item) for item in items]
+        elif any(item.null for item in items):
+            raise NotLoweredError("a comparison of texts that may be null")
         return self._compared(symbol, items)
 
     def identity(self, symbol: str, operand: Any, scope: Scope) -> Code:
         items = _at_least_two(self._values(operand, scope))
-        if len({item.kind for item in items}) != 1 or items[0].kind.is_list:
+        if len({item.kind for item in items} - {Kind.NULL}) > 1 or any(item.kind.is_list for item in items):
             raise NotLoweredError("an identity of several kinds")
         return self._compared(symbol, items)
 
@@ -257,7 +266,7 @@ class Expressions:
                 fails=True,
                 atom=True,
             )
-        if not items or any(item.kind is not Kind.NUMBER for item in items):
+        if not items or any(item.kind is not Kind.NUMBER or item.null for item in items):
             raise NotLoweredError("an extreme of something else than numbers")
         if len(items) == 1:
             return replace(items[0], steps=items[0].steps + 1)
@@ -292,9 +301,9 @@ class Expressions:
 
     def contains(self, operand: Any, scope: Scope) -> Code:
         needle, haystack = _two(self._values(operand, scope))
-        if not (haystack.kind.is_list and haystack.kind.item is needle.kind) and not (
-            needle.kind is Kind.TEXT and haystack.kind is Kind.TEXT
-        ):
+        is_item = haystack.kind.is_list and haystack.kind.item is needle.kind
+        is_part = haystack.kind is needle.kind is Kind.TEXT and not (haystack.null or needle.null)
+        if not is_item and not is_part:
             raise NotLoweredError("'in' of several kinds")
         text = f"{needle.operand} in {haystack.operand}"
         return _combined(text, Kind.BOOLEAN, [needle, haystack], steps=haystack.length)
@@ -316,7 +325,7 @@ class Expressions:
 
     def mapped(self, operand: Any, scope: Scope) -> Code:
         elements, logic, inner = self._iterated(operand, scope)
-        body = self.value(logic, inner)
+        body = _certain(self.value(logic, inner))
         text = f"[{body.text} for {_ELEMENT} in {elements.operand}]"
         code = self._iteration(
             text, body.kind.many, elements, replace(body, steps=body.steps + _weight(body))
@@ -327,10 +336,10 @@ class Expressions:
         elements, logic, _ = self._iterated(_several(operand)[:2], scope)
         if len(operand) != 3:  # noqa: PLR2004 - a start is required
             raise NotLoweredError("a fold without a start")
-        start = self.value(operand[2], scope)
+        start = _certain(self.value(operand[2], scope))
         bound = LIMIT if start.kind is Kind.NUMBER else start.bound
         total = Code(_TOTAL, start.kind, bound=bound)
-        body = self.value(logic, FoldScope(self._element(elements), total))
+        body = _certain(self.value(logic, FoldScope(self._element(elements), total)))
         if body.kind is not start.kind or start.kind.is_list:
             raise NotLoweredError("a fold that changes its kind")
         text = f"reduce(lambda {_TOTAL}, {_ELEMENT}: {body.text}, {elements.text}, {start.text})"
@@ -397,11 +406,13 @@ def _at_least_two(items: list[Code]) -> list[Code]:
 
 def _comparable(item: Code) -> Code:
     """A value as something that Python compares as a number; it reads booleans as 0 and 1 itself."""
-    return item if item.kind is Kind.BOOLEAN else _as_number(item)
+    return item if item.kind is Kind.BOOLEAN and not item.null else _as_number(item)
 
 
 def _as_number(item: Code) -> Code:
-    """A value as a number, when it is always one."""
+    """A value as a number, when it is always one; null is 0."""
+    if item.kind in {Kind.NUMBER, Kind.BOOLEAN} and item.null:
+        item = replace(item, text=f"{item.operand} or 0.0", null=False, atom=False)
     if item.kind is Kind.NUMBER:
         return item
     if item.kind is Kind.BOOLEAN and item.literal is None:
@@ -415,6 +426,13 @@ def _as_number(item: Code) -> Code:
     if abs(number) > LIMIT:
         raise NotLoweredError("a number that large")
     return replace(item, text=repr(number), kind=Kind.NUMBER, bound=abs(number), literal=number)
+
+
+def _certain(item: Code) -> Code:
+    """A value that is never null."""
+    if item.null:
+        raise NotLoweredError("a value that may be null")
+    return item
 
 
 def _known(divisor: Code) -> float:
@@ -441,6 +459,7 @@ def _combined(
     steps: int = 0,
     fails: bool = False,
     atom: bool = False,
+    null: bool = False,
 ) -> Code:
     """An operation over evaluated arguments: one step, and what they cost."""
     return Code(
@@ -451,6 +470,7 @@ def _combined(
         length,
         fails=fails or any(item.fails for item in items),
         atom=atom,
+        null=null,
     )
 
 

@@ -29,9 +29,10 @@ def check_limits(rules: Rules, layout: Layout, capacity: int) -> None:
     entries = measure(schedules)
     derived = sum(_texts(effect["effects"]) for effect in schedules)
     arrays = sum(kind.is_list for kind in kinds) + derived
-    texts = kinds.count(Kind.TEXT) + capacity * (kinds.count(Kind.TEXTS) + derived)
+    # The key of a leaf that is not there at first counts as well.
+    texts = 2 * len(kinds) + capacity * (kinds.count(Kind.TEXTS) + derived)
     if (
-        tree.nodes + entries.nodes + arrays * capacity > MAX_STATE_NODES
+        tree.nodes + len(kinds) + entries.nodes + arrays * capacity > MAX_STATE_NODES
         or tree.text + entries.text + texts * LONGEST_TEXT > MAX_STATE_TEXT
         or tree.deepest > MAX_DEPTH
         or len(schedules) > MAX_PENDING

@@ -16,7 +16,7 @@ from peripety.sim._pure.compiled.limits import check_limits
 from peripety.sim._pure.compiled.slots import Layout
 from peripety.sim._pure.compiled.template import write_run
 from peripety.sim._pure.dry_run import Ending
-from peripety.sim._pure.paths import lookup
+from peripety.sim._pure.paths import MISSING, lookup
 from peripety.sim._pure.rng import draw
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Player:
 
     def __init__(self, rules: Rules, layout: Layout, draft: Draft, persona: str) -> None:
         self._rules = rules
-        self._paths = list(layout.slots)
+        self._slots = list(layout.slots.values())
         self._conditions = {"lost": rules.losses, "won": rules.wins}
         self.source, width = write_run(rules, layout, draft, persona)
         self._draws = Draws(width)
@@ -122,8 +122,9 @@ class Player:
     def _tree(self, values: tuple[Any, ...]) -> bytes:
         """The state tree, canonical."""
         root = {"state": copy.deepcopy(self._rules.initial)}
-        for path, value in zip(self._paths, values, strict=True):
-            lookup(root, path[:-1])[path[-1]] = value
+        for slot, value in zip(self._slots, values, strict=True):
+            if value is not None or slot.initial is not MISSING:
+                lookup(root, slot.path[:-1])[slot.path[-1]] = value
         return canonical(root["state"])
 
 

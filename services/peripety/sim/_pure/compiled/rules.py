@@ -6,7 +6,6 @@ is ever rolled back. Changes are not recorded, and the log is not part of a stat
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._pure import durations
@@ -131,7 +130,7 @@ class RuleWriter:
             code = self._draft.evaluation(self._expressions.value(expressions[name], scope))
             variable = f"d{len(derives)}"
             lines.append(f"{variable} = {_copied(code)}")
-            derives[name] = replace(code, text=variable, steps=1, fails=False, atom=True, literal=None)
+            derives[name] = _variable(variable, code)
 
         for name in sorted(expressions):
             visit(name)
@@ -180,8 +179,11 @@ class RuleWriter:
     def set(self, target: Slot | Element, value: Code) -> list[str]:
         slot, kind = _holder(target)
         is_empty = value.kind.is_list and value.length == 0
-        if value.kind is not kind and not (is_empty and kind.is_list):
+        is_null = value.kind is Kind.NULL
+        if value.kind is not kind and not is_null and not (is_empty and kind.is_list):
             raise NotLoweredError("a value that changes its kind")
+        if (is_null or value.null) and (isinstance(target, Element) or slot.initial is not None):
+            raise NotLoweredError("a null that is new here")
         if value.length > self._draft.capacity:
             raise NotLoweredError("an array that long")
         self._draft.grows(slot, to=value.bound)
@@ -195,7 +197,7 @@ class RuleWriter:
     def push(self, target: Slot | Element, value: Code) -> list[str]:
         name = self._array(target)
         slot = target.slot if isinstance(target, Element) else target
-        if value.kind is not slot.kind.item:
+        if value.kind is not slot.kind.item or value.null:
             raise NotLoweredError("an item of another kind")
         self._draft.grows(slot, to=value.bound)
         return [f"{name}.append({value.text})", f"if len({name}) > {self._draft.capacity}: raise Deopt"]
@@ -212,24 +214,26 @@ class RuleWriter:
     def _changed(self, target: Slot | Element, value: Code, form: str) -> list[str]:
         """Arithmetic on a number; an overflow is ruled out by bounds, or leaves the run."""
         slot, kind = _holder(target)
-        if kind is not Kind.NUMBER or value.kind is not Kind.NUMBER:
+        if kind is not Kind.NUMBER or value.kind is not Kind.NUMBER or value.null:
             raise NotLoweredError("arithmetic on something else than numbers")
         if "*" in form:
             self._draft.grows(slot, times=value.bound)
         else:
             self._draft.grows(slot, by=value.bound)
         name = _written(target)
-        guard = f"if not {-LIMIT!r} <= {name} <= {LIMIT!r}: raise Deopt"
-        return [form.format(name, value.text), *([guard] if self._draft.is_guarded(slot) else [])]
+        lines = [form.format(name, value.text)]
+        if isinstance(target, Slot) and slot.is_optional:
+            lines.insert(0, f"if {name} is None: raise Deopt")
+        if self._draft.is_guarded(slot):
+            lines.append(f"if not {-LIMIT!r} <= {name} <= {LIMIT!r}: raise Deopt")
+        return lines
 
     # --- schedules ---
 
     def _schedule(self, effect: dict[str, Any], derives: Codes) -> list[str]:
         """Put an entry at the end of what is pending; it brings along the derived values that it needs."""
         used = sorted(_derived_names(effect["effects"]) & derives.keys())
-        frozen = {
-            name: replace(derives[name], text=f"f{position}", atom=True) for position, name in enumerate(used)
-        }
+        frozen = {name: _variable(f"f{position}", derives[name]) for position, name in enumerate(used)}
         number = len(self.later)
         self.later.append([])
         unpacked = [f"{', '.join(code.text for code in frozen.values())}, = values"] if frozen else []
@@ -273,6 +277,11 @@ def _holder(target: Slot | Element) -> tuple[Slot, Kind]:
 
 def _written(target: Slot | Element) -> str:
     return f"{target.slot.name}[{target.index}]" if isinstance(target, Element) else target.name
+
+
+def _variable(name: str, value: Code) -> Code:
+    """A variable that holds a value."""
+    return Code(name, value.kind, bound=value.bound, length=value.length, null=value.null)
 
 
 def _copied(code: Code) -> str:

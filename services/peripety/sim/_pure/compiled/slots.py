@@ -1,8 +1,8 @@
 """Which values of the state change in a run, and by which local variables they are known.
 
 Only what some effect writes can change: a leaf (number, boolean, text) or an array of leaves. Each is assumed
-to keep the kind that it starts with; the lowering of the effects holds every write to that. All else in the
-state is a constant.
+to keep the kind that it starts with, or first gets; the lowering of the effects holds every write to that.
+What is null at first, or not there, is `None` until it is written. All else in the state is a constant.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Element", "Layout", "Slot", "all_effects", "items_kind", "leaf_kind"]
 
+_LEAVES: dict[type, Kind] = {bool: Kind.BOOLEAN, float: Kind.NUMBER, str: Kind.TEXT}
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -29,13 +31,18 @@ class Slot:
         name: what it is called.
         path: where its value stands in the state.
         kind: what it holds.
-        initial: what it starts with.
+        initial: what it starts with; None or `MISSING` for what comes and goes.
     """
 
     name: str
     path: Path
     kind: Kind
     initial: Any
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether its value may be `None`."""
+        return self.initial is None or self.initial is MISSING
 
 
 @dataclass(frozen=True)
@@ -56,17 +63,19 @@ class Layout:
     def __init__(self, rules: Rules) -> None:
         self._root = {"state": rules.initial}
         self.slots: dict[Path, Slot] = {}
-        pushed = dict(_pushed(rules))
-        for path in sorted(set(_written(rules)), key=_path_order):
+        paths = sorted(set(_written(rules)), key=_path_order)
+        given = dict(_given(rules))
+        for path in paths:
             if any(path[:end] in self.slots for end in range(2, len(path))):
                 continue  # an element of an array that changes as a whole
             initial = lookup(self._root, path)
+            if initial is MISSING and not isinstance(lookup(self._root, path[:-1]), dict):
+                raise NotLoweredError("a write to where nothing can be")
             if isinstance(initial, list):
-                kind = items_kind(initial or [pushed.get(path, 0.0)]).many
+                kind = items_kind(initial or [given.get(path, 0.0)]).many
             else:
-                kind = leaf_kind(initial)
-            if kind is Kind.NULL:
-                raise NotLoweredError("a value that is null at first")
+                is_empty = initial is None or initial is MISSING
+                kind = leaf_kind(given.get(path, 0.0) if is_empty else initial)
             self.slots[path] = Slot(f"s{len(self.slots)}", path, kind, initial)
 
     def target(self, path: Path) -> Slot | Element:
@@ -100,10 +109,9 @@ def leaf_kind(value: Any) -> Kind:
     """The kind of a leaf."""
     if value is None:
         return Kind.NULL
-    kinds: dict[type, Kind] = {bool: Kind.BOOLEAN, float: Kind.NUMBER, str: Kind.TEXT}
-    if type(value) not in kinds:
+    if type(value) not in _LEAVES:
         raise NotLoweredError("not a leaf")
-    return kinds[type(value)]
+    return _LEAVES[type(value)]
 
 
 def items_kind(items: list[Any]) -> Kind:
@@ -135,15 +143,14 @@ def _written(rules: Rules) -> Iterator[Path]:
             yield parse_path(effect["path"])
 
 
-def _pushed(rules: Rules) -> Iterator[tuple[Path, Any]]:
-    """For each array something that is put into it: what it is for, when it is empty at first."""
+def _given(rules: Rules) -> Iterator[tuple[Path, Any]]:
+    """For each path a leaf that is put there: what it is for, when nothing is there at first."""
     for effect, rule in all_effects(rules):
         value = effect.get("value")
-        if (
-            effect["op"] == "push"
-            and type(value) in {bool, float, str}
-            and value not in rule.get("derives", {})
-        ):
+        if isinstance(value, dict):
+            path = parse_path(effect["path"])
+            yield from (((*path, key), leaf) for key, leaf in value.items() if type(leaf) in _LEAVES)
+        elif type(value) in _LEAVES and value not in rule.get("derives", {}):
             yield parse_path(effect["path"]), value
 
 

@@ -54,6 +54,8 @@ def write_run(rules: Rules, layout: Layout, draft: Draft, persona: str) -> tuple
 
 
 def _initial(slot: Slot, draft: Draft) -> str:
+    if slot.is_optional:
+        return "None"
     code = draft.literal(slot.initial)
     draft.grows(slot, to=code.bound)
     return f"[*{code.text}]" if slot.kind.is_list else code.text
