@@ -79,8 +79,12 @@ check-rust:
 	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/benches/Cargo.toml -- --deny warnings
 
 .PHONY: bench
-bench: $(VENV)/installed-dev native  ## Run the benchmarks and print their figures
-	@$(BIN)/python -m pytest tests/bench --capture=no
+bench: $(VENV)/installed-bench native  ## Run the benchmarks and print their figures
+	@rm -rf build/bench
+	@PYTHONPATH=tests $(BIN)/python -m bench.reference simcore/benches/target/specs
+	@simcore/benches/run build/bench
+	@$(BIN)/python -m pytest tests/bench --capture=no --benchmark-timer=time.process_time
+	@PYTHONPATH=tests $(BIN)/python -m bench.table
 
 # How much is compared, and from which seed: the cases depend on the seed alone.
 STEPS ?= 1000000
@@ -136,6 +140,13 @@ $(VENV)/installed-dev: $(VENV)/installed
 $(VENV)/installed-fuzz: $(VENV)/installed-dev
 	@echo "Installing the fuzzer of the Python core (once)" >&2
 	@$(PIP) --editable '.[fuzz]'
+	@touch $@
+
+# Two of the peers call their package json_logic, so that each gets a folder of its own.
+$(VENV)/installed-bench: $(VENV)/installed-dev
+	@echo "Installing what the engine is measured beside (once)" >&2
+	@$(PIP) --editable '.[bench]'
+	@for peer in json-logic-qubit panzi-json-logic; do $(PIP) --target $(VENV)/peers/$$peer $$peer || exit 1; done
 	@touch $@
 
 $(VENV)/installed-llm: $(VENV)/installed

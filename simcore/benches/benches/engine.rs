@@ -9,7 +9,7 @@ use cpu_time::ProcessTime;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
 use simcore::logic::{Data, Rule};
-use simcore::{Program, border, canonical};
+use simcore::{Isa, Program, border, canonical};
 use simcore_benches::cases;
 
 const SEED: u64 = 1;
@@ -79,7 +79,7 @@ fn play(program: &Program, turns: u64) -> Duration {
     let started = ProcessTime::now();
     let mut played = 0;
     while played < turns {
-        let counts = cases::dry_run(program, SEED, RUNS, false);
+        let counts = cases::dry_run(program, Isa::best(), SEED, RUNS, false);
         played += counts.map_or_else(|message| panic!("{message}"), |counts| counts.turns);
     }
     started.elapsed().mul_f64(turns as f64 / played as f64)

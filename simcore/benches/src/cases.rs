@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use simcore::{Program, Value, border};
+use simcore::{Executor, Isa, Program, Value, border};
 
 /// Where the scenarios are unless `PERIPETY_BENCH_SPECS` names another folder.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/specs");
@@ -42,15 +42,17 @@ pub struct Counts {
     pub digest: String,
 }
 
-/// Play runs 0 … `runs` − 1 of the persona `random` on one thread.
+/// Play runs 0 … `runs` − 1 of the persona `random` on one thread, with these instructions where they help.
 ///
 /// # Errors
 ///
 /// A sentence about what the engine refused or left out.
-pub fn dry_run(program: &Program, seed: u64, runs: u64, digest: bool) -> Result<Counts, String> {
-    let options =
-        format!(r#"{{"digest":{digest},"first_run":0,"persona":"random","runs":{runs},"seed":"{seed}"}}"#);
-    let report = program.dry_run(options.as_bytes()).map_err(|error| error.to_string())?;
+pub fn dry_run(program: &Program, isa: Isa, seed: u64, runs: u64, digest: bool) -> Result<Counts, String> {
+    let options = format!(
+        r#"{{"digest":{digest},"first_run":0,"persona":"random","runs":{runs},"seed":"{seed}","threads":1}}"#
+    );
+    let report = program.dry_run_by(Executor::Lockstep(isa), options.as_bytes());
+    let report = report.map_err(|error| error.to_string())?;
     let report = border::parse_canonical(report.as_bytes()).map_err(|error| error.to_string())?;
     counts(&report).ok_or_else(|| "the report lacks a member".to_owned())
 }

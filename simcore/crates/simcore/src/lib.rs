@@ -24,6 +24,7 @@ mod state;
 mod turn;
 pub mod value;
 
+pub use dry_run::Executor;
 pub use error::{Code, Error, Result};
 pub use lanes::Isa;
 pub use program::Program;
