@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 import pytest
 
 from bench.reference import numeric_spec
-from peripety.sim._pure import border
+from peripety.sim._pure import border, compiled
 from support.oracle import compiled_report, interpreted_report, player_of
 from support.specs import action, at_most, event, never, spec
 
@@ -40,6 +41,27 @@ def bench_document() -> Json:
 @pytest.mark.parametrize("persona", PERSONAS)
 def test_the_reference_scenario_is_played_to_the_end(persona: str) -> None:
     assert same(bench_document(), persona=persona, runs=20, horizon=20) == 0
+
+
+def test_the_source_is_as_the_package_shows_it() -> None:
+    document = spec(
+        state={"a": 20, "b": 3},
+        actions=[
+            action(
+                "a0",
+                [effect("dec", "state.a", 1.5), effect("mul", "state.b", 0.95)],
+                preconditions={">": [{"var": "state.a"}, 2]},
+            )
+        ],
+        random_events=[
+            event("e0", [effect("inc", "state.a", 2)], weight=0.25, when={"<": [{"var": "state.b"}, 5]})
+        ],
+        loss_conditions=[at_most("l0", "state.a", 0)],
+        negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": {"state.b": 0.25}},
+    )
+    player = player_of(document)
+    assert player is not None
+    assert indent(player.source, "    ") in str(compiled.__doc__)
 
 
 def test_no_text_of_the_document_stands_in_the_source() -> None:

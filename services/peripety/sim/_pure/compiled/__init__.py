@@ -22,7 +22,7 @@ Of a scenario with one action, one event and one loss this is the source::
                 s1 = s1 * 0.95 + 0.0
             chance = (draws[0] >> 11) * 1.1102230246251565e-16
             reached = 0.0
-            if s1 < 5.0 and chance < (reached := reached + 0.25):
+            if (s1 < 5.0) and chance < (reached := reached + 0.25):
                 s0 += 2.0
             s1 -= 0.25
             if s0 <= 0.0:

@@ -40,7 +40,7 @@ class Draws:
         self._events = _vector([1, *[0] * width] * _BLOCK_TURNS)
         self._policies = _vector([0, *[1] * width] * _BLOCK_TURNS)
         self._full = _vector([_FULL] * lanes)
-        self._counters: list[int] = []
+        self._counters: dict[int, int] = {}  # by block; threads that fill it at once write the same
 
     def of(self, seed: int) -> Iterator[tuple[int, ...]]:
         """For each turn, from the first: the event's draw, then those of the persona, each of 64 bits."""
@@ -48,8 +48,8 @@ class Draws:
         return chain.from_iterable(self._block(bases, number) for number in count())
 
     def _block(self, bases: int, number: int) -> Iterable[tuple[int, ...]]:
-        if number == len(self._counters):
-            self._counters.append(self._steps(number * _BLOCK_TURNS + 1))
+        if number not in self._counters:
+            self._counters[number] = self._steps(number * _BLOCK_TURNS + 1)
         full, (first, second) = self._full, MULTIPLIERS
         value = (bases + self._counters[number]) & full
         value = ((value ^ (value >> 30)) & full) * first & full

@@ -137,6 +137,6 @@ def _lowered(rules: Rules, persona: str) -> Player | None:
             attempt = Draft(capacity)
             write_run(rules, layout, attempt, persona)
             return Player(rules, layout, Draft(capacity, attempt.bounds()), persona)
-        except (NotLoweredError, CoreError, SyntaxError, RecursionError):
-            continue  # the last two: more nesting than Python can compile
+        except (NotLoweredError, CoreError, SyntaxError, RecursionError, MemoryError):
+            continue  # the last three: more nesting than Python can compile
     return None
