@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from peripety.errors import Finding, InternalError, Severity, SpecError
+from peripety.errors import Finding, InternalError, PeripetyError, Severity, SpecError
 from peripety.sim._backend import CORE
-from peripety.sim._core import CoreError
+from peripety.sim._core import CoreError, Data, Rule
 from peripety.sim._pure.canonical import canonical as _canonical
 from peripety.sim._pure.paths import parse_path as _parse_path
 from peripety.sim._pure.rng import RNG_VERSION
@@ -43,12 +43,14 @@ __all__ = [
     "RNG_VERSION",
     "ActResult",
     "Change",
+    "Data",
     "Draw",
     "DryRunReport",
     "LogLine",
     "Persona",
     "Program",
     "RollResult",
+    "Rule",
     "RuleError",
     "State",
     "Status",
@@ -59,11 +61,13 @@ __all__ = [
     "chain",
     "chain_start",
     "compile",
+    "data",
     "draw",
     "evaluate",
     "load",
     "parse",
     "parse_path",
+    "rule",
     "validate",
 ]
 
@@ -165,16 +169,44 @@ def parse_path(text: str) -> tuple[str | int, ...]:
         raise engine_error(error) from None
 
 
+def rule(logic: Any) -> Rule:
+    """Compile a JSONLogic expression.
+
+    Args:
+        logic: JSON as Python objects, or as the text in a `bytes`. What is wrong with the expression itself
+            is an error only when, and if, that part is evaluated.
+
+    Raises:
+        PeripetyError: it is not JSON, or not within the limits of a document: `NOT_JSON`, `TOO_DEEP`, ….
+    """
+    return CORE.rule(logic, _refusal)
+
+
+def data(value: Any) -> Data:
+    """Data for rules, parsed once.
+
+    Args:
+        value: JSON as Python objects, or as the text in a `bytes`.
+
+    Raises:
+        PeripetyError: it is not JSON, or not within the limits of a document: `NOT_JSON`, `TOO_DEEP`, ….
+    """
+    return CORE.data(value, _refusal)
+
+
+def _refusal(code: str, message: str, path: str) -> PeripetyError:
+    return engine_error(CoreError(code, message, path))
+
+
 def evaluate(logic: Any, data: Any = None) -> Any:
     """The value of a JSONLogic expression over data.
 
+    For one use. To evaluate an expression often, keep the `rule`; to read the same data often, the `data`.
+
     Raises:
-        PeripetyError: with the engine's code, such as `UNKNOWN_OPERATOR` or `DIVISION_BY_ZERO`.
+        PeripetyError: as `rule`, `data` and `Rule.evaluate`.
     """
-    try:
-        return loads(CORE.evaluate(_canonical(logic), _canonical(data)))
-    except CoreError as error:
-        raise engine_error(error) from None
+    return rule(logic).evaluate(data)
 
 
 def draw(seed: int, stream: str, turn: int, index: int) -> int:

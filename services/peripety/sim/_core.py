@@ -6,9 +6,13 @@ compared to the byte and neither shares Python objects with its caller.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Core", "CoreError", "CoreProgram", "CoreState"]
+__all__ = ["Core", "CoreError", "CoreProgram", "CoreState", "Data", "Refusal", "Rule"]
+
+Refusal = Callable[[str, str, str], Exception]
+"""Makes the exception for a refusal from its code, message and path, as `CoreError` does."""
 
 
 class CoreError(Exception):
@@ -77,6 +81,28 @@ class CoreProgram(Protocol):
         """Play many runs without a model; the JSON of a `DryRunReport`."""
 
 
+class Data(Protocol):
+    """Data that rules read, parsed once. Immutable; every thread may use it."""
+
+
+class Rule(Protocol):
+    """A JSONLogic expression, compiled once. Immutable; every thread may use it."""
+
+    def evaluate(self, data: Any, /) -> Any:
+        """The value of the expression over data.
+
+        Args:
+            data: what `peripety.sim.data` made, or anything that it takes.
+
+        Returns:
+            None, bool, int, float, str, or lists and dicts of them; a number is an int when it is a safe
+            integer.
+
+        Raises:
+            PeripetyError: with the engine's code, such as `UNKNOWN_OPERATOR` or `DIVISION_BY_ZERO`.
+        """
+
+
 class Core(Protocol):
     """One implementation of the engine."""
 
@@ -93,6 +119,12 @@ class Core(Protocol):
 
     def evaluate(self, logic: bytes, data: bytes) -> bytes:
         """JSONLogic over JSON data; canonical JSON of the result, or `CoreError`."""
+
+    def rule(self, logic: Any, refusal: Refusal) -> Rule:
+        """A rule from Python objects, or from the JSON in a `bytes`; it raises what `refusal` makes."""
+
+    def data(self, value: Any, refusal: Refusal) -> Data:
+        """Data from Python objects, or from the JSON in a `bytes`, or what `refusal` makes."""
 
     def compile(self, document: bytes) -> CoreProgram:
         """A program from a document that has passed `peripety.sim.validate`."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import peripety_simcore
 
 from peripety.sim._core import CoreError
+
+if TYPE_CHECKING:
+    from peripety.sim._core import Data, Refusal, Rule
 
 __all__ = ["NativeCore"]
 
@@ -38,6 +43,14 @@ class NativeCore:
         """JSONLogic over JSON data."""
         with _REFUSALS:
             return peripety_simcore.evaluate(logic, data)
+
+    def rule(self, logic: Any, refusal: Refusal) -> Rule:
+        """A rule: the native object itself, since a wrapper would take longer than many a rule."""
+        return peripety_simcore.Rule(logic, refusal)
+
+    def data(self, value: Any, refusal: Refusal) -> Data:
+        """Data for rules."""
+        return peripety_simcore.Data(value, refusal)
 
     def compile(self, document: bytes) -> _Program:
         """A program from a validated document."""

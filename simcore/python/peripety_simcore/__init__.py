@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from peripety_simcore._errors import SimcoreError
 from peripety_simcore._native import (
+    Data,
     Program,
+    Rule,
     State,
     __version__,
     compile,  # noqa: A004 - the engine's own word for it
@@ -19,7 +21,9 @@ from peripety_simcore._native import (
 )
 
 __all__ = [
+    "Data",
     "Program",
+    "Rule",
     "SimcoreError",
     "State",
     "__version__",

@@ -1,8 +1,31 @@
-from typing import Final, final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, final
 
-__all__ = ["Program", "State", "__version__", "compile", "draw", "evaluate", "parse", "run_seed"]
+__all__ = [
+    "Data",
+    "Program",
+    "Rule",
+    "State",
+    "__version__",
+    "compile",
+    "draw",
+    "evaluate",
+    "parse",
+    "run_seed",
+]
 
 __version__: Final[str]
+
+Refusal: TypeAlias = Callable[[str, str, str], Exception]
+
+@final
+class Data:
+    def __new__(cls, value: Any, refusal: Refusal) -> Data: ...
+
+@final
+class Rule:
+    def __new__(cls, logic: Any, refusal: Refusal) -> Rule: ...
+    def evaluate(self, data: Any, /) -> Any: ...
 
 @final
 class Program:

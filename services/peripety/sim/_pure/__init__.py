@@ -6,12 +6,18 @@ byte. The one exception is `compiled`, which plays the runs of a dry-run as the 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from peripety import __version__
 from peripety.sim._core import CoreError
 from peripety.sim._pure import border, rng
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.logic import evaluate
 from peripety.sim._pure.program import Program
+from peripety.sim._pure.rules import Data, Rule
+
+if TYPE_CHECKING:
+    from peripety.sim._core import Refusal
 
 __all__ = ["PurePythonCore"]
 
@@ -29,6 +35,14 @@ class PurePythonCore:
     def evaluate(self, logic: bytes, data: bytes) -> bytes:
         """JSONLogic over JSON data."""
         return canonical(evaluate(border.parse_canonical(logic), border.parse_canonical(data)))
+
+    def rule(self, logic: Any, refusal: Refusal) -> Rule:
+        """A rule."""
+        return Rule(logic, refusal)
+
+    def data(self, value: Any, refusal: Refusal) -> Data:
+        """Data for rules."""
+        return Data(value, refusal)
 
     def compile(self, document: bytes) -> Program:
         """A program from a validated document."""

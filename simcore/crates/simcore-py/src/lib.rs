@@ -1,5 +1,8 @@
 //! Python bindings of the engine: each function hands its bytes on and turns a refusal into a `SimcoreError`.
 
+mod rules;
+mod values;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
@@ -12,6 +15,9 @@ pyo3::import_exception!(peripety_simcore._errors, SimcoreError);
 mod _native {
     #[pymodule_export]
     use super::{Program, State, compile, draw, evaluate, parse, run_seed};
+
+    #[pymodule_export]
+    use super::rules::{Data, Rule};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's own name for it")]

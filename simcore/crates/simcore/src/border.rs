@@ -3,6 +3,7 @@
 //! Stricter than RFC 8259 where parsers disagree: duplicate keys, lone surrogates, numbers outside binary64,
 //! integers beyond 2^53 − 1, and anything over the limits are errors. The first error in document order is reported.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::{Code, Error, Result};
@@ -95,9 +96,9 @@ impl<'a> Parser<'a> {
 
     fn object(&mut self, depth: usize) -> Result<Value> {
         self.enter(depth)?;
-        let mut members = Object::default();
+        let mut members = BTreeMap::new();
         if self.take("}") {
-            return Ok(members.into());
+            return Ok(Object::default().into());
         }
         loop {
             let start = self.at;
@@ -118,7 +119,7 @@ impl<'a> Parser<'a> {
             members.insert(key, value);
             self.skip_space();
             if self.take("}") {
-                return Ok(members.into());
+                return Ok(members.into_iter().collect());
             }
             if !self.take(",") {
                 return Err(self.fail(Code::InvalidJson, "expected ',' or '}'"));

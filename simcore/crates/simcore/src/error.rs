@@ -116,6 +116,8 @@ codes! {
     MissingPath = "MISSING_PATH",
     /// Something that is no number stands where one is needed.
     NotANumber = "NOT_A_NUMBER",
+    /// Something that JSON cannot hold.
+    NotJson = "NOT_JSON",
     /// A number, or the result of an operation, does not fit.
     NumberRange = "NUMBER_RANGE",
     /// The result of an operation is no finite number.

@@ -6,6 +6,7 @@
 mod convert;
 mod evaluation;
 mod expression;
+mod folding;
 
 use std::borrow::Cow;
 
@@ -38,7 +39,9 @@ impl Rule {
     /// Compile an expression, as [`crate::border::parse`] read it.
     #[must_use]
     pub fn new(logic: &Value) -> Self {
-        Self(Expression::new(logic))
+        let mut expression = Expression::new(logic);
+        folding::fold(&mut expression);
+        Self(expression)
     }
 
     /// The value of the expression.
@@ -51,13 +54,22 @@ impl Rule {
         self.evaluate_metered(data, &mut 0)
     }
 
+    /// As [`Rule::evaluate`], borrowed where the value stands in the expression or in the data.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rule::evaluate`].
+    pub fn borrowed<'a>(&'a self, data: Data<'a>) -> Result<Cow<'a, Value>> {
+        self.metered(data, &mut 0)
+    }
+
     /// As [`Rule::evaluate`]; the steps taken are added to `spent`, also when it fails.
     ///
     /// # Errors
     ///
     /// As [`Rule::evaluate`].
     pub fn evaluate_metered(&self, data: Data<'_>, spent: &mut u64) -> Result<Value> {
-        self.borrowed(data, spent).map(Cow::into_owned)
+        self.metered(data, spent).map(Cow::into_owned)
     }
 
     /// Whether the expression, as a condition, holds.
@@ -75,10 +87,10 @@ impl Rule {
     ///
     /// As [`Rule::evaluate`].
     pub fn holds_metered(&self, data: Data<'_>, spent: &mut u64) -> Result<bool> {
-        self.borrowed(data, spent).map(|value| truthy(&value))
+        self.metered(data, spent).map(|value| truthy(&value))
     }
 
-    fn borrowed<'a>(&'a self, data: Data<'a>, spent: &mut u64) -> Result<Cow<'a, Value>> {
+    fn metered<'a>(&'a self, data: Data<'a>, spent: &mut u64) -> Result<Cow<'a, Value>> {
         let mut evaluation = Evaluation::new();
         let value = evaluation.value(&self.0, data);
         *spent += u64::from(evaluation.spent());

@@ -95,8 +95,21 @@ pub fn format_path(path: &[Segment]) -> String {
 ///
 /// Digits mean an index only in the path of a variable: `parse_path` makes none.
 #[must_use]
+#[inline]
 pub fn lookup<'a>(root: &'a Value, path: &[Segment]) -> Option<&'a Value> {
     path.iter().try_fold(root, child)
+}
+
+/// The value of a JSONLogic variable: [`lookup`] over [`split_variable`].
+pub(crate) fn lookup_variable<'a>(root: &'a Value, text: &str) -> Option<&'a Value> {
+    if text.is_empty() || text.contains('[') {
+        return lookup(root, &split_variable(text));
+    }
+    text.split('.').try_fold(root, |value, name| match value {
+        Value::Object(members) => members.get(name),
+        Value::Array(items) => items.get(usize::try_from(index(name)?).ok()?),
+        _ => None,
+    })
 }
 
 /// As [`lookup`], to change what is found. What is shared on the way is copied.
@@ -104,9 +117,10 @@ pub(crate) fn lookup_mut<'a>(root: &'a mut Value, path: &[Segment]) -> Option<&'
     path.iter().try_fold(root, child_mut)
 }
 
+#[inline]
 fn child<'a>(value: &'a Value, segment: &Segment) -> Option<&'a Value> {
     match (value, segment) {
-        (Value::Object(members), Segment::Key(name) | Segment::Digits(name, _)) => members.get(name),
+        (Value::Object(members), Segment::Key(name) | Segment::Digits(name, _)) => members.get(name.as_ref()),
         (Value::Array(items), Segment::Index(index) | Segment::Digits(_, index)) => {
             items.get(usize::try_from(*index).ok()?)
         }
@@ -278,5 +292,9 @@ mod tests {
         assert_eq!(found("b.0"), Some(2.0));
         assert_eq!(found("b[0]"), Some(2.0));
         assert_eq!(found("b.00"), None);
+        for path in ["", "a", "a.0", "a[0]", "b.0", "b[0]", "b.00", "b.1", "a.0.x", ".", "b."] {
+            let one_by_one = lookup(&value, &split_variable(path));
+            assert_eq!(format!("{:?}", lookup_variable(&value, path)), format!("{one_by_one:?}"), "{path}");
+        }
     }
 }

@@ -184,7 +184,7 @@ fn decay(budget: &Object) -> Result<Vec<(String, Effect)>> {
 }
 
 fn compiled_derives(expressions: &Object) -> Result<Vec<(Arc<str>, Rule)>> {
-    let compiled = |name| expressions.get(&name).map(|expression| (name, Rule::new(expression)));
+    let compiled = |name: Arc<str>| expressions.get(&name).map(|expression| (name, Rule::new(expression)));
     Ok(derive_order(expressions)?.into_iter().filter_map(compiled).collect())
 }
 

@@ -1,10 +1,11 @@
 //! JSON values that are cheap to copy: text, arrays and objects are shared until somebody changes them.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
 
+use crate::border::MAX_DEPTH;
 use crate::canonical;
 
 /// A JSON value. Every number is finite and never −0.
@@ -29,8 +30,10 @@ pub enum Value {
 pub struct Array(Vec<Value>);
 
 /// The members of an object, ordered by the code points of their keys.
+///
+/// They lie in one block: objects are small, and are read far more often than they gain or lose a member.
 #[derive(Clone, Default)]
-pub struct Object(BTreeMap<Arc<str>, Value>);
+pub struct Object(Vec<(Arc<str>, Value)>);
 
 impl Value {
     /// A value with nothing inside it: neither array nor object.
@@ -122,7 +125,7 @@ impl FromIterator<Value> for Value {
 
 impl FromIterator<(Arc<str>, Value)> for Value {
     fn from_iter<I: IntoIterator<Item = (Arc<str>, Value)>>(members: I) -> Self {
-        Self::Object(Arc::new(Object(members.into_iter().collect())))
+        Self::Object(Arc::new(members.into_iter().collect()))
     }
 }
 
@@ -152,33 +155,138 @@ impl DerefMut for Array {
     }
 }
 
-impl Deref for Object {
-    type Target = BTreeMap<Arc<str>, Value>;
+/// Up to so many members are looked through one by one: their keys mostly differ in length already.
+const FEW: usize = 8;
 
-    fn deref(&self) -> &BTreeMap<Arc<str>, Value> {
-        &self.0
+impl Object {
+    /// How many members there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of a key.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        let found = if self.0.len() <= FEW {
+            self.0.iter().find(|(name, _)| **name == *key)
+        } else {
+            self.place(key).ok().and_then(|at| self.0.get(at))
+        };
+        found.map(|(_, value)| value)
+    }
+
+    /// The value of a key, to change it.
+    #[must_use]
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        let at = self.place(key).ok()?;
+        self.0.get_mut(at).map(|(_, value)| value)
+    }
+
+    /// Whether there is such a key.
+    #[must_use]
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Give a key a value; the one it had.
+    pub fn insert(&mut self, key: Arc<str>, value: Value) -> Option<Value> {
+        match self.place(&key) {
+            Ok(at) => self.0.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
+            Err(at) => {
+                self.0.insert(at, (key, value));
+                None
+            }
+        }
+    }
+
+    /// Take a member out.
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.place(key).ok().map(|at| self.0.remove(at).1)
+    }
+
+    /// The members in order of their keys.
+    #[must_use]
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Arc<str>, &Value)> + ExactSizeIterator {
+        self.0.iter().map(|(key, value)| (key, value))
+    }
+
+    /// The keys in order.
+    pub fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.iter().map(|(key, _)| key)
+    }
+
+    /// The values in order of their keys.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.0.iter().map(|(_, value)| value)
+    }
+
+    /// Where a key is, or belongs.
+    fn place(&self, key: &str) -> Result<usize, usize> {
+        // Members mostly come in order, as canonical JSON has them.
+        if self.0.last().is_none_or(|(last, _)| **last < *key) {
+            return Err(self.0.len());
+        }
+        self.0.binary_search_by(|(name, _)| (**name).cmp(key))
     }
 }
 
-impl DerefMut for Object {
-    fn deref_mut(&mut self) -> &mut BTreeMap<Arc<str>, Value> {
-        &mut self.0
+impl FromIterator<(Arc<str>, Value)> for Object {
+    /// Of members with the same key the last one stays.
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, Value)>>(members: I) -> Self {
+        let mut members: Vec<_> = members.into_iter().collect();
+        if members.is_sorted_by(|(a, _), (b, _)| a < b) {
+            return Self(members);
+        }
+        members.sort_by(|(a, _), (b, _)| a.cmp(b));
+        members.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                std::mem::swap(later, earlier);
+            }
+            same
+        });
+        Self(members)
     }
 }
 
 impl Drop for Array {
     fn drop(&mut self) {
         if !self.0.iter().all(Value::is_scalar) {
-            dismantle(std::mem::take(&mut self.0));
+            free(std::mem::take(&mut self.0), |items| items);
         }
     }
 }
 
 impl Drop for Object {
     fn drop(&mut self) {
-        if !self.0.values().all(Value::is_scalar) {
-            dismantle(std::mem::take(&mut self.0).into_values().collect());
+        if !self.values().all(Value::is_scalar) {
+            free(std::mem::take(&mut self.0), |members| {
+                members.into_iter().map(|(_, value)| value).collect()
+            });
         }
+    }
+}
+
+/// Free what a container holds: as deep as a document nests by recursion, and below that without.
+fn free<T>(held: T, values: impl FnOnce(T) -> Vec<Value>) {
+    thread_local! {
+        static DEPTH: Cell<usize> = const { Cell::new(0) };
+    }
+    let depth = DEPTH.get();
+    if depth < MAX_DEPTH {
+        DEPTH.set(depth + 1);
+        drop(held);
+        DEPTH.set(depth);
+    } else {
+        dismantle(values(held));
     }
 }
 
@@ -193,7 +301,7 @@ fn dismantle(mut pending: Vec<Value>) {
             }
             Value::Object(members) => {
                 if let Some(mut members) = Arc::into_inner(members) {
-                    pending.extend(std::mem::take(&mut members.0).into_values());
+                    pending.extend(std::mem::take(&mut members.0).into_iter().map(|(_, value)| value));
                 }
             }
             _ => {}
@@ -204,6 +312,41 @@ fn dismantle(mut pending: Vec<Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn keys(object: &Object) -> Vec<&str> {
+        object.keys().map(|key| &**key).collect()
+    }
+
+    #[test]
+    fn members_are_found_and_kept_in_order_however_many_there_are() {
+        for size in [0, 1, 5, 8, 9, 300_u32] {
+            let mut object = Object::default();
+            for n in 0..size {
+                assert!(object.insert(format!("{}", n * 7 % size).into(), f64::from(n).into()).is_none());
+            }
+            assert!(keys(&object).is_sorted());
+            for n in 0..size {
+                let value = object.get(&format!("{}", n * 7 % size)).and_then(Value::as_number);
+                assert_eq!(value, Some(f64::from(n)));
+            }
+            assert!(object.get("x").is_none() && object.get("").is_none());
+        }
+    }
+
+    #[test]
+    fn a_key_has_one_value() {
+        let number = |value: f64| Value::from(value);
+        let mut object: Object = [("b", 1.0), ("a", 2.0), ("b", 3.0)]
+            .map(|(key, value)| (Arc::from(key), number(value)))
+            .into_iter()
+            .collect();
+        assert_eq!(keys(&object), ["a", "b"]);
+        assert_eq!(object.insert("b".into(), number(4.0)).and_then(|old| old.as_number()), Some(3.0));
+        assert_eq!(object.get("b").and_then(Value::as_number), Some(4.0));
+        assert_eq!(object.remove("a").and_then(|old| old.as_number()), Some(2.0));
+        assert!(object.remove("a").is_none());
+        assert_eq!(keys(&object), ["b"]);
+    }
 
     #[test]
     fn a_very_deep_value_is_dropped_without_recursion() {

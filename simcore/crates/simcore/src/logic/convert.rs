@@ -1,5 +1,7 @@
 //! Values as numbers and as text.
 
+use std::borrow::Cow;
+
 use crate::border::MAX_DEPTH;
 use crate::canonical::number_text;
 use crate::error::{Code, Error, Result};
@@ -9,8 +11,23 @@ use super::finite;
 
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
+/// A value as text, borrowed where it is one.
+pub(super) fn text_of(value: &Value) -> Result<Cow<'_, str>> {
+    if let Value::Text(text) = value {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut text = String::new();
+    append_text(&mut text, value, 0)?;
+    Ok(Cow::Owned(text))
+}
+
 /// A value as a number: null is 0, a boolean 0 or 1, "" is 0, a numeric string its number.
+#[inline]
 pub(super) fn number(value: &Value) -> Result<f64> {
+    if let Value::Number(number) = value { Ok(*number) } else { coerced(value) }
+}
+
+fn coerced(value: &Value) -> Result<f64> {
     match value {
         Value::Number(number) => Ok(*number),
         Value::Null => Ok(0.0),

@@ -4,21 +4,28 @@ use std::borrow::Cow;
 
 use crate::canonical::number_text;
 use crate::error::{Code, Error, Result};
-use crate::paths::{Segment, lookup, split_variable};
+use crate::paths::{Segment, lookup, lookup_variable, split_variable};
 use crate::value::{Array, Object, Value};
 
-use super::convert::{append_text, check_depth, number};
+use super::convert::{append_text, check_depth, number, text_of};
 use super::expression::{
-    Arguments, Arithmetic, Expression, Extreme, Iteration, IterationKind, Pair, Relation, VariablePath,
+    Arguments, Arithmetic, Constant, Expression, Extreme, Iteration, IterationKind, Pair, Relation,
+    VariablePath,
 };
 use super::{Data, FUEL, OUTPUT_LIMIT, finite, truthy};
 
 const CHARACTERS_PER_STEP: usize = 1024;
+/// Room for what most expressions join.
+const USUAL_TEXT: usize = 64;
+
+/// What a variable is where there is nothing.
+static NULL: Value = Value::Null;
 
 /// The values of a [`Pair`].
 type Evaluated<'a> = (Cow<'a, Value>, Cow<'a, Value>, Vec<Cow<'a, Value>>);
 
 /// One evaluation and what it may still spend.
+#[derive(Clone)]
 pub(super) struct Evaluation {
     fuel: u32,
     output: usize,
@@ -34,39 +41,92 @@ impl Evaluation {
         FUEL - self.fuel
     }
 
+    /// The steps taken and the output made since an earlier moment.
+    pub(super) fn since(&self, earlier: &Self) -> (u32, usize) {
+        (earlier.fuel - self.fuel, earlier.output - self.output)
+    }
+
     /// The value of an expression, borrowed where it stands in the expression or in the data.
+    #[inline]
     pub(super) fn value<'a>(&mut self, expression: &'a Expression, data: Data<'a>) -> Result<Cow<'a, Value>> {
+        if let Some((value, steps)) = at_hand(expression, data) {
+            self.burn(steps)?;
+            return Ok(Cow::Borrowed(value));
+        }
+        self.operation(expression, data)
+    }
+
+    fn operation<'a>(&mut self, expression: &'a Expression, data: Data<'a>) -> Result<Cow<'a, Value>> {
+        if let Expression::Constant(constant) = expression {
+            return self.constant(constant, data);
+        }
         self.burn(1)?;
         let made = match expression {
             Expression::Literal(value) => return Ok(Cow::Borrowed(value)),
+            Expression::Constant(constant) => return self.constant(constant, data),
+            Expression::Field(path) => {
+                self.burn(1)?;
+                return Ok(data.find(path).unwrap_or(Cow::Borrowed(&NULL)));
+            }
             Expression::Variable { path, others } => return self.variable(path, others, data),
             Expression::If(items) => return self.choose(items, data),
             Expression::Connective { stops_at, items } => return self.connective(*stops_at, items, data),
             Expression::Refused(error) => return Err(error.clone()),
+            Expression::Truth { negated, arguments } => {
+                self.truth(*negated, arguments, data).map(Value::Bool)
+            }
+            Expression::Chain { relation, first, rest } => {
+                self.chain(*relation, first, rest, data).map(Value::Bool)
+            }
+            Expression::Arithmetic { operation, arguments } => {
+                self.arithmetic(*operation, arguments, data).map(Value::Number)
+            }
+            Expression::Extreme { extreme, arguments } => {
+                self.extreme(*extreme, arguments, data).map(Value::Number)
+            }
+            Expression::In(pair) => self.contains(pair, data).map(Value::Bool),
             Expression::List(items) => self.list(items, data),
             Expression::Missing(arguments) => self.missing(arguments, data),
             Expression::MissingSome(pair) => self.missing_some(pair, data),
-            Expression::Truth { negated, arguments } => self.truth(*negated, arguments, data),
-            Expression::Chain { relation, first, rest } => self.chain(*relation, first, rest, data),
-            Expression::Arithmetic { operation, arguments } => self.arithmetic(*operation, arguments, data),
-            Expression::Extreme { extreme, arguments } => self.extreme(*extreme, arguments, data),
             Expression::Iteration(iteration) => self.iterate(iteration, data),
             Expression::Merge(arguments) => self.merge(arguments, data),
-            Expression::In(pair) => self.contains(pair, data),
             Expression::Cat(arguments) => self.cat(arguments, data),
             Expression::Substr(pair) => self.substr(pair, data),
         };
         made.map(Cow::Owned)
     }
 
-    fn burn(&mut self, amount: usize) -> Result<()> {
-        let left = u32::try_from(amount).ok().and_then(|amount| self.fuel.checked_sub(amount));
-        self.fuel = left.unwrap_or(0);
-        if left.is_some() {
-            Ok(())
-        } else {
-            Err(Error::new(Code::FuelExhausted, format!("the expression needs more than {FUEL} steps")))
+    /// What was evaluated before, for what it cost. When that is too much, evaluating it again tells what for.
+    fn constant<'a>(&mut self, constant: &'a Constant, data: Data<'a>) -> Result<Cow<'a, Value>> {
+        let fuel = self.fuel.checked_sub(constant.steps);
+        let output = self.output.checked_sub(constant.output);
+        let (Some(fuel), Some(output)) = (fuel, output) else {
+            return self.operation(&constant.original, data);
+        };
+        (self.fuel, self.output) = (fuel, output);
+        Ok(Cow::Borrowed(&constant.value))
+    }
+
+    #[inline]
+    fn burn(&mut self, steps: u32) -> Result<()> {
+        match self.fuel.checked_sub(steps) {
+            Some(left) => {
+                self.fuel = left;
+                Ok(())
+            }
+            None => Err(self.burnt_out()),
         }
+    }
+
+    /// One step for each of some things.
+    fn burn_each(&mut self, things: usize) -> Result<()> {
+        self.burn(u32::try_from(things).unwrap_or(u32::MAX))
+    }
+
+    #[cold]
+    fn burnt_out(&mut self) -> Error {
+        self.fuel = 0;
+        Error::new(Code::FuelExhausted, format!("the expression needs more than {FUEL} steps"))
     }
 
     fn produce(&mut self, amount: usize) -> Result<()> {
@@ -79,16 +139,30 @@ impl Evaluation {
 
     /// Charge a new array for everything in it: each item, each character, all the way down.
     fn made(&mut self, items: Vec<Value>) -> Result<Value> {
-        let mut pending: Vec<&Value> = items.iter().collect();
-        while let Some(item) = pending.pop() {
-            self.produce(1 + item.as_text().map_or(0, length))?;
-            match item {
-                Value::Array(items) => pending.extend(items.iter()),
-                Value::Object(members) => pending.extend(members.values()),
+        let mut pending = Vec::new();
+        for item in &items {
+            self.charge(item, &mut pending)?;
+        }
+        while let Some(container) = pending.pop() {
+            match container {
+                Value::Array(items) => items.iter().try_for_each(|item| self.charge(item, &mut pending))?,
+                Value::Object(members) => {
+                    members.values().try_for_each(|item| self.charge(item, &mut pending))?;
+                }
                 _ => {}
             }
         }
         Ok(items.into())
+    }
+
+    /// Charge an item for itself; what it holds is yet to be charged.
+    fn charge<'v>(&mut self, item: &'v Value, pending: &mut Vec<&'v Value>) -> Result<()> {
+        match item {
+            Value::Text(text) => return self.produce(1 + length(text)),
+            Value::Array(_) | Value::Object(_) => pending.push(item),
+            _ => {}
+        }
+        self.produce(1)
     }
 
     fn values<'a>(&mut self, expressions: &'a [Expression], data: Data<'a>) -> Result<Vec<Cow<'a, Value>>> {
@@ -99,8 +173,30 @@ impl Evaluation {
         self.value(expression, data).map(Cow::into_owned)
     }
 
+    /// Whether the value of an expression is a true one; most conditions need no value to tell.
     fn is_true(&mut self, condition: &Expression, data: Data<'_>) -> Result<bool> {
-        self.value(condition, data).map(|value| truthy(&value))
+        match condition {
+            Expression::Chain { relation, first, rest } => {
+                self.burn(1)?;
+                self.chain(*relation, first, rest, data)
+            }
+            Expression::Truth { negated, arguments } => {
+                self.burn(1)?;
+                self.truth(*negated, arguments, data)
+            }
+            Expression::Connective { stops_at, items } => {
+                self.burn(1)?;
+                let mut holds = false;
+                for item in items {
+                    holds = self.is_true(item, data)?;
+                    if holds == *stops_at {
+                        break;
+                    }
+                }
+                Ok(holds)
+            }
+            _ => self.value(condition, data).map(|value| truthy(&value)),
+        }
     }
 
     fn list(&mut self, items: &[Expression], data: Data<'_>) -> Result<Value> {
@@ -116,20 +212,25 @@ impl Evaluation {
         }
     }
 
-    /// As `arguments`, but an operation that yields an array provides them all.
-    fn spread<'a>(&mut self, arguments: &'a Arguments, data: Data<'a>) -> Result<Vec<Cow<'a, Value>>> {
-        let values = self.arguments(arguments, data)?;
-        Ok(match (arguments, values.as_slice()) {
-            (Arguments::Single(_), [Cow::Borrowed(Value::Array(items))]) => {
-                self.burn(items.len())?;
-                items.iter().map(Cow::Borrowed).collect()
+    /// Look at each argument as it is evaluated; an operation that yields an array provides them all.
+    ///
+    /// Operators fail over their arguments only when all of them are there: until then `look` keeps its refusal.
+    fn spread(&mut self, arguments: &Arguments, data: Data<'_>, mut look: impl FnMut(&Value)) -> Result<()> {
+        match arguments {
+            Arguments::List(items) => {
+                for item in items {
+                    look(&*self.value(item, data)?);
+                }
             }
-            (Arguments::Single(_), [Cow::Owned(Value::Array(items))]) => {
-                self.burn(items.len())?;
-                items.iter().cloned().map(Cow::Owned).collect()
-            }
-            _ => values,
-        })
+            Arguments::Single(item) => match &*self.value(item, data)? {
+                Value::Array(items) => {
+                    self.burn_each(items.len())?;
+                    items.iter().for_each(look);
+                }
+                value => look(value),
+            },
+        }
+        Ok(())
     }
 
     fn pair<'a>(&mut self, pair: &'a Pair, data: Data<'a>) -> Result<Evaluated<'a>> {
@@ -173,10 +274,10 @@ impl Evaluation {
     fn missing(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.arguments(arguments, data)?;
         let absent = if let Some(paths) = values.first().and_then(|first| first.as_array()) {
-            self.burn(paths.len())?;
+            self.burn_each(paths.len())?;
             data.absent(paths.iter())
         } else {
-            self.burn(values.len())?;
+            self.burn_each(values.len())?;
             data.absent(values.iter().map(|value| &**value))
         };
         absent.map(Value::from)
@@ -188,7 +289,7 @@ impl Evaluation {
             let message = "'missing_some' needs a number and a list of paths";
             return Err(Error::new(Code::InvalidArguments, message));
         };
-        self.burn(paths.len())?;
+        self.burn_each(paths.len())?;
         let absent = data.absent(paths.iter())?;
         Ok(if count(paths.len() - absent.len()) >= *needed { Vec::new() } else { absent }.into())
     }
@@ -222,31 +323,60 @@ impl Evaluation {
         Ok(value)
     }
 
-    fn truth(&mut self, negated: bool, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
-        let values = self.arguments(arguments, data)?;
-        Ok(Value::Bool(values.first().is_some_and(|value| truthy(value)) != negated))
+    fn truth(&mut self, negated: bool, arguments: &Arguments, data: Data<'_>) -> Result<bool> {
+        let holds = match arguments {
+            Arguments::Single(item) => self.is_true(item, data)?,
+            Arguments::List(items) => {
+                let mut items = items.iter();
+                let holds = items.next().map_or(Ok(false), |first| self.is_true(first, data))?;
+                for item in items {
+                    self.value(item, data)?;
+                }
+                holds
+            }
+        };
+        Ok(holds != negated)
     }
 
     // --- comparison ---
 
+    #[inline]
     fn chain(
         &mut self,
         relation: Relation,
         first: &Expression,
         rest: &[Expression],
         data: Data<'_>,
-    ) -> Result<Value> {
+    ) -> Result<bool> {
+        if let [second] = rest
+            && let (Some((a, cost_a)), Some((b, cost_b))) = (at_hand(first, data), at_hand(second, data))
+        {
+            self.burn(cost_a + cost_b)?;
+            return self.holds(relation, a, b);
+        }
+        self.long_chain(relation, first, rest, data)
+    }
+
+    fn long_chain(
+        &mut self,
+        relation: Relation,
+        first: &Expression,
+        rest: &[Expression],
+        data: Data<'_>,
+    ) -> Result<bool> {
         let mut previous = self.value(first, data)?;
         for item in rest {
             let value = self.value(item, data)?;
             if !self.holds(relation, &previous, &value)? {
-                return Ok(Value::Bool(false));
+                return Ok(false);
             }
             previous = value;
         }
-        Ok(Value::Bool(true))
+        Ok(true)
     }
 
+    #[expect(clippy::inline_always, reason = "measured: a call costs more than what it does")]
+    #[inline(always)]
     fn holds(&mut self, relation: Relation, a: &Value, b: &Value) -> Result<bool> {
         match relation {
             Relation::Equal => loosely_equal(a, b),
@@ -298,41 +428,47 @@ impl Evaluation {
 
     // --- arithmetic ---
 
-    fn arithmetic(&mut self, operation: Arithmetic, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
-        let values = self.spread(arguments, data)?;
-        let numbers: Vec<f64> = values.iter().map(|value| number(value)).collect::<Result<_>>()?;
-        let result = match operation {
-            Arithmetic::Sum => finite(numbers.iter().fold(0.0, |total, value| total + value)),
-            Arithmetic::Product => finite(numbers.iter().fold(1.0, |total, value| total * value)),
-            Arithmetic::Difference => difference(&numbers),
-            Arithmetic::Quotient => quotient(&numbers),
-            Arithmetic::Remainder => remainder(&numbers),
-        };
-        Ok(Value::Number(result?))
+    fn arithmetic(&mut self, operation: Arithmetic, arguments: &Arguments, data: Data<'_>) -> Result<f64> {
+        if let Arguments::List(items) = arguments
+            && let [first, second] = items.as_slice()
+            && let (Some((Value::Number(a), cost_a)), Some((Value::Number(b), cost_b))) =
+                (at_hand(first, data), at_hand(second, data))
+        {
+            self.burn(cost_a + cost_b)?;
+            return operation.of_two(*a, *b);
+        }
+        let mut fold = Fold::new(operation);
+        match arguments {
+            Arguments::List(items) => {
+                for item in items {
+                    if let Expression::Arithmetic { operation, arguments } = item {
+                        self.burn(1)?;
+                        fold.add(Ok(self.arithmetic(*operation, arguments, data)?));
+                    } else {
+                        fold.add(number(&*self.value(item, data)?));
+                    }
+                }
+            }
+            Arguments::Single(_) => self.spread(arguments, data, |value| fold.add(number(value)))?,
+        }
+        fold.finish()
     }
 
-    fn extreme(&mut self, extreme: Extreme, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
-        let values = self.spread(arguments, data)?;
-        let numbers: Option<Vec<f64>> = values.iter().map(|value| value.as_number()).collect();
-        let best = numbers.and_then(|numbers| {
-            numbers.into_iter().reduce(|best, value| match extreme {
-                Extreme::Least => {
-                    if value < best {
-                        value
-                    } else {
-                        best
-                    }
-                }
-                Extreme::Greatest => {
-                    if value > best {
-                        value
-                    } else {
-                        best
-                    }
-                }
-            })
-        });
-        best.map(Value::Number).ok_or_else(|| {
+    fn extreme(&mut self, extreme: Extreme, arguments: &Arguments, data: Data<'_>) -> Result<f64> {
+        let mut best = None;
+        let mut all_numbers = true;
+        self.spread(arguments, data, |value| match (value, best) {
+            (Value::Number(value), None) => best = Some(*value),
+            (Value::Number(value), Some(so_far)) => {
+                let better = match extreme {
+                    Extreme::Least => *value < so_far,
+                    Extreme::Greatest => *value > so_far,
+                };
+                best = Some(if better { *value } else { so_far });
+            }
+            _ => all_numbers = false,
+        })?;
+        best.filter(|_| all_numbers).ok_or_else(|| {
             let name = match extreme {
                 Extreme::Least => "min",
                 Extreme::Greatest => "max",
@@ -349,8 +485,17 @@ impl Evaluation {
         let body = &iteration.body;
         match iteration.kind {
             IterationKind::Map => {
-                let items = elements.iter().map(|element| self.owned(body, Data::Value(element)));
-                let items = items.collect::<Result<_>>()?;
+                let mut items = Vec::with_capacity(elements.len());
+                if let Expression::Arithmetic { operation, arguments } = body {
+                    for element in elements {
+                        self.burn(1)?;
+                        items.push(self.arithmetic(*operation, arguments, Data::Value(element))?.into());
+                    }
+                } else {
+                    for element in elements {
+                        items.push(self.owned(body, Data::Value(element))?);
+                    }
+                }
                 self.made(items)
             }
             IterationKind::Filter => self.filter(elements, body),
@@ -385,8 +530,14 @@ impl Evaluation {
             None => elements.next().cloned().unwrap_or(Value::Null),
         };
         for element in elements {
-            total =
-                self.owned(&iteration.body, Data::Members(&[("current", element), ("accumulator", &total)]))?;
+            let members = [("current", element), ("accumulator", &total)];
+            total = match &iteration.body {
+                Expression::Arithmetic { operation, arguments } => {
+                    self.burn(1)?;
+                    self.arithmetic(*operation, arguments, Data::Members(&members))?.into()
+                }
+                body => self.owned(body, Data::Members(&members))?,
+            };
         }
         Ok(total)
     }
@@ -419,42 +570,49 @@ impl Evaluation {
 
     // --- text ---
 
-    fn contains(&mut self, pair: &Pair, data: Data<'_>) -> Result<Value> {
+    fn contains(&mut self, pair: &Pair, data: Data<'_>) -> Result<bool> {
         let (needle, haystack, _) = self.pair(pair, data)?;
         let found = match (&*needle, &*haystack) {
             (needle, Value::Array(items)) => {
                 for item in items.iter() {
                     if self.equal(needle, item, 0)? {
-                        return Ok(Value::Bool(true));
+                        return Ok(true);
                     }
                 }
                 false
             }
             (Value::Text(needle), Value::Text(haystack)) => {
-                self.burn(length(haystack) / CHARACTERS_PER_STEP)?;
+                self.burn_each(length(haystack) / CHARACTERS_PER_STEP)?;
                 haystack.contains(&**needle)
             }
             _ => false,
         };
-        Ok(Value::Bool(found))
+        Ok(found)
     }
 
     fn cat(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
-        let mut text = String::new();
-        for value in self.spread(arguments, data)? {
-            let start = text.len();
-            append_text(&mut text, &value, 0)?;
-            self.produce(length(text.get(start..).unwrap_or_default()))?;
-        }
-        Ok(text.into())
+        let mut text = String::with_capacity(USUAL_TEXT);
+        let mut size = 0;
+        let mut refusal = None;
+        self.spread(arguments, data, |value| {
+            // What is beyond the limit already is refused below.
+            if refusal.is_none() && size <= OUTPUT_LIMIT {
+                let start = text.len();
+                match append_text(&mut text, value, 0) {
+                    Ok(()) => size += length(text.get(start..).unwrap_or_default()),
+                    Err(error) => refusal = Some(error),
+                }
+            }
+        })?;
+        self.produce(size)?;
+        refusal.map_or_else(|| Ok(text.into()), Err)
     }
 
     fn substr(&mut self, pair: &Pair, data: Data<'_>) -> Result<Value> {
         let (source, start, others) = self.pair(pair, data)?;
-        let mut text = String::new();
-        append_text(&mut text, &source, 0)?;
+        let text = text_of(&source)?;
         let size = length(&text);
-        self.burn(size / CHARACTERS_PER_STEP)?;
+        self.burn_each(size / CHARACTERS_PER_STEP)?;
         let size = i64::try_from(size).unwrap_or(i64::MAX);
         let start = whole(&start)?;
         let start = if start < 0 { (size + start).max(0) } else { start.min(size) };
@@ -470,8 +628,7 @@ impl Evaluation {
         };
         let kept = usize::try_from(end.min(size) - start).unwrap_or(0);
         self.produce(kept)?;
-        let part: String = text.chars().skip(usize::try_from(start).unwrap_or(0)).take(kept).collect();
-        Ok(part.into())
+        Ok(part(&text, usize::try_from(start).unwrap_or(0), kept).into())
     }
 }
 
@@ -489,25 +646,58 @@ fn elements<'a>(iteration: &Iteration, source: &'a Value) -> Result<&'a [Value]>
     }
 }
 
+/// What needs no evaluation, and how many steps it costs nevertheless.
+#[expect(clippy::inline_always, reason = "measured: a call costs more than what it does")]
+#[inline(always)]
+fn at_hand<'a>(expression: &'a Expression, data: Data<'a>) -> Option<(&'a Value, u32)> {
+    match (expression, data) {
+        (Expression::Literal(value), _) => Some((value, 1)),
+        (Expression::Field(path), Data::Value(value)) => Some((lookup(value, path).unwrap_or(&NULL), 2)),
+        (Expression::Field(path), Data::Members(members)) if !path.is_empty() => {
+            Some((member(members, path).unwrap_or(&NULL), 2))
+        }
+        _ => None,
+    }
+}
+
+/// The value at a path that begins with one of some names.
+#[inline]
+fn member<'a>(members: &[(&'static str, &'a Value)], path: &[Segment]) -> Option<&'a Value> {
+    let (Segment::Key(name), rest) = path.split_first()? else { return None };
+    let (_, value) = members.iter().find(|(member, _)| *member == &**name)?;
+    lookup(value, rest)
+}
+
+/// Some characters of a text.
+fn part(text: &str, start: usize, length: usize) -> &str {
+    let byte = |at: usize| text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte);
+    let end = start + length;
+    let bytes = if text.is_ascii() { start..end } else { byte(start)..byte(end) };
+    text.get(bytes).unwrap_or_default()
+}
+
 impl<'a> Data<'a> {
     fn find(self, path: &[Segment]) -> Option<Cow<'a, Value>> {
         match (self, path) {
             (_, []) => Some(self.whole()),
             (Self::Value(value), path) => lookup(value, path).map(Cow::Borrowed),
-            (Self::Members(members), [first, rest @ ..]) => {
-                let Segment::Key(name) = first else { return None };
-                let (_, value) = members.iter().find(|(member, _)| *member == &**name)?;
-                lookup(value, rest).map(Cow::Borrowed)
-            }
+            (Self::Members(members), path) => member(members, path).map(Cow::Borrowed),
         }
     }
 
     fn find_computed(self, path: &Value) -> Result<Option<Cow<'a, Value>>> {
         match path {
             Value::Null => Ok(Some(self.whole())),
-            Value::Text(text) => Ok(self.find(&split_variable(text))),
-            Value::Number(number) => Ok(self.find(&split_variable(&number_text(*number)))),
+            Value::Text(text) => Ok(self.find_text(text)),
+            Value::Number(number) => Ok(self.find_text(&number_text(*number))),
             _ => Err(Error::new(Code::InvalidArguments, "'var' needs a path")),
+        }
+    }
+
+    fn find_text(self, path: &str) -> Option<Cow<'a, Value>> {
+        match self {
+            Self::Value(value) => lookup_variable(value, path).map(Cow::Borrowed),
+            Self::Members(_) => self.find(&split_variable(path)),
         }
     }
 
@@ -529,40 +719,94 @@ impl<'a> Data<'a> {
     }
 }
 
+#[inline]
 fn loosely_equal(a: &Value, b: &Value) -> Result<bool> {
     match (a, b) {
+        (Value::Number(a), Value::Number(b)) => Ok(a == b),
         (Value::Text(a), Value::Text(b)) => Ok(a == b),
         _ => Ok(number(a)? == number(b)?),
     }
 }
 
+#[inline]
 fn less(a: &Value, b: &Value) -> Result<bool> {
     match (a, b) {
+        (Value::Number(a), Value::Number(b)) => Ok(a < b),
         (Value::Text(a), Value::Text(b)) => Ok(a < b),
         _ => Ok(number(a)? < number(b)?),
     }
 }
 
-fn difference(numbers: &[f64]) -> Result<f64> {
-    match numbers {
-        [] => Err(too_few("-", 1)),
-        [only] => finite(-only),
-        [first, rest @ ..] => finite(rest.iter().fold(*first, |total, value| total - value)),
+impl Arithmetic {
+    /// What [`Fold`] makes of two numbers.
+    #[inline]
+    fn of_two(self, a: f64, b: f64) -> Result<f64> {
+        finite(match self {
+            Self::Sum => a + b,
+            Self::Product => a * b,
+            Self::Difference => a - b,
+            Self::Quotient => a / divisor(b)?,
+            Self::Remainder => a % divisor(b)?,
+        })
     }
 }
 
-fn quotient(numbers: &[f64]) -> Result<f64> {
-    match numbers {
-        [] => Err(too_few("/", 1)),
-        [only] => finite(1.0 / divisor(*only)?),
-        [first, rest @ ..] => rest.iter().try_fold(*first, |total, value| finite(total / divisor(*value)?)),
-    }
+/// An arithmetic operation under way. It fails first over what is no number, then over too few arguments, and only
+/// then over the numbers themselves.
+struct Fold {
+    operation: Arithmetic,
+    total: f64,
+    arguments: usize,
+    not_a_number: Option<Error>,
+    refusal: Option<Error>,
 }
 
-fn remainder(numbers: &[f64]) -> Result<f64> {
-    match numbers {
-        [] | [_] => Err(too_few("%", 2)),
-        [first, rest @ ..] => rest.iter().try_fold(*first, |total, value| finite(total % divisor(*value)?)),
+impl Fold {
+    fn new(operation: Arithmetic) -> Self {
+        let total = if matches!(operation, Arithmetic::Product) { 1.0 } else { 0.0 };
+        Self { operation, total, arguments: 0, not_a_number: None, refusal: None }
+    }
+
+    #[inline]
+    fn add(&mut self, value: Result<f64>) {
+        match value {
+            Ok(value) => match self.operation {
+                Arithmetic::Sum => self.total += value,
+                Arithmetic::Product => self.total *= value,
+                _ if self.arguments == 0 => self.total = value,
+                Arithmetic::Difference => self.total -= value,
+                Arithmetic::Quotient => self.divide(|total, divisor| total / divisor, value),
+                Arithmetic::Remainder => self.divide(|total, divisor| total % divisor, value),
+            },
+            Err(error) => {
+                self.not_a_number.get_or_insert(error);
+            }
+        }
+        self.arguments += 1;
+    }
+
+    fn divide(&mut self, operation: impl FnOnce(f64, f64) -> f64, value: f64) {
+        if self.refusal.is_none() {
+            match divisor(value).and_then(|divisor| finite(operation(self.total, divisor))) {
+                Ok(total) => self.total = total,
+                Err(error) => self.refusal = Some(error),
+            }
+        }
+    }
+
+    fn finish(self) -> Result<f64> {
+        if let Some(error) = self.not_a_number {
+            return Err(error);
+        }
+        let total = match (self.operation, self.arguments) {
+            (Arithmetic::Difference, 0) => return Err(too_few("-", 1)),
+            (Arithmetic::Quotient, 0) => return Err(too_few("/", 1)),
+            (Arithmetic::Remainder, 0 | 1) => return Err(too_few("%", 2)),
+            (Arithmetic::Difference, 1) => -self.total,
+            (Arithmetic::Quotient, 1) => 1.0 / divisor(self.total)?,
+            _ => self.total,
+        };
+        self.refusal.map_or_else(|| finite(total), Err)
     }
 }
 

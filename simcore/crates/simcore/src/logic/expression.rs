@@ -8,6 +8,10 @@ use crate::value::Value;
 #[derive(Clone, Debug)]
 pub(super) enum Expression {
     Literal(Value),
+    /// A variable that is nothing but a path.
+    Field(Vec<Segment>),
+    /// What does not depend on the data.
+    Constant(Box<Constant>),
     List(Vec<Expression>),
     Refused(Error),
     Variable {
@@ -44,6 +48,16 @@ pub(super) enum Expression {
     In(Box<Pair>),
     Cat(Arguments),
     Substr(Box<Pair>),
+}
+
+/// An expression that was evaluated when it was compiled. It costs what evaluating it again would.
+#[derive(Clone, Debug)]
+pub(super) struct Constant {
+    pub(super) value: Value,
+    pub(super) steps: u32,
+    pub(super) output: usize,
+    /// What to evaluate, step by step, when the budget does not suffice.
+    pub(super) original: Expression,
 }
 
 /// Where a variable is read.
@@ -135,6 +149,45 @@ impl Expression {
 
     pub(super) fn is_null(&self) -> bool {
         matches!(self, Self::Literal(Value::Null))
+    }
+
+    /// Do something to each expression of which this one consists, in a fixed order.
+    pub(super) fn for_each_part(&mut self, mut action: impl FnMut(&mut Self)) {
+        match self {
+            Self::Literal(_) | Self::Field(_) | Self::Constant(_) | Self::Refused(_) => {}
+            Self::List(items) | Self::If(items) | Self::Connective { items, .. } => {
+                items.iter_mut().for_each(action);
+            }
+            Self::Variable { path, others } => {
+                if let VariablePath::Computed(path) = path {
+                    action(path);
+                }
+                others.iter_mut().for_each(action);
+            }
+            Self::Missing(arguments)
+            | Self::Truth { arguments, .. }
+            | Self::Arithmetic { arguments, .. }
+            | Self::Extreme { arguments, .. }
+            | Self::Merge(arguments)
+            | Self::Cat(arguments) => match arguments {
+                Arguments::List(items) => items.iter_mut().for_each(action),
+                Arguments::Single(item) => action(item),
+            },
+            Self::MissingSome(pair) | Self::In(pair) | Self::Substr(pair) => {
+                action(&mut pair.first);
+                action(&mut pair.second);
+                pair.others.iter_mut().for_each(action);
+            }
+            Self::Chain { first, rest, .. } => {
+                action(first);
+                rest.iter_mut().for_each(action);
+            }
+            Self::Iteration(iteration) => {
+                action(&mut iteration.source);
+                action(&mut iteration.body);
+                iteration.start.iter_mut().for_each(action);
+            }
+        }
     }
 }
 
@@ -233,6 +286,9 @@ fn variable(operand: &Value) -> Expression {
     .into_iter();
     let path = match items.next() {
         None => VariablePath::Nowhere,
+        Some(Expression::Literal(Value::Text(text))) if items.len() == 0 => {
+            return Expression::Field(split_variable(&text));
+        }
         Some(Expression::Literal(Value::Text(text))) => VariablePath::Fixed(split_variable(&text)),
         Some(computed) => VariablePath::Computed(Box::new(computed)),
     };

@@ -1,0 +1,202 @@
+//! Python objects as values and back, under the limits of the JSON border.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use pyo3::PyTypeInfo;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use simcore::border::{self, MAX_DEPTH, MAX_KEY_BYTES, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
+use simcore::{Code, Error, Result, Value};
+
+/// The value of a Python object, or of the JSON document in a `bytes`.
+///
+/// # Errors
+///
+/// What the border refuses, and `NOT_JSON` for what JSON cannot hold.
+pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> Result<Value> {
+    if let Ok(document) = object.cast::<PyBytes>() {
+        return border::parse(document.as_bytes());
+    }
+    Reader { nodes: 0 }.value(object, 0)
+}
+
+/// A value as a Python object; a number is an int when it is a safe integer, else a float.
+pub(crate) fn object_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null => py.None().into_bound(py),
+        Value::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Value::Number(number) => return number_object(py, *number),
+        Value::Text(text) => PyString::new(py, text).into_any(),
+        Value::Array(items) => PyList::new(py, items.iter().map(Shown))?.into_any(),
+        Value::Object(members) => {
+            let dict = PyDict::new(py);
+            for (key, member) in members.iter() {
+                dict.set_item(PyString::new(py, key), object_of(py, member)?)?;
+            }
+            dict.into_any()
+        }
+    })
+}
+
+/// A value on its way to Python.
+struct Shown<'a>(&'a Value);
+
+impl<'py> IntoPyObject<'py> for Shown<'_> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        object_of(py, self.0)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a safe integer fits")]
+fn number_object(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> {
+    if number.abs() <= MAX_SAFE_INTEGER && number.fract() == 0.0 {
+        Ok((number as i64).into_pyobject(py)?.into_any())
+    } else {
+        Ok(PyFloat::new(py, number).into_any())
+    }
+}
+
+/// One walk through a Python object. Its depth is bounded, so recursion is safe, also where an object holds itself.
+struct Reader {
+    nodes: usize,
+}
+
+impl Reader {
+    fn value(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Result<Value> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(Error::new(Code::TooManyNodes, format!("more than {MAX_NODES} values")));
+        }
+        if let Some(value) = self.value_if::<true>(object, depth)? {
+            return Ok(value);
+        }
+        if let Some(value) = self.value_if::<false>(object, depth)? {
+            return Ok(value);
+        }
+        let kind = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+        Err(Error::new(Code::NotJson, format!("a {kind} is not a JSON value")))
+    }
+
+    /// The value of an object of a JSON type. Nearly all are exactly of that type, which is quick to tell.
+    fn value_if<const EXACT: bool>(
+        &mut self,
+        object: &Bound<'_, PyAny>,
+        depth: usize,
+    ) -> Result<Option<Value>> {
+        if let Some(text) = as_kind::<PyString, EXACT>(object) {
+            return self::text(text, MAX_STRING_BYTES, Code::StringTooLong)
+                .map(|text| Some(Value::Text(text)));
+        }
+        if let Some(number) = as_kind::<PyFloat, EXACT>(object) {
+            return self::float(number.value()).map(Some);
+        }
+        if let Some(members) = as_kind::<PyDict, EXACT>(object) {
+            return self.object(members, nested(depth)?).map(Some);
+        }
+        if let Some(items) = as_kind::<PyList, EXACT>(object) {
+            return self.array(items.iter(), nested(depth)?).map(Some);
+        }
+        if let Some(items) = as_kind::<PyTuple, EXACT>(object) {
+            return self.array(items.iter(), nested(depth)?).map(Some);
+        }
+        if object.is_none() {
+            return Ok(Some(Value::Null));
+        }
+        // To Python a boolean is an integer, too, though not exactly.
+        if let Ok(boolean) = object.cast_exact::<PyBool>() {
+            return Ok(Some(Value::Bool(boolean.is_true())));
+        }
+        as_kind::<PyInt, EXACT>(object).map(self::integer).transpose()
+    }
+
+    fn array<'py>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+        depth: usize,
+    ) -> Result<Value> {
+        let mut read = Vec::with_capacity(items.len());
+        for item in items {
+            read.push(self.value(&item, depth)?);
+        }
+        Ok(read.into())
+    }
+
+    fn object(&mut self, members: &Bound<'_, PyDict>, depth: usize) -> Result<Value> {
+        let mut read: Vec<(Arc<str>, Value)> = Vec::with_capacity(members.len());
+        for (key, member) in members {
+            let Ok(key) = key.cast::<PyString>() else {
+                return Err(Error::new(Code::NotJson, "the keys of an object are strings"));
+            };
+            read.push((self::key(key)?, self.value(&member, depth)?));
+        }
+        Ok(read.into_iter().collect())
+    }
+}
+
+fn as_kind<'a, 'py, T: PyTypeInfo, const EXACT: bool>(
+    object: &'a Bound<'py, PyAny>,
+) -> Option<&'a Bound<'py, T>> {
+    if EXACT { object.cast_exact().ok() } else { object.cast().ok() }
+}
+
+/// The keys that were read last, by the addresses of their objects: objects of one kind share their keys.
+struct Keys(Vec<Option<(Py<PyString>, Arc<str>)>>);
+
+const KEPT_KEYS: usize = 256;
+
+thread_local! {
+    static KEYS: RefCell<Keys> = RefCell::new(Keys((0..KEPT_KEYS).map(|_| None).collect()));
+}
+
+fn key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
+    KEYS.with_borrow_mut(|keys| {
+        let place = (object.as_ptr().addr() >> 4) % KEPT_KEYS;
+        let Some(kept) = keys.0.get_mut(place) else { return text(object, MAX_KEY_BYTES, Code::KeyTooLong) };
+        if let Some((kept, key)) = kept
+            && kept.is(object)
+        {
+            return Ok(Arc::clone(key));
+        }
+        let key = text(object, MAX_KEY_BYTES, Code::KeyTooLong)?;
+        *kept = Some((object.clone().unbind(), Arc::clone(&key)));
+        Ok(key)
+    })
+}
+
+fn nested(depth: usize) -> Result<usize> {
+    if depth == MAX_DEPTH {
+        return Err(Error::new(Code::TooDeep, format!("nested deeper than {MAX_DEPTH} levels")));
+    }
+    Ok(depth + 1)
+}
+
+fn text(object: &Bound<'_, PyString>, limit: usize, code: Code) -> Result<Arc<str>> {
+    let text = object
+        .to_str()
+        .map_err(|_| Error::new(Code::LoneSurrogate, "a lone surrogate is not a character"))?;
+    if text.len() > limit {
+        return Err(Error::new(code, format!("longer than {limit} bytes")));
+    }
+    Ok(text.into())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a safe integer is exact")]
+fn integer(object: &Bound<'_, PyInt>) -> Result<Value> {
+    match object.extract::<i64>() {
+        Ok(integer) if (integer as f64).abs() <= MAX_SAFE_INTEGER => Ok(Value::Number(integer as f64)),
+        _ => Err(Error::new(Code::NumberRange, "an integer must lie within ±9007199254740991")),
+    }
+}
+
+fn float(number: f64) -> Result<Value> {
+    if number.is_finite() {
+        Ok(Value::Number(number + 0.0)) // -0 becomes 0
+    } else {
+        Err(Error::new(Code::NumberRange, "the number does not fit binary64"))
+    }
+}

@@ -1,0 +1,62 @@
+//! What does not depend on the data is evaluated once, when a rule is compiled.
+
+use std::borrow::Cow;
+
+use super::Data;
+use super::evaluation::Evaluation;
+use super::expression::{Constant, Expression};
+use crate::value::{NOTHING, Value};
+
+/// Replace the largest parts of an expression that do not depend on the data by their values.
+///
+/// All of them together may cost as much as one evaluation, so that compiling is bounded, too. What fails stays as
+/// it is: it fails when, and if, it is evaluated.
+pub(super) fn fold(expression: &mut Expression) {
+    let mut evaluation = Evaluation::new();
+    if fold_parts(expression, &mut evaluation) {
+        replace(expression, &mut evaluation);
+    }
+}
+
+/// Fold what is constant in an expression that is not constant itself; whether it is.
+fn fold_parts(expression: &mut Expression, evaluation: &mut Evaluation) -> bool {
+    let reads_data = matches!(
+        expression,
+        Expression::Field(_)
+            | Expression::Variable { .. }
+            | Expression::Missing(_)
+            | Expression::MissingSome(_)
+    );
+    let mut constant = Vec::new();
+    expression.for_each_part(|part| constant.push(fold_parts(part, evaluation)));
+    let whole = match (&*expression, constant.as_slice()) {
+        _ if reads_data => false,
+        // What the body of an iterator reads are the elements.
+        (Expression::Iteration(_), [source, _body, start @ ..]) => {
+            *source && start.iter().all(|start| *start)
+        }
+        (_, parts) => parts.iter().all(|part| *part),
+    };
+    if !whole {
+        let mut constant = constant.into_iter();
+        expression.for_each_part(|part| {
+            if constant.next() == Some(true) {
+                replace(part, evaluation);
+            }
+        });
+    }
+    whole
+}
+
+fn replace(expression: &mut Expression, evaluation: &mut Evaluation) {
+    if matches!(expression, Expression::Literal(_) | Expression::Refused(_)) {
+        return;
+    }
+    let before = evaluation.clone();
+    let value = evaluation.value(expression, Data::Value(&NOTHING)).map(Cow::into_owned);
+    if let Ok(value) = value {
+        let (steps, output) = evaluation.since(&before);
+        let original = std::mem::replace(expression, Expression::Literal(Value::Null));
+        *expression = Expression::Constant(Box::new(Constant { value, steps, output, original }));
+    }
+}

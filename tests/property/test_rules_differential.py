@@ -1,0 +1,60 @@
+"""Rules on both cores over Python objects of any kind, those that are no JSON included."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from peripety.sim._core import CoreError
+from support.cores import core_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(2**53 - 2, 2**53 + 1),
+    st.floats(),
+    st.text(st.characters(), max_size=4),
+    st.sampled_from(["\ud800", "a" * 257, b"[1]", b"?", {1}, 1j, ..., object]),
+)
+objects = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.tuples(inner, inner),
+        st.dictionaries(
+            st.one_of(st.text(max_size=2), scalars.filter(lambda key: key != {1})), inner, max_size=3
+        ),
+    ),
+    max_leaves=20,
+)
+
+
+def outcome(call: Callable[[], Any]) -> tuple[str, ...]:
+    try:
+        return (repr(call()),)
+    except CoreError as error:
+        return (error.code, error.message, error.path)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(logic=objects, over=objects)
+def test_any_objects_have_the_same_value_or_error(logic: Any, over: Any) -> None:
+    def evaluated(name: str) -> list[tuple[str, ...]]:
+        core = core_named(name)
+        whole = core.rule({"var": ""}, CoreError)
+        return [
+            outcome(lambda: whole.evaluate(over)),
+            outcome(lambda: whole.evaluate(core.data(over, CoreError))),
+            outcome(lambda: core.rule(logic, CoreError).evaluate(over)),
+        ]
+
+    assert evaluated("native") == evaluated("python")

@@ -1,0 +1,180 @@
+"""JSONLogic on its own: rules over data parsed once, or given as Python objects."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from decimal import Decimal
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import sim
+from peripety.errors import InvalidArgumentError, ResourceExhaustedError
+from peripety.sim._core import CoreError
+
+if TYPE_CHECKING:
+    from peripety.sim._core import Core, Rule
+
+EVERYTHING = {"var": ""}
+
+
+def rule(core: Core, logic: Any) -> Rule:
+    return core.rule(logic, CoreError)
+
+
+def refusal(core: Core, value: Any) -> CoreError:
+    with pytest.raises(CoreError) as caught:
+        core.data(value, CoreError)
+    with pytest.raises(CoreError) as of_rule:
+        core.rule(value, CoreError)
+    with pytest.raises(CoreError) as of_call:
+        rule(core, EVERYTHING).evaluate(value)
+    assert caught.value.args == of_rule.value.args == of_call.value.args
+    return caught.value
+
+
+def test_a_rule_reads_parsed_data_and_plain_objects_alike(core: Core) -> None:
+    total = rule(core, {"+": [{"var": "a"}, {"var": "b.0"}]})
+    plain = {"a": 1, "b": [2.5]}
+    assert total.evaluate(core.data(plain, CoreError)) == 3.5
+    assert total.evaluate(core.data(b'{"a": 1, "b": [2.5]}', CoreError)) == 3.5
+    assert total.evaluate(plain) == total.evaluate(b'{"a": 1, "b": [2.5]}') == 3.5
+    assert total.evaluate(None) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (None, None),
+        (True, True),
+        (7, 7),
+        (7.0, 7),
+        (-0.0, 0),
+        (0.5, 0.5),
+        (2**53 - 1, 2**53 - 1),
+        (2.0**53, 2.0**53),
+        (1e300, 1e300),
+        ("é😀", "é😀"),
+        ((1, [2, ()]), [1, [2, []]]),
+        ({"b": 1, "a": {"é": None}}, {"a": {"é": None}, "b": 1}),
+        (OrderedDict(z=1), {"z": 1}),
+        ({str(n): n for n in range(40)}, {str(n): n for n in range(40)}),
+        (b' "x" ', "x"),
+    ],
+)
+def test_values_come_back_as_plain_objects(core: Core, value: Any, read: Any) -> None:
+    result = rule(core, EVERYTHING).evaluate(core.data(value, CoreError))
+    assert repr(result) == repr({key: read[key] for key in sorted(read)} if isinstance(read, dict) else read)
+
+
+def test_a_subclass_counts_as_what_it_extends(core: Core) -> None:
+    class Number(IntEnum):
+        ONE = 1
+
+    class Word(StrEnum):
+        A = "a"
+
+    class Shouting(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            return self.upper()
+
+    class Half(float):
+        __slots__ = ()
+
+    result = rule(core, EVERYTHING).evaluate({Word.A: [Number.ONE, Shouting("b"), Half(0.5)]})
+    assert repr(result) == "{'a': [1, 'b', 0.5]}"
+
+
+def test_what_a_rule_gives_shares_nothing_with_its_data(core: Core) -> None:
+    plain = {"a": [1, 2]}
+    data = core.data(plain, CoreError)
+    plain["a"].append(3)
+    first = rule(core, EVERYTHING).evaluate(data)
+    first["a"].append(4)
+    assert rule(core, EVERYTHING).evaluate(data) == {"a": [1, 2]}
+    assert rule(core, {"var": ["b", [5]]}).evaluate(data) == [5]
+
+
+def nested(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "message"),
+    [
+        (2**53, "NUMBER_RANGE", "an integer must lie within ±9007199254740991"),
+        (-(10**400), "NUMBER_RANGE", "an integer must lie within ±9007199254740991"),
+        (math.nan, "NUMBER_RANGE", "the number does not fit binary64"),
+        (-math.inf, "NUMBER_RANGE", "the number does not fit binary64"),
+        ([{"a": {1}}], "NOT_JSON", "a set is not a JSON value"),
+        (Decimal(1), "NOT_JSON", "a Decimal is not a JSON value"),
+        ([b"1"], "NOT_JSON", "a bytes is not a JSON value"),
+        ({1: 2}, "NOT_JSON", "the keys of an object are strings"),
+        ("\ud800", "LONE_SURROGATE", "a lone surrogate is not a character"),
+        ({"\udc00": 1}, "LONE_SURROGATE", "a lone surrogate is not a character"),
+        ("é" * 32769, "STRING_TOO_LONG", "longer than 65536 bytes"),
+        ({"k" * 257: 1}, "KEY_TOO_LONG", "longer than 256 bytes"),
+        (nested(65), "TOO_DEEP", "nested deeper than 64 levels"),
+        ([0] * 100_000, "TOO_MANY_NODES", "more than 100000 values"),
+        (b"{", "INVALID_JSON", "expected a key in double quotes (line 1, column 2)"),
+    ],
+)
+def test_what_json_or_the_border_cannot_hold_is_refused(
+    core: Core, value: Any, code: str, message: str
+) -> None:
+    error = refusal(core, value)
+    assert (error.code, error.message, error.path) == (code, message, "")
+
+
+def test_what_just_fits_is_accepted(core: Core) -> None:
+    for value in ([0] * 99_999, nested(64), {"k" * 256: "é" * 32768}):
+        core.data(value, CoreError)
+        core.rule(value, CoreError)
+
+
+def test_an_object_that_holds_itself_is_refused(core: Core) -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    assert refusal(core, loop).code == "TOO_DEEP"
+    wide: list[Any] = []
+    for _ in range(40):
+        wide = [wide, wide]
+    assert refusal(core, wide).code == "TOO_MANY_NODES"
+
+
+def test_an_expression_is_wrong_only_where_it_is_evaluated(core: Core) -> None:
+    guarded = rule(core, {"if": [{"var": "a"}, {"/": [1, 0]}, {"nope": 1}]})
+    for a, code in ((1, "DIVISION_BY_ZERO"), (0, "UNKNOWN_OPERATOR")):
+        with pytest.raises(CoreError) as caught:
+            guarded.evaluate({"a": a})
+        assert caught.value.code == code
+
+
+def test_what_does_not_depend_on_the_data_costs_what_it_always_did(core: Core) -> None:
+    constant = {"map": [[1, 2, 3], {"*": [{"var": ""}, 2]}]}  # 17 steps
+    counted = rule(core, {"all": [{"var": "items"}, {"!!": [{"!!": [constant]}]}]})
+    assert counted.evaluate({"items": [0] * 526}) is True
+    with pytest.raises(CoreError) as caught:
+        counted.evaluate({"items": [0] * 527})
+    assert caught.value.message == "the expression needs more than 10000 steps"
+
+
+def test_the_public_functions_raise_the_errors_of_the_package() -> None:
+    assert sim.rule({"+": [{"var": "a"}, 1]}).evaluate(sim.data({"a": 1})) == 2
+    assert sim.evaluate({"var": "a"}, {"a": [1.0, 0.5]}) == [1, 0.5]
+    with pytest.raises(InvalidArgumentError) as caught:
+        sim.rule({"/": [1, {"var": ""}]}).evaluate(0)
+    assert caught.value.code == "DIVISION_BY_ZERO"
+    with pytest.raises(ResourceExhaustedError):
+        sim.evaluate({"max": {"var": ""}}, [1] * 10_000)
+    for call in (sim.rule, sim.data, sim.evaluate):
+        with pytest.raises(InvalidArgumentError) as caught:
+            call({1: 2})
+        assert caught.value.code == "NOT_JSON"
