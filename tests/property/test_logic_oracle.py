@@ -1,0 +1,125 @@
+"""A third opinion: where all engines agree on what an expression means, another one gives the same value."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from peripety import sim
+from support.cores import CORE_NAMES, core_named
+
+datalogic = pytest.importorskip("datalogic_py", reason="no third opinion: datalogic-py is not installed")
+
+EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+Json = Any
+Expressions = st.SearchStrategy[Json]
+
+DATA = {
+    "a": 3,
+    "b": -2.5,
+    "zero": 0,
+    "text": "abcde",
+    "none": None,
+    "yes": True,
+    "list": [4, 1, 0, 2.5],
+    "words": ["x", "abc", ""],
+    "deep": {"c": {"d": [7, 8]}},
+}
+
+
+def call(name: str, *arguments: Expressions) -> Expressions:
+    return st.tuples(*arguments).map(lambda values: {name: list(values)})
+
+
+def variable(*paths: str) -> Expressions:
+    return st.sampled_from(paths).map(lambda path: {"var": path})
+
+
+literals = st.one_of(st.integers(-9, 9), st.sampled_from([0.5, -1.25, 100, 1e6]))
+words = st.sampled_from(["", "a", "abc", "cd", "x", "word"])
+element = {"var": ""}
+
+
+def numbers(depth: int) -> Expressions:
+    leaves = st.one_of(literals, variable("a", "b", "zero", "list.0", "deep.c.d.1"))
+    if depth == 0:
+        return leaves
+    inner = numbers(depth - 1)
+    fold = {"reduce": [{"var": "list"}, {"+": [{"var": "current"}, {"var": "accumulator"}]}, 0]}
+    return st.one_of(
+        leaves,
+        st.sampled_from(["+", "-", "*", "min", "max"]).flatmap(lambda name: call(name, inner, inner)),
+        st.sampled_from(["/", "%"]).flatmap(lambda name: call(name, inner, st.sampled_from([2, -3, 0.5]))),
+        call("if", conditions(depth - 1), inner, inner),
+        st.just(fold),
+    )
+
+
+def conditions(depth: int) -> Expressions:
+    leaves = st.one_of(st.booleans(), variable("yes", "none", "zero", "text", "absent"))
+    if depth == 0:
+        return leaves
+    inner, number = conditions(depth - 1), numbers(depth - 1)
+    compared = st.sampled_from(["==", "!=", "===", "!==", "<", "<=", ">", ">="])
+    return st.one_of(
+        leaves,
+        compared.flatmap(lambda name: call(name, number, number)),
+        compared.flatmap(lambda name: call(name, texts(depth - 1), texts(depth - 1))),
+        st.sampled_from(["and", "or"]).flatmap(lambda name: call(name, inner, inner)),
+        st.sampled_from(["!", "!!"]).flatmap(lambda name: call(name, inner)),
+        call("in", texts(depth - 1), st.one_of(texts(depth - 1), variable("words"))),
+        st.sampled_from(["all", "some", "none"]).flatmap(
+            lambda name: call(name, lists(depth - 1), call(">", st.just(element), literals))
+        ),
+    )
+
+
+def texts(depth: int) -> Expressions:
+    leaves = st.one_of(words, variable("text", "words.1"))
+    if depth == 0:
+        return leaves
+    inner = texts(depth - 1)
+    return st.one_of(
+        leaves,
+        call("cat", inner, st.one_of(inner, st.integers(-9, 9))),
+        call("substr", inner, st.integers(-4, 4), st.integers(-3, 3)),
+        call("if", conditions(depth - 1), inner, inner),
+    )
+
+
+def lists(depth: int) -> Expressions:
+    leaves = variable("list", "deep.c.d")
+    if depth == 0:
+        return leaves
+    return st.one_of(
+        leaves,
+        call(
+            "map",
+            lists(depth - 1),
+            call("*", st.just(element), numbers(0).filter(lambda n: not isinstance(n, dict))),
+        ),
+        call("filter", lists(depth - 1), call("<", st.just(element), literals)),
+        call("merge", lists(depth - 1), numbers(depth - 1)),
+    )
+
+
+expressions = st.one_of(numbers(3), conditions(3), texts(3), lists(3))
+
+
+@pytest.mark.parametrize("name", CORE_NAMES)
+def test_another_engine_gives_the_same_value(name: str) -> None:
+    core = core_named(name)
+    engine = datalogic.Engine()
+
+    @settings(max_examples=EXAMPLES, deadline=None)
+    @given(logic=expressions)
+    def agree(logic: Json) -> None:
+        ours = core.rule(logic, ValueError).evaluate(DATA)
+        assert sim.canonical(ours) == sim.canonical(engine.compile(json.dumps(logic)).evaluate(DATA))
+
+    agree()
