@@ -1,8 +1,8 @@
 //! The engine against the hand-written loops.
 //!
 //! `limit compare` checks that both play the same, then lets them take turns and prints nanoseconds of CPU time for a
-//! turn, one line of JSON for each scenario. `limit play SIDE SCENARIO RUNS` plays only one of them, for tools that
-//! count instructions, and prints the turns played.
+//! turn, one line of JSON for each scenario; `limit loops` does so with the loops alone, for builds that are there for
+//! them. `limit play SIDE SCENARIO RUNS` plays only one, for tools that count instructions, and prints the turns played.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -43,9 +43,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
-        ["compare"] => CASES.iter().try_for_each(|case| say(&case.compare()?)),
+        ["compare"] => CASES.iter().try_for_each(|case| say(&case.compare(usize::MAX)?)),
+        ["loops"] => CASES.iter().try_for_each(|case| say(&case.compare(1)?)),
         ["play", side, name, runs] => play(side, name, runs).and_then(|turns| say(&turns.to_string())),
-        _ => Err("usage: limit compare | limit play hand|baseline|avx2|avx512 SCENARIO RUNS".to_owned()),
+        _ => Err("usage: limit compare | limit loops | limit play hand|baseline|avx2|avx512 SCENARIO RUNS"
+            .to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -74,7 +76,7 @@ fn play(wanted: &str, scenario: &str, runs: &str) -> Result<u64, String> {
 }
 
 impl Case {
-    /// The loop, and the engine with each set of instructions that this processor has.
+    /// The loop, then the engine with each set of instructions that this processor has.
     fn sides<'a>(&'a self, program: &'a Program) -> Vec<Side<'a>> {
         let mut sides: Vec<Side<'a>> = vec![("hand", Box::new(|runs| Ok((self.hand)(SEED, runs))))];
         for (name, isa) in ENGINES.into_iter().filter(|(_, isa)| isa.is_available()) {
@@ -83,11 +85,12 @@ impl Case {
         sides
     }
 
-    /// Check, then measure all sides.
-    fn compare(&self) -> Result<String, String> {
+    /// Check, then measure the first sides.
+    fn compare(&self, measured: usize) -> Result<String, String> {
         let program = cases::program(self.name)?;
         self.check(&program)?;
-        let sides = self.sides(&program);
+        let mut sides = self.sides(&program);
+        sides.truncate(measured);
         let mut runs = vec![CHECKED; sides.len()];
         let mut best = vec![f64::INFINITY; sides.len()];
         for round in 0..=ROUNDS {
