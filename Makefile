@@ -145,7 +145,6 @@ $(VENV)/installed-fuzz: $(VENV)/installed-dev
 # Two of the peers call their package json_logic, so that each gets a folder of its own.
 $(VENV)/installed-bench: $(VENV)/installed-dev
 	@echo "Installing what the engine is measured beside (once)" >&2
-	@$(PIP) --editable '.[bench]'
 	@for peer in json-logic-qubit panzi-json-logic; do $(PIP) --target $(VENV)/peers/$$peer $$peer || exit 1; done
 	@touch $@
 

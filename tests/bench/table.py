@@ -66,8 +66,8 @@ def _sections(kept: list[Row]) -> Iterator[tuple[str, Cells, list[Cells]]]:
     )
     yield (
         "two threads, time on the wall of a turn",
-        ["scenario", "one", "two", "one/two", "load"],
-        section("threads", lambda row: [*_times(row, "1", "2"), _ratio(row, "1", "2"), str(row["load"])]),
+        ["scenario", "one", "two", "one/two", "in CPU time", "load"],
+        section("threads", _threads),
     )
     logic = [row for row in kept if row["section"] == "JSONLogic"]
     names = list(dict.fromkeys(name for row in logic for name in row if name not in {"section", "scenario"}))
@@ -85,6 +85,10 @@ def _players(row: Row) -> Cells:
         _ratio(row, "naive", "compiled"),
         _ratio(row, "naive", "native"),
     ]
+
+
+def _threads(row: Row) -> Cells:
+    return [*_times(row, "1", "2"), _ratio(row, "1", "2"), f"{row['cpu']:.2f}x", str(row["load"])]
 
 
 def _limits() -> Iterator[Cells]:

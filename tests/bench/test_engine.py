@@ -56,10 +56,11 @@ def test_live_turns_side_by_side() -> None:
 
 @pytest.mark.parametrize("name", ["numeric", "mixed"])
 def test_two_threads_beside_one(name: str) -> None:
-    """On the clock of the wall: whether the second core was free decides."""
+    """On the clock of the wall, where a free second core decides, and in CPU time: what sharing costs."""
     sides = {str(threads): native(SPECS[name](), threads) for threads in (1, 2)}
-    figures = best(sides, time.perf_counter)
-    keep("threads", scenario=name, load=round(os.getloadavg()[0], 1), **figures)
+    wall, cpu = best(sides, time.perf_counter), best(sides)
+    load = round(os.getloadavg()[0], 1)
+    keep("threads", scenario=name, load=load, cpu=cpu["1"] / cpu["2"], **wall)
 
 
 def _live_turns(program: Program) -> Callable[[int], int]:
