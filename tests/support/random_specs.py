@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a scenario has, and how much of it. A range is (fewest, most)."""
+    """What a scenario has, and how much of it. A range is (fewest, most); a number is a probability."""
 
     numbers: tuple[int, int] = (2, 6)
     flags: tuple[int, int] = (0, 0)
@@ -34,6 +34,7 @@ class _Shape:
     lasting: float = 0.1
     slips: float = 0.0
     growth: float = 0.0
+    habits: float = 0.12
     horizons: Sequence[int] = (1, 3, 12, 50)
     ends_at_once: float = 0.0
 
@@ -41,14 +42,16 @@ class _Shape:
 SHAPES: dict[str, _Shape] = {
     "numeric": _Shape(),
     "wide": _Shape(numbers=(40, 200), actions=(4, 60), events=(2, 20)),
-    "words": _Shape(flags=(1, 3), texts=(1, 3)),
+    "words": _Shape(flags=(1, 3), texts=(1, 3), habits=0.3),
     "arrays": _Shape(flags=(0, 1), texts=(0, 1), arrays=True),
-    "objects": _Shape(flags=(0, 1), texts=(0, 1), objects=True, derives=0.5),
+    "objects": _Shape(flags=(0, 1), texts=(0, 1), objects=True, derives=0.5, habits=0.3),
     "params": _Shape(flags=(0, 2), texts=(0, 2), params=0.9),
     "derives": _Shape(flags=(0, 2), texts=(0, 1), arrays=True, params=0.5, derives=1.0),
     "schedules": _Shape(flags=(0, 1), arrays=True, schedules=0.5),
     "lasting": _Shape(events=(3, 9), lasting=0.8),
-    "failing": _Shape(flags=(0, 1), texts=(0, 2), arrays=True, objects=True, params=0.4, slips=0.25),
+    "failing": _Shape(
+        flags=(0, 1), texts=(0, 2), arrays=True, objects=True, params=0.4, slips=0.25, habits=0.3
+    ),
     "many": _Shape(flags=(0, 2), texts=(0, 1), actions=(20, 60), events=(0, 20)),
     "long": _Shape(flags=(0, 1), horizons=(200, 1000)),
     "short": _Shape(horizons=(1, 2), ends_at_once=0.6),
@@ -66,10 +69,15 @@ SHAPES: dict[str, _Shape] = {
         lasting=0.4,
         slips=0.05,
         growth=0.02,
+        habits=0.3,
         ends_at_once=0.02,
     ),
 }
 _NAMES = tuple(SHAPES)
+
+# What fast ways to play may leave to slow ones. A scenario has each of them throughout or not at all, since
+# spread over all scenarios they would leave nothing to be played fast.
+_HABITS = ("creating", "retyping", "mixing", "defaulting", "missing", "cat", "substr", "merge", "listing")
 
 _SMALL = (0, 1, 2, 3, 4, 5, 7, 10, -1, -2, -5, 0.5, 0.1, 2.5, 0.25, 1 / 3)
 _EXTREME = (1e16, 1e-7, 1e155, -1e155, 1.7e308, -1.7e308, 5e-324, 2**53 - 1, 0.1 + 0.2)
@@ -177,9 +185,11 @@ class _Author:
     state: Json = field(default_factory=dict)
     paths: dict[str, list[str]] = field(default_factory=dict)
     objects: list[str] = field(default_factory=list)
+    habits: set[str] = field(default_factory=set)
 
     def spec(self) -> Json:
         random = self.random
+        self.habits = {habit for habit in _HABITS if self.chance(self.shape.habits)}
         self.world()
         scope = _Scope(self.paths)
         spec: Json = {
@@ -221,10 +231,10 @@ class _Author:
             self.put("text", f"t{n}", random.choice(_TEXTS))
         if shape.arrays:
             self.put("array", "items", random.choices(_SMALL, k=random.randint(0, 4)))
-            self.put("array", "words", random.choices(_TEXTS, k=random.randint(0, 3)))
-            self.put(
-                "array", "rows", [{"n": random.choice(_SMALL), "ok": self.chance(0.5)}] * random.randint(0, 3)
-            )
+            self.put("texts", "words", random.choices(_TEXTS, k=random.randint(0, 3)))
+            if "mixing" in self.habits:
+                rows = [{"n": random.choice(_SMALL), "ok": self.chance(0.5)}] * random.randint(0, 3)
+                self.put("array", "rows", rows)
             if self.state["items"]:
                 self.know("number", random.choice(["state.items[0]", "state.items[1]"]))
         if shape.objects:
@@ -233,7 +243,8 @@ class _Author:
             for path in ("state.tree.n", "state.tree.inner.m", 'state.tree["odd key"]'):
                 self.know("number", path)
             self.objects += ["state.tree", "state.tree.inner", "state"]
-            self.know("object", "state.tree")
+            if "retyping" in self.habits:
+                self.know("object", "state.tree")
 
     def put(self, kind: str, key: str, value: Any) -> None:
         self.state[key] = value
@@ -356,9 +367,9 @@ class _Author:
             self.assignment,
         ]
         if shape.arrays:
-            kinds += [self.push, self.pop]
+            kinds += [self.push, self.push, self.pop]
         if shape.objects:
-            kinds += [self.patch, self.replacement]
+            kinds += [self.patch, self.replacement] if "creating" in self.habits else [self.patch]
         if self.chance(0.05):
             return {"op": "addlog", "message": random.choice(["x", "é", "l" * 300])}
         return random.choice(kinds)(derived)
@@ -374,45 +385,38 @@ class _Author:
         return self.random.choice((0, 0.5, 0.9, 1.1, 2, -1)) if op == "mul" else self.random.choice(_SMALL)
 
     def assignment(self, derived: dict[str, list[str]]) -> Json:
-        kind = self.random.choice([kind for kind in self.paths if kind != "object"])
+        random = self.random
+        kind = random.choice([kind for kind in self.paths if kind != "object"])
         path = self.path(kind)
-        if self.chance(self.shape.slips):
-            kind = self.random.choice([*self.paths])
+        if "retyping" in self.habits and self.chance(0.3):
+            kind = random.choice([*self.paths])
         elif kind == "array" and self.chance(0.5):
-            path = f"{path}[{self.random.choice((0, 1, 5))}]"
-            return {
-                "op": "set",
-                "path": path,
-                "value": self.value("number", derived, self.random.choice(_SMALL)),
-            }
-        if self.chance(0.1):
-            path = self.random.choice(
-                ["state.made", 'state["odd key"]', *(f"{o}.made" for o in self.objects)]
-            )
+            kind, path = "number", f"{path}[{random.choice((0, 1, 5))}]"
+        elif "creating" in self.habits and self.chance(0.2):
+            path = random.choice(["state.made", 'state["odd key"]', *(f"{o}.made" for o in self.objects)])
         return {"op": "set", "path": path, "value": self.value(kind, derived, self.literal(kind))}
 
     def push(self, derived: dict[str, list[str]]) -> Json:
-        path = self.path("array")
-        if path.endswith("rows"):
-            return {
-                "op": "push",
-                "path": path,
-                "value": {"n": self.random.choice(_SMALL), "ok": self.chance(0.5)},
-            }
-        kind = self.random.choice(("number", "text", "array"))
+        path = self.path(self.random.choice(("array", "texts")))
+        kind = "text" if path.endswith("words") else "number"
+        if "mixing" in self.habits:
+            kind = self.random.choice(("number", "text", "array", "object"))
         return {"op": "push", "path": path, "value": self.value(kind, derived, self.literal(kind))}
 
     def pop(self, _derived: dict[str, list[str]]) -> Json:
-        return {"op": "pop", "path": self.path("array")}
+        return {"op": "pop", "path": self.path(self.random.choice(("array", "texts")))}
 
     def patch(self, derived: dict[str, list[str]]) -> Json:
-        keys = self.random.sample(_KEYS, self.random.randint(0, 3))
-        literal = {key: self.literal(self.random.choice(("number", "text", "flag", "array"))) for key in keys}
-        return {
-            "op": "patch",
-            "path": self.random.choice(self.objects),
-            "value": self.value("object", derived, literal),
-        }
+        random, path = self.random, self.random.choice(self.objects)
+        if "creating" in self.habits:
+            kinds = {key: random.choice(("number", "text", "flag", "array")) for key in _KEYS}
+        else:
+            kinds = dict.fromkeys(
+                {"state.tree": ["n", "odd key"], "state.tree.inner": ["m"], "state": ["n0"]}[path], "number"
+            )
+        keys = random.sample([*kinds], random.randint(0, min(3, len(kinds))))
+        literal = {key: self.literal(kinds[key]) for key in keys}
+        return {"op": "patch", "path": path, "value": self.value("object", derived, literal)}
 
     def replacement(self, derived: dict[str, list[str]]) -> Json:
         """A new object in place of an old one: keys come and go."""
@@ -426,7 +430,7 @@ class _Author:
     def growing(self, derived: dict[str, list[str]]) -> Json:
         if derived.get("array") and self.chance(0.5):
             return {"op": "push", "path": "state.items", "value": self.random.choice(derived["array"])}
-        long = self.random.choice(("é" * 20_000, [[0] * 100] * 20, "x" * 60_000))
+        long = self.random.choice(("é" * 1000, [[0] * 100] * 30, [[0] * 100] * 30, "x" * 9000))
         return {"op": "push", "path": self.random.choice(["state.items", "state.words"]), "value": long}
 
     def schedule(self, derived: dict[str, list[str]], depth: int) -> Json:
@@ -457,7 +461,10 @@ class _Author:
             case "text":
                 return self.random.choice(_TEXTS)
             case "array":
-                return self.random.choices((*_SMALL, *_TEXTS, None, True), k=self.random.randint(0, 3))
+                items = (*_SMALL, *_TEXTS, None, True) if "mixing" in self.habits else _SMALL
+                return self.random.choices(items, k=self.random.randint(0, 3))
+            case "texts":
+                return self.random.choices(_TEXTS, k=self.random.randint(0, 3))
             case _:
                 return {"n": self.random.choice(_SMALL), "p": self.random.choice(_TEXTS)}
 
@@ -495,7 +502,7 @@ class _Author:
             path = self.random.choice(known)
             if path.startswith("state.items[") and self.chance(0.3):
                 path = path.replace("[", ".").replace("]", "")
-            defaulted = kind != "object" and self.chance(0.1)
+            defaulted = kind != "object" and "defaulting" in self.habits and self.chance(0.3)
             return {"var": [path, self.literal(kind)] if defaulted else path}
         return {} if kind == "object" else self.literal(kind)
 
@@ -519,13 +526,14 @@ class _Author:
 
     def folding(self) -> Any:
         current, total = {"var": "current"}, {"var": "accumulator"}
+        if "mixing" in self.habits and self.chance(0.3):
+            return {"+": [{"var": "current.n"}, total]}
         return self.random.choice(
             (
                 {"+": [current, total]},
                 {"+": [1, total]},
                 {"max": [current, total]},
                 {"if": [{">": [current, total]}, current, total]},
-                {"+": [{"var": "current.n"}, total]},
                 {"-": [{"*": [total, 0.5]}, current]},
             )
         )
@@ -540,7 +548,7 @@ class _Author:
             ("compare", "compare", "compare", "and", "or", "!", "!!", "in", "some", "missing")
         )
         if operator == "compare":
-            kind = random.choice(("number", "number", "number", "text", "flag"))
+            kind = random.choice(("number", "number", "number", "number", "text", "flag"))
             between = kind == "number" and self.chance(0.1)
             name = random.choice(("<", "<=")) if between else random.choice(_COMPARISONS)
             return {name: [self.expression(kind, scope, depth) for _ in range(3 if between else 2)]}
@@ -548,62 +556,67 @@ class _Author:
             return {operator: [one() for _ in range(random.randint(1, 3))]}
         if operator in {"!", "!!"}:
             return {operator: [one()]}
-        if operator == "missing" and not scope.inside:
+        if operator == "missing" and "missing" in self.habits and not scope.inside:
             names = random.sample(self.paths["number"], min(2, len(self.paths["number"])))
             return {"!": [{"missing": names} if self.chance(0.5) else {"missing_some": [1, names]}]}
         return self.membership(operator, scope, depth)
 
     def membership(self, operator: str, scope: _Scope, depth: int) -> Any:
         """A condition on what an array or a text holds."""
+        random = self.random
         if "array" in scope.paths and operator == "some":
-            return {self.random.choice(("some", "all", "none")): [self.elements(scope), self.test()]}
+            kind = random.choice(("array", "texts"))
+            return {random.choice(("some", "all", "none")): [self.leaf(kind, scope), self.test(kind)]}
         if "array" in scope.paths and self.chance(0.5):
-            kind = self.random.choice(("number", "text"))
-            return {"in": [self.expression(kind, scope, depth), self.elements(scope)]}
+            sought, kind = random.choice((("number", "array"), ("text", "texts")))
+            return {"in": [self.expression(sought, scope, depth), self.leaf(kind, scope)]}
         return {"in": [self.expression("text", scope, depth), self.expression("text", scope, depth)]}
 
-    def test(self) -> Any:
-        """A condition on an element."""
-        element = {"var": ""}
-        return self.random.choice(
-            (
-                {">": [element, self.random.choice(_SMALL)]},
-                {"!!": [element]},
-                {"===": [element, self.random.choice(_TEXTS)]},
-                {"var": "ok"},
-                {"<": [{"var": "n"}, 3]},
-                {"in": [element, "low high"]},
-            )
+    def test(self, kind: str) -> Any:
+        """A condition on an element of an array of a kind."""
+        random, element = self.random, {"var": ""}
+        of_numbers = (
+            {">": [element, random.choice(_SMALL)]},
+            {"!!": [element]},
+            {"==": [element, random.choice(_SMALL)]},
         )
+        of_texts = (
+            {"===": [element, random.choice(_TEXTS)]},
+            {"!!": [element]},
+            {"in": [element, "low high"]},
+        )
+        of_rows = ({"var": "ok"}, {"<": [{"var": "n"}, 3]})
+        if "mixing" in self.habits:
+            return random.choice((*of_numbers, *of_texts, *of_rows))
+        return random.choice(of_texts if kind == "texts" else of_numbers)
 
     def text(self, scope: _Scope, depth: int) -> Any:
         random = self.random
-        match random.choice(("cat", "substr", "if")):
-            case "cat":
-                kinds = random.choices(("text", "number", "flag"), k=random.randint(1, 3))
-                return {"cat": [self.expression(kind, scope, depth) for kind in kinds]}
-            case "substr":
-                cut = random.choice(([0, 2], [-2], [1, -1], [1]))
-                return {"substr": [self.expression("text", scope, depth), *cut]}
-            case _:
-                one, other = (self.expression("text", scope, depth) for _ in range(2))
-                return {"if": [self.expression("flag", scope, depth), one, other]}
+        operator = random.choice(["if", *sorted({"cat", "substr"} & self.habits)])
+        if operator == "cat":
+            kinds = random.choices(("text", "number", "flag"), k=random.randint(1, 3))
+            return {"cat": [self.expression(kind, scope, depth) for kind in kinds]}
+        if operator == "substr":
+            cut = random.choice(([0, 2], [-2], [1, -1], [1]))
+            return {"substr": [self.expression("text", scope, depth), *cut]}
+        one, other = (self.expression("text", scope, depth) for _ in range(2))
+        return {"if": [self.expression("flag", scope, depth), one, other]}
 
     def array(self, scope: _Scope, depth: int) -> Any:
-        random = self.random
-        match random.choice(("map", "filter", "merge", "list", "leaf")):
-            case "map":
-                element = {"var": ""}
-                bodies = ({"+": [element, 1]}, {"cat": [element, "x"]}, element, {"var": "n"}, [element])
-                return {"map": [self.elements(scope), random.choice(bodies)]}
-            case "filter":
-                return {"filter": [self.elements(scope), self.test()]}
-            case "merge":
-                return {"merge": [self.elements(scope), self.expression("number", scope, depth)]}
-            case "list":
-                return [self.expression("number", scope, depth) for _ in range(random.randint(0, 3))]
-            case _:
-                return self.elements(scope)
+        random, element = self.random, {"var": ""}
+        operator = random.choice(["map", "filter", "leaf", *sorted({"merge", "listing"} & self.habits)])
+        if operator == "map":
+            bodies = [{"+": [element, 1]}, {"*": [element, element]}, {"-": [element]}, element]
+            if "mixing" in self.habits:
+                bodies += [{"cat": [element, "x"]}, {"var": "n"}, [element]]
+            return {"map": [self.elements(scope), random.choice(bodies)]}
+        if operator == "filter":
+            return {"filter": [self.elements(scope), self.test("array")]}
+        if operator == "merge":
+            return {"merge": [self.elements(scope), self.expression("number", scope, depth)]}
+        if operator == "listing":
+            return [self.expression("number", scope, depth) for _ in range(random.randint(0, 3))]
+        return self.elements(scope)
 
     def elements(self, scope: _Scope) -> Any:
         return self.leaf("array", scope)
