@@ -199,14 +199,14 @@ def compare_dry_runs(programs: Programs, options: Json) -> int:
 
 
 def _reports(programs: Programs, options: Json) -> dict[str, Any]:
-    """The report, by the way in which it was computed."""
-    document = sim.canonical(options)
-    return {
-        "python, rule by rule": outcome(
-            lambda: canonical(dry_run(programs.rules, parse_canonical(document)))
-        ),
-        **{name: outcome(partial(program.dry_run, document)) for name, program in programs.on.items()},
-    }
+    """The report, by the way in which it was computed: rule by rule, and as each core prefers."""
+    asked = {"": options, ", 1 thread": {**options, "threads": 1}, ", 3 threads": {**options, "threads": 3}}
+    read = parse_canonical(sim.canonical(options))
+    reports = {"python, rule by rule": outcome(lambda: canonical(dry_run(programs.rules, read)))}
+    for name, program in programs.on.items():
+        for how, these in asked.items() if name == "native" else [("", options)]:
+            reports[name + how] = outcome(partial(program.dry_run, sim.canonical(these)))
+    return reports
 
 
 # --- documents and expressions ---

@@ -33,7 +33,7 @@ def test_random_scenarios_of_every_shape_are_mostly_valid(shape: str) -> None:
 def test_random_scenarios_reach_what_can_happen_in_them() -> None:
     codes, ends = set(), set()
     for seed in range(100):
-        spec = random_spec(seed, shape="growing" if seed < 8 else None)
+        spec = random_spec(seed, shape="growing" if seed < 8 else "failing" if seed < 40 else None)
         program = load_core("python").compile(json.dumps(spec).encode("utf-8"))
         options = {"runs": 2, "first_run": 0, "seed": "7", "persona": "random", "horizon": 30}
         report = json.loads(program.dry_run(json.dumps(options).encode("utf-8")))

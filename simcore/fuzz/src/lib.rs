@@ -2,7 +2,7 @@
 
 mod scenario;
 
-use simcore::{Program, State};
+use simcore::{Executor, Isa, Program, State};
 
 pub use scenario::{Case, Move};
 
@@ -46,10 +46,14 @@ pub fn play(program: &Program, plan: &[Move]) {
         }
         assert_eq!(written(program, &state), written(program, &reloaded));
     }
-    for persona in ["random", "idle"] {
-        let whole = program.dry_run(&options(persona, 0, 3));
-        assert!(whole.is_ok(), "a dry-run of a valid program fails");
-        assert_eq!(whole, program.dry_run(&options(persona, 0, 3)));
+    for (persona, runs) in [("random", 3), ("idle", 66)] {
+        let asked = options(persona, 0, runs);
+        let reference = program.dry_run_by(Executor::Interpreter, &asked);
+        assert!(reference.is_ok(), "a dry-run of a valid program fails");
+        for isa in [Isa::Baseline, Isa::Avx2, Isa::Avx512] {
+            let report = program.dry_run_by(Executor::Lockstep(isa), &asked);
+            assert_eq!(report, reference, "{isa:?} makes something else of it");
+        }
     }
 }
 
