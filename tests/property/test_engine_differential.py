@@ -13,6 +13,7 @@ from peripety import sim
 from peripety.errors import Severity
 from peripety.sim._core import CoreError
 from support.cores import core_named
+from support.steady import steady_specs
 from support.strategies import (
     conditions,
     damaged,
@@ -154,7 +155,11 @@ def test_what_is_taken_for_a_snapshot_is_the_same(
 
 
 @thorough
-@given(spec=specs(), first=st.integers(0, 1000), persona=st.sampled_from(["random", "idle"]))
+@given(
+    spec=st.one_of(specs(), steady_specs()),
+    first=st.integers(0, 1000),
+    persona=st.sampled_from(["random", "idle"]),
+)
 def test_dry_runs_are_equal_to_the_byte(spec: dict[str, Any], first: int, persona: str) -> None:
     document = valid_document(spec)
     if document is None:
