@@ -61,6 +61,8 @@ def _numbers(inner: Strategy, drawn: Strategy) -> Strategy:
         _call("+", drawn, _read_flag),
         _call("reduce", lists, fold, _small),
         lists.filter(lambda value: isinstance(value, dict)).map(lambda value: {"+": value}),
+        _call("merge", lists, inner).map(lambda value: {"max": value}),
+        _call("+", inner, st.just({"substr": ["12", 0, 1]})),
         st.just({"max": {"var": "state.marks"}}),
         st.just({"var": "state.marks.0"}),
         st.just({"var": ["state.tree.nothing", 3]}),
@@ -83,6 +85,22 @@ def numbers(params: tuple[str, ...] = ()) -> Strategy:
 
 
 @cache
+def texts(params: tuple[str, ...] = ()) -> Strategy:
+    """Expressions that are texts."""
+    number = numbers(params)
+    return st.one_of(
+        _read_text,
+        _call("cat", _texts, number, _read_flag),
+        _call("cat", _read_text, st.just({"var": "state.none"}), _marks),
+        _call("substr", _read_text, number),
+        st.tuples(_texts, st.sampled_from([0, 1, -1, 5]), st.sampled_from([1, -1, 9])).map(
+            lambda values: {"substr": list(values)}
+        ),
+        _call("cat", _call("if", _read_flag, _texts)),
+    )
+
+
+@cache
 def truths(params: tuple[str, ...] = ()) -> Strategy:
     """Expressions that are booleans, or fail."""
     number = numbers(params)
@@ -93,6 +111,15 @@ def truths(params: tuple[str, ...] = ()) -> Strategy:
         _call("<", number, number, number),
         st.sampled_from(["==", "!==", "<"]).flatmap(lambda name: _call(name, _read_text, _texts)),
         _call("==", _read_flag, st.sampled_from([0, 1, True])),
+        st.sampled_from(["==", "!=", "<"]).flatmap(lambda name: _call(name, texts(params), _texts)),
+        _call("<", _call("cat", number), number),
+        st.sampled_from(
+            [
+                {"missing": ["state.mode", "state.none", "state.new", "state.nothing"]},
+                {"missing_some": [1, ["state.none", "state.new"]]},
+                {"missing": "state.mode"},
+            ]
+        ),
         _call("==", number, st.sampled_from(["3", " 2 ", None, True])),
         st.just({"in": [{"var": "state.mode"}, {"var": "state.bag"}]}),
         st.just({"in": [{"var": "state.mode"}, "xyz"]}),
@@ -197,6 +224,10 @@ def _rule(draw: st.DrawFn, params: tuple[str, ...] = ()) -> Json:
     if "d1" in derives and draw(st.booleans()):
         derives["d3"] = {"-": [{"var": "derives.d1"}, 1]}
     rule: Json = {"effects": draw(effects(tuple(sorted(derives))))}
+    if draw(st.integers(0, 3)) == 3:
+        derives["d4"] = draw(texts(params))
+        operation, path = draw(st.sampled_from([("set", "state.mode"), ("push", "state.bag")]))
+        rule["effects"] = [*rule["effects"], {"op": operation, "path": path, "value": "d4"}]
     return {**rule, "derives": derives} if derives else rule
 
 

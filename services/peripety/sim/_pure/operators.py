@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from peripety.sim._pure.logic import Evaluation
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "substring"]
 
 _CHARACTERS_PER_STEP = 1024
 
@@ -296,16 +296,21 @@ def _cat(run: Evaluation, operand: Any, data: Any) -> str:
 def _substr(run: Evaluation, operand: Any, data: Any) -> str:
     args = run.arguments(_operands("substr", operand, 2), data)
     source = as_text(args[0])
+    run.burn(len(source) // _CHARACTERS_PER_STEP)
+    result = substring(source, args[1], args[2] if len(args) > 2 else None)  # noqa: PLR2004 - the optional length
+    run.produce(len(result))
+    return result
+
+
+def substring(source: str, start: Any, length: Any) -> str:
+    """The part of a text from a position, or from the end; of a length, up to the end, or short of it."""
     size = len(source)
-    run.burn(size // _CHARACTERS_PER_STEP)
-    start = _position(args[1], size)
-    if len(args) > 2 and args[2] is not None:  # noqa: PLR2004 - the optional length
-        length = as_integer(args[2])
-        end = start + length if length >= 0 else size + length
-    else:
-        end = size
-    run.produce(max(0, min(end, size) - start))
-    return source[start : max(start, min(end, size))]
+    first = _position(start, size)
+    if length is None:
+        return source[first:]
+    count = as_integer(length)
+    end = min(first + count, size) if count >= 0 else size + count
+    return source[first : max(first, end)]
 
 
 def _position(value: Any, size: int) -> int:

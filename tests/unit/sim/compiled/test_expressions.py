@@ -50,6 +50,9 @@ def lower(logic: Any) -> Code:
         ({"all": [{"var": "list"}, {">": [{"var": ""}, 1]}]}, "all([x > 1.0 for x in s4] or [False])"),
         ({"+": {"var": "list"}}, "sum_of(s4)"),
         ({"var": ["nothing", 7.0]}, "7.0"),
+        ({"==": [{"var": "mode"}, A]}, "held(as_number(s3)) == s0"),
+        ({"if": [{"var": "flag"}, A]}, "s0 if s2 else None"),
+        ({"merge": [A, {"var": "list"}]}, "[s0, *s4]"),
     ],
 )
 def test_what_has_one_python_spelling_is_lowered_to_it(logic: Any, text: str) -> None:
@@ -82,18 +85,17 @@ def test_it_is_known_what_may_leave_a_run(logic: Any, fails: bool) -> None:
 @pytest.mark.parametrize(
     "logic",
     [
-        {"==": [{"var": "mode"}, A]},
         {"==": ["1", "1.0", A]},
         {"==": [A, "word"]},
         {"===": [{"var": "flag"}, A]},
+        {"===": [{"var": "list"}, {"var": "list"}]},
         {"in": [{"var": "mode"}, {"var": "list"}]},
         {"max": [A, {"var": "flag"}]},
         {"if": [{"var": "flag"}, A, "x"]},
-        {"if": [{"var": "flag"}, A]},
         {"and": [A, {"var": "flag"}]},
         {"+": [{"var": "list"}]},
-        {"cat": [{"var": "mode"}, "x"]},
-        {"missing": ["a"]},
+        {"missing": [{"cat": ["a"]}]},
+        {"merge": [{"var": "list"}, "x"]},
         {"var": {"cat": ["a"]}},
         {"some": [A, True]},
         {"a": 1.0, "b": 2.0},
@@ -117,6 +119,9 @@ def test_what_depends_on_kinds_or_always_fails_is_left_to_the_interpreter(logic:
         {"===": [A, 1.0]},
         {"in": [A, [1.0, 2.0, 3.0]]},
         {"max": {"var": "list"}},
+        {"merge": [{"var": "list"}, A, {"var": "list"}]},
+        {"if": [{"var": "flag"}, 1.0, {"var": "flag"}, 2.0]},
+        {"if": [A]},
         {"var": ["nothing", {"+": [1.0, 2.0]}]},
     ],
 )

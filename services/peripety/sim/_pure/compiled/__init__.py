@@ -30,9 +30,9 @@ Of a scenario with one action, one event and one loss this is the source::
                 break
         return outcome, condition, turn, (s0, s1,)
 
-Modules: `slots` (what changes, and the variables for it), `expressions` (JSONLogic), `rules` (derived values
-and effects), `actions`, `events` and `template` (the turn around them), `draft` and `limits` (what can grow
-and what it may cost), `draws` (randomness in blocks), `player` (compiles and plays).
+Modules: `slots` (what changes, and the variables for it), `expressions` and `texts` (JSONLogic), `rules`
+(derived values and effects), `actions`, `events` and `template` (the turn around them), `draft` and `limits`
+(what can grow and what it may cost), `draws` (randomness in blocks), `player` (compiles and plays).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["LIMIT", "LONGEST_TEXT", "Code", "Kind", "NotLoweredError"]
+__all__ = ["LIMIT", "LONGEST_TEXT", "Code", "Kind", "NotLoweredError", "combined", "weight"]
 
 # Numbers of a compiled run stay below this, far from overflow: a run that has a larger one is played slowly.
 LIMIT = 1e100
@@ -82,3 +82,33 @@ class Code:
     def operand(self) -> str:
         """Its source as an operand."""
         return self.text if self.atom else f"({self.text})"
+
+
+def weight(item: Code) -> int:
+    """What the interpreter charges for an item that it makes: itself, and its characters."""
+    return 1 + (int(item.bound) if item.kind is Kind.TEXT else 0)
+
+
+def combined(
+    text: str,
+    kind: Kind,
+    items: list[Code],
+    *,
+    bound: float = 1.0,
+    length: int = 0,
+    steps: int = 0,
+    fails: bool = False,
+    atom: bool = False,
+    null: bool = False,
+) -> Code:
+    """An operation over evaluated arguments: one step, and what they cost."""
+    return Code(
+        text,
+        kind,
+        1 + steps + sum(item.steps for item in items),
+        bound,
+        length,
+        fails=fails or any(item.fails for item in items),
+        atom=atom,
+        null=null,
+    )

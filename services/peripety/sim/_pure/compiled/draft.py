@@ -22,7 +22,10 @@ MAX_TURNS = 1000
 
 @dataclass
 class _Growth:
-    """How far the numbers of a slot can get: all that is put there, added and multiplied in one turn."""
+    """How far the numbers of a slot can get: all that is put there, added and multiplied in one turn.
+
+    Of texts, which are only ever put there, it is how long they can get.
+    """
 
     start: float = 0.0
     added: float = 0.0
@@ -115,9 +118,8 @@ class Draft:
         )
 
     def _bound_of(self, slot: Slot) -> float:
-        if slot.kind in {Kind.NUMBER, Kind.NUMBERS}:
-            return min(LIMIT, self._bounds.get(slot.name, LIMIT))
-        return 1.0 if slot.kind in {Kind.BOOLEAN, Kind.BOOLEANS} else float(LONGEST_TEXT)
+        limit = LONGEST_TEXT if slot.kind in {Kind.TEXT, Kind.TEXTS} else LIMIT
+        return min(limit, self._bounds.get(slot.name, limit))
 
     def is_guarded(self, slot: Slot) -> bool:
         """Whether the numbers of a slot must be held to the limit when they are written."""
@@ -138,10 +140,11 @@ class Draft:
     # --- costs ---
 
     def held(self, code: Code) -> Code:
-        """A number that is known to be within the limit, or else leaves the compiled run."""
-        if code.bound <= LIMIT:
+        """A number or text that is known to be within the limit, or else leaves the compiled run."""
+        name, limit = ("brief", LONGEST_TEXT) if code.kind is Kind.TEXT else ("held", LIMIT)
+        if code.bound <= limit:
             return code
-        return replace(code, text=f"held({code.text})", bound=LIMIT, fails=True, atom=True)
+        return replace(code, text=f"{name}({code.text})", bound=limit, fails=True, atom=True)
 
     def evaluation(self, code: Code, times: int = 1) -> Code:
         """An expression as a whole, evaluated so often in a turn; its fuel cannot run out."""

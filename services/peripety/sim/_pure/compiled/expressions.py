@@ -10,7 +10,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from peripety.sim._core import CoreError
-from peripety.sim._pure.compiled.code import LIMIT, Code, Kind, NotLoweredError
+from peripety.sim._pure.compiled.code import (
+    LIMIT,
+    LONGEST_TEXT,
+    Code,
+    Kind,
+    NotLoweredError,
+    combined,
+    weight,
+)
+from peripety.sim._pure.compiled.texts import TEXT_OPERATORS
 from peripety.sim._pure.convert import as_number
 from peripety.sim._pure.paths import Path, split_variable
 
@@ -116,38 +125,39 @@ class Expressions:
         if len(kinds) != 1 or any(item.null for item in items):
             raise NotLoweredError("an array of several kinds, or of nothing")
         kind = kinds.pop().many
-        return _combined(
+        return combined(
             f"[{', '.join(item.text for item in items)}]",
             kind,
             items,
             bound=max(item.bound for item in items),
             length=len(items),
-            steps=sum(_weight(item) for item in items),
+            steps=sum(weight(item) for item in items),
         )
 
     # --- control ---
 
     def when(self, operand: Any, scope: Scope) -> Code:
         items = _several(operand)
-        if len(items) % 2 == 0:
-            raise NotLoweredError("an 'if' that may give nothing")
-        code = self.value(items[-1], scope)
-        for at in range(len(items) - 3, -1, -2):
+        code = self.value(items[-1], scope) if len(items) % 2 else _NOTHING
+        code = replace(code, steps=code.steps + 1)
+        for at in range(len(items) - 2 - len(items) % 2, -1, -2):
             condition, value = self.truth(items[at], scope), self.value(items[at + 1], scope)
-            if value.kind is not code.kind:
+            kinds = {value.kind, code.kind}
+            if len(kinds - {Kind.NULL}) > 1 or (len(kinds) > 1 and (value.kind.is_list or code.kind.is_list)):
                 raise NotLoweredError("an 'if' of several kinds")
-            code = self._choice(condition, value, code)
+            kind = code.kind if value.kind is Kind.NULL else value.kind
+            code = replace(self._choice(condition, value, code), kind=kind)
         return code
 
     @staticmethod
     def _choice(condition: Code, yes: Code, no: Code) -> Code:
-        return _combined(
+        return combined(
             f"{yes.operand} if {condition.operand} else {no.operand}",
             yes.kind,
             [condition, yes, no],
             bound=max(yes.bound, no.bound),
             length=max(yes.length, no.length),
-            null=yes.null or no.null,
+            null=any(code.null or code.kind is Kind.NULL for code in (yes, no)),
         )
 
     def logical(self, name: str, operand: Any, scope: Scope) -> Code:
@@ -160,7 +170,7 @@ class Expressions:
     def _joined(name: str, items: list[Code]) -> Code:
         if len(items) == 1:
             return replace(items[0], steps=items[0].steps + 1)
-        return _combined(
+        return combined(
             f" {name} ".join(item.operand for item in items),
             items[0].kind,
             items,
@@ -171,11 +181,11 @@ class Expressions:
 
     def negation(self, operand: Any, scope: Scope) -> Code:
         code = self.truth(_single(operand), scope)
-        return _combined(f"not {code.operand}", Kind.BOOLEAN, [code])
+        return combined(f"not {code.operand}", Kind.BOOLEAN, [code])
 
     def is_true(self, operand: Any, scope: Scope) -> Code:
         code = self.truth(_single(operand), scope)
-        return _combined(f"not not {code.operand}", Kind.BOOLEAN, [code])
+        return combined(f"not not {code.operand}", Kind.BOOLEAN, [code])
 
     # --- comparison ---
 
@@ -194,13 +204,13 @@ class Expressions:
     def identity(self, symbol: str, operand: Any, scope: Scope) -> Code:
         items = _at_least_two(self._values(operand, scope))
         if len({item.kind for item in items} - {Kind.NULL}) > 1 or any(item.kind.is_list for item in items):
-            raise NotLoweredError("an identity of several kinds")
+            raise NotLoweredError("an identity of arrays, or of several kinds")
         return self._compared(symbol, items)
 
     @staticmethod
     def _compared(symbol: str, items: list[Code]) -> Code:
         text = f" {symbol} ".join(item.operand for item in items)
-        return _combined(text, Kind.BOOLEAN, items, steps=len(items))
+        return combined(text, Kind.BOOLEAN, items, steps=len(items))
 
     # --- arithmetic ---
 
@@ -257,7 +267,7 @@ class Expressions:
         items = [self.value(item, scope) for item in (operand if isinstance(operand, list) else [operand])]
         if isinstance(operand, dict) and items[0].kind is Kind.NUMBERS:
             (numbers,) = items  # of none Python's min and max raise as well
-            return _combined(
+            return combined(
                 f"{name}({numbers.text})",
                 Kind.NUMBER,
                 items,
@@ -274,15 +284,19 @@ class Expressions:
         if len(items) == 2 and all(item.atom for item in items):  # noqa: PLR2004 - far faster than a call
             first, second = (item.text for item in items)
             sign = "<" if name == "min" else ">"
-            return _combined(
+            return combined(
                 f"{second} if {second} {sign} {first} else {first}", Kind.NUMBER, items, bound=bound
             )
         text = f"{name}({', '.join(item.text for item in items)})"
-        return _combined(text, Kind.NUMBER, items, bound=bound, atom=True)
+        return combined(text, Kind.NUMBER, items, bound=bound, atom=True)
 
     def _numbers(self, operand: Any, scope: Scope) -> list[Code]:
         items = operand if isinstance(operand, list) and operand else [operand]
         return [_as_number(self.value(item, scope)) for item in items]
+
+    def held(self, code: Code) -> Code:
+        """A value within the limits of compiled runs."""
+        return self._draft.held(code)
 
     def _number(
         self,
@@ -294,7 +308,7 @@ class Expressions:
         fails: bool = False,
         atom: bool = False,
     ) -> Code:
-        code = _combined(text, Kind.NUMBER, items, bound=bound, steps=steps, fails=fails, atom=atom)
+        code = combined(text, Kind.NUMBER, items, bound=bound, steps=steps, fails=fails, atom=atom)
         return self._draft.held(code)
 
     # --- arrays ---
@@ -306,7 +320,25 @@ class Expressions:
         if not is_item and not is_part:
             raise NotLoweredError("'in' of several kinds")
         text = f"{needle.operand} in {haystack.operand}"
-        return _combined(text, Kind.BOOLEAN, [needle, haystack], steps=haystack.length)
+        return combined(text, Kind.BOOLEAN, [needle, haystack], steps=haystack.length)
+
+    def merged(self, operand: Any, scope: Scope) -> Code:
+        parts = [_certain(self.value(item, scope)) for item in _several(operand)]
+        kinds = {part.kind if part.kind.is_list else part.kind.many for part in parts}
+        if len(kinds) > 1:
+            raise NotLoweredError("an array of several kinds")
+        texts = [f"*{part.operand}" if part.kind.is_list else part.text for part in parts]
+        items = [(part.length, part.kind.item) if part.kind.is_list else (1, part.kind) for part in parts]
+        steps = [n * weight(replace(part, kind=kind)) for part, (n, kind) in zip(parts, items, strict=True)]
+        return combined(
+            f"[{', '.join(texts)}]",
+            kinds.pop(),
+            parts,
+            bound=max(part.bound for part in parts),
+            length=sum(length for length, _ in items),
+            steps=sum(steps),
+            atom=True,
+        )
 
     def quantified(self, name: str, operand: Any, scope: Scope) -> Code:
         elements, logic, inner = self._iterated(operand, scope)
@@ -327,9 +359,7 @@ class Expressions:
         elements, logic, inner = self._iterated(operand, scope)
         body = _certain(self.value(logic, inner))
         text = f"[{body.text} for {_ELEMENT} in {elements.operand}]"
-        code = self._iteration(
-            text, body.kind.many, elements, replace(body, steps=body.steps + _weight(body))
-        )
+        code = self._iteration(text, body.kind.many, elements, replace(body, steps=body.steps + weight(body)))
         return replace(code, bound=body.bound, length=elements.length, atom=True)
 
     def folded(self, operand: Any, scope: Scope) -> Code:
@@ -337,8 +367,7 @@ class Expressions:
         if len(operand) != 3:  # noqa: PLR2004 - a start is required
             raise NotLoweredError("a fold without a start")
         start = _certain(self.value(operand[2], scope))
-        bound = LIMIT if start.kind is Kind.NUMBER else start.bound
-        total = Code(_TOTAL, start.kind, bound=bound)
+        total = Code(_TOTAL, start.kind, bound=LONGEST_TEXT if start.kind is Kind.TEXT else LIMIT)
         body = _certain(self.value(logic, FoldScope(self._element(elements), total)))
         if body.kind is not start.kind or start.kind.is_list:
             raise NotLoweredError("a fold that changes its kind")
@@ -417,8 +446,18 @@ def _as_number(item: Code) -> Code:
         return item
     if item.kind is Kind.BOOLEAN and item.literal is None:
         return replace(item, text=f"{item.operand} + 0.0", kind=Kind.NUMBER, bound=1.0, atom=False)
-    if item.kind.is_list or (item.kind is Kind.TEXT and item.literal is None):
-        raise NotLoweredError("a value that may not be a number")
+    if item.kind.is_list:
+        raise NotLoweredError("a value that is never a number")
+    if item.kind is Kind.TEXT and item.literal is None:
+        return replace(
+            item,
+            text=f"held(as_number({item.text}))",
+            kind=Kind.NUMBER,
+            bound=LIMIT,
+            fails=True,
+            null=False,
+            atom=True,
+        )
     try:
         number = as_number(item.literal)
     except CoreError:
@@ -442,36 +481,6 @@ def _known(divisor: Code) -> float:
 
 def _sum(terms: list[Code]) -> float:
     return sum(term.bound for term in terms)
-
-
-def _weight(item: Code) -> int:
-    """What the interpreter charges for an item that it makes: itself, and its characters."""
-    return 1 + (int(item.bound) if item.kind is Kind.TEXT else 0)
-
-
-def _combined(
-    text: str,
-    kind: Kind,
-    items: list[Code],
-    *,
-    bound: float = 1.0,
-    length: int = 0,
-    steps: int = 0,
-    fails: bool = False,
-    atom: bool = False,
-    null: bool = False,
-) -> Code:
-    """An operation over evaluated arguments: one step, and what they cost."""
-    return Code(
-        text,
-        kind,
-        1 + steps + sum(item.steps for item in items),
-        bound,
-        length,
-        fails=fails or any(item.fails for item in items),
-        atom=atom,
-        null=null,
-    )
 
 
 _OPERATORS: dict[str, Callable[[Expressions, Any, Scope], Code]] = {
@@ -503,5 +512,7 @@ _OPERATORS: dict[str, Callable[[Expressions, Any, Scope], Code]] = {
     "all": lambda self, operand, scope: self.quantified("all", operand, scope),
     "some": lambda self, operand, scope: self.quantified("some", operand, scope),
     "none": lambda self, operand, scope: self.quantified("none", operand, scope),
+    "merge": Expressions.merged,
     "in": Expressions.contains,
+    **TEXT_OPERATORS,
 }

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical
-from peripety.sim._pure.compiled.code import LIMIT, NotLoweredError
+from peripety.sim._pure.compiled.code import LIMIT, LONGEST_TEXT, NotLoweredError
 from peripety.sim._pure.compiled.draft import MAX_TURNS, Draft
 from peripety.sim._pure.compiled.draws import POLICY_KEY, Draws
 from peripety.sim._pure.compiled.limits import check_limits
 from peripety.sim._pure.compiled.slots import Layout
 from peripety.sim._pure.compiled.template import write_run
+from peripety.sim._pure.convert import as_number, as_text
 from peripety.sim._pure.dry_run import Ending
+from peripety.sim._pure.operators import substring
 from peripety.sim._pure.paths import MISSING, lookup
 from peripety.sim._pure.rng import draw
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from peripety.sim._pure.state import Rules
 
-__all__ = ["Player", "Players"]
+__all__ = ["NAMES", "Player", "Players"]
 
 # Capacities of arrays to try: the larger, the fewer runs are left; the smaller, the cheaper the worst turn.
 _CAPACITIES = (256, 64, 16)
@@ -37,7 +39,7 @@ class Deopt(Exception):  # noqa: N818 - it is no error: the run is played again 
 
 
 # What generated source raises where the interpreter would find that a rule fails, or might.
-_LEAVING = (Deopt, ArithmeticError, ValueError, IndexError)
+_LEAVING = (Deopt, CoreError, ArithmeticError, ValueError, IndexError)
 
 
 def _held(number: float) -> float:
@@ -45,6 +47,13 @@ def _held(number: float) -> float:
     if -LIMIT <= number <= LIMIT:
         return number
     raise Deopt
+
+
+def _brief(text: str) -> str:
+    """A text within the limit."""
+    if len(text.encode("utf-8")) > LONGEST_TEXT:
+        raise Deopt
+    return text
 
 
 def _sum_of(numbers: Iterable[float]) -> float:
@@ -56,13 +65,17 @@ def _sum_of(numbers: Iterable[float]) -> float:
 
 
 # All that generated source can name, beside its constants.
-_NAMES = {
+NAMES = {
     "Deopt": Deopt,
     "POLICY_KEY": POLICY_KEY,
+    "as_number": as_number,
+    "as_text": as_text,
+    "brief": _brief,
     "draw": draw,
     "fmod": fmod,
     "held": _held,
     "reduce": reduce,
+    "substring": substring,
     "sum_of": _sum_of,
 }
 
@@ -96,7 +109,7 @@ class Player:
         self._conditions = {"lost": rules.losses, "won": rules.wins}
         self.source, width = write_run(rules, layout, draft, persona)
         self._draws = Draws(width)
-        namespace = {**_NAMES, **draft.names}
+        namespace = {**NAMES, **draft.names}
         exec(compile(self.source, "<scenario>", "exec"), namespace)  # noqa: S102 - it holds no text of a document
         self._play: Any = namespace["play"]
         self._runs = self.left = 0
