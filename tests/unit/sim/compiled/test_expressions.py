@@ -59,6 +59,34 @@ def test_what_has_one_python_spelling_is_lowered_to_it(logic: Any, text: str) ->
     assert lower(_floats(logic)).text == text
 
 
+@pytest.mark.parametrize("name", ["max", "/", "if", "cat", "substr", "missing_some", "var"])
+def test_source_grows_no_faster_than_the_expression(name: str) -> None:
+    def nested(depth: int) -> Any:
+        logic: Any = A
+        for _ in range(depth):
+            logic = {
+                "max": {"max": [{"/": [logic, A]}, {"%": [1.0, A]}]},
+                "/": {"/": [logic, A]},
+                "if": {"if": [logic, A, 1.0]},
+                "cat": {"cat": [logic, A]},
+                "substr": {"substr": [logic, A]},
+                "missing_some": {"if": [{"missing_some": [1.0, ["a"]]}, logic, A]},
+                "var": {"var": ["nothing", {"+": [logic, 1.0]}]},
+            }[name]
+        return logic
+
+    assert len(lower(nested(8)).text) < 10 * len(lower(nested(1)).text)
+
+
+@pytest.mark.parametrize("name", ["+", "-", "*", "max", "cat", "!", "!!", "if"])
+def test_an_operand_is_lowered_once(name: str) -> None:
+    """Otherwise each level of nesting would double the time."""
+    logic: Any = A
+    for _ in range(60):
+        logic = {name: [logic, 1.0] if name == "if" else logic}
+    assert lower(logic).steps > 60
+
+
 def test_a_fold_keeps_its_order() -> None:
     logic = {"reduce": [{"var": "list"}, {"-": [{"var": "accumulator"}, {"var": "current"}]}, 0.0]}
     assert lower(logic).text == "reduce(lambda total, x: total - x, s4, 0.0)"

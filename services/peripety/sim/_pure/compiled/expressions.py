@@ -215,12 +215,12 @@ class Expressions:
     # --- arithmetic ---
 
     def total(self, operand: Any, scope: Scope) -> Code:
-        if isinstance(operand, dict):
-            items = self.value(operand, scope)
-            if items.kind is Kind.NUMBERS:
-                bound = items.length * items.bound
-                return self._number(f"sum_of({items.text})", [items], bound, steps=items.length, atom=True)
-        terms = self._numbers(operand, scope)
+        items = self._arguments(operand, scope)
+        if isinstance(operand, dict) and items[0].kind is Kind.NUMBERS:
+            (numbers,) = items
+            bound = numbers.length * numbers.bound
+            return self._number(f"sum_of({numbers.text})", items, bound, steps=numbers.length, atom=True)
+        terms = [_as_number(item) for item in items]
         if len(terms) == 1:
             return replace(terms[0], steps=terms[0].steps + 1)
         return self._number(" + ".join(term.operand for term in terms), terms, _sum(terms))
@@ -264,7 +264,7 @@ class Expressions:
         return code
 
     def extreme(self, name: str, operand: Any, scope: Scope) -> Code:
-        items = [self.value(item, scope) for item in (operand if isinstance(operand, list) else [operand])]
+        items = self._arguments(operand, scope)
         if isinstance(operand, dict) and items[0].kind is Kind.NUMBERS:
             (numbers,) = items  # of none Python's min and max raise as well
             return combined(
@@ -276,12 +276,13 @@ class Expressions:
                 fails=True,
                 atom=True,
             )
-        if not items or any(item.kind is not Kind.NUMBER or item.null for item in items):
+        if any(item.kind is not Kind.NUMBER or item.null for item in items):
             raise NotLoweredError("an extreme of something else than numbers")
         if len(items) == 1:
             return replace(items[0], steps=items[0].steps + 1)
         bound = max(item.bound for item in items)
-        if len(items) == 2 and all(item.atom for item in items):  # noqa: PLR2004 - far faster than a call
+        is_simple = all(item.text.isidentifier() or item.literal is not None for item in items)
+        if len(items) == 2 and is_simple:  # noqa: PLR2004 - far faster than a call, and no work done twice
             first, second = (item.text for item in items)
             sign = "<" if name == "min" else ">"
             return combined(
@@ -290,9 +291,14 @@ class Expressions:
         text = f"{name}({', '.join(item.text for item in items)})"
         return combined(text, Kind.NUMBER, items, bound=bound, atom=True)
 
+    def _arguments(self, operand: Any, scope: Scope) -> list[Code]:
+        return [
+            self.value(item, scope)
+            for item in (operand if isinstance(operand, list) and operand else [operand])
+        ]
+
     def _numbers(self, operand: Any, scope: Scope) -> list[Code]:
-        items = operand if isinstance(operand, list) and operand else [operand]
-        return [_as_number(self.value(item, scope)) for item in items]
+        return [_as_number(item) for item in self._arguments(operand, scope)]
 
     def held(self, code: Code) -> Code:
         """A value within the limits of compiled runs."""
