@@ -204,16 +204,16 @@ PAIR: Effects = [put("zeros"), put(0)]
 
 
 def spender(core: Core, effects: Effects) -> tuple[Program, State]:
-    """A program with an action that takes 96,075 steps, and then those of more effects."""
+    """A program with an action that takes 96,325 steps, and then those of more effects."""
     actions = [action("act", [*(PAIR * 12), *effects], derives=ZEROS)]
     program = program_on(core, document(state={"a": 0, "zeros": [0] * 4000}, actions=actions))
     return program, program.new_state()
 
 
 def test_a_call_may_take_all_of_its_steps_and_not_one_more(core: Core) -> None:
-    program, run = spender(core, [put([0] * 3922)])
+    program, run = spender(core, [put([0] * 3672)])
     assert program.act(run, "act").accepted
-    program, run = spender(core, [put([0] * 3923)])
+    program, run = spender(core, [put([0] * 3673)])
     before = run.to_json()
     error = refusal(lambda: program.act(run, "act"))
     assert (error.code, error.message) == ("TURN_LIMIT", "the call takes more than 100000 steps")
@@ -221,7 +221,7 @@ def test_a_call_may_take_all_of_its_steps_and_not_one_more(core: Core) -> None:
     assert run.to_json() == before
 
 
-@pytest.mark.parametrize(("last", "code"), [(3783, None), (3784, "TURN_LIMIT")])
+@pytest.mark.parametrize(("last", "code"), [(3533, None), (3534, "TURN_LIMIT")])
 def test_text_is_paid_by_the_kibibyte(core: Core, last: int, code: str | None) -> None:
     # Two changes of 3 + 63 steps, for the text after or before; one of 5 whose text is too short to count.
     program, run = spender(core, [put("x" * 65_535), put(0), put(["x" * 1022, "y"]), put([0] * last)])
@@ -310,7 +310,7 @@ def test_changes_that_a_failing_rule_takes_back_are_paid_as_well(core: Core) -> 
 
 
 def test_a_run_that_meets_the_limit_of_a_call_counts_as_errored(core: Core) -> None:
-    program, _ = spender(core, [put([0] * 3923)])
+    program, _ = spender(core, [put([0] * 3673)])
     report = program.dry_run(runs=3)
     assert (report.errored, report.turns) == (3, 0)
     assert report.errors == (
@@ -333,6 +333,31 @@ def test_an_expression_has_fuel_and_an_output_of_its_own(core: Core) -> None:
         (reason,) = program.act(program.new_state(), "act").reasons
         assert reason.code == "FUEL_EXHAUSTED"
         assert problem in reason.message
+
+
+@pytest.mark.parametrize(
+    ("condition", "at_most"),
+    [
+        # 5 steps of fuel and 250 for 4,000 items made, 2 and 250 for values looked at, 6 and 250 for text.
+        ({"!": {"merge": [{"var": "state.zeros"}, []]}}, 392),
+        ({"var": "state.zeros"}, 396),
+        ({"==": [{"cat": [{"var": "state.text"}, ""]}, ""]}, 390),
+        # 5 steps and 62 for the characters of the path.
+        ({"!": {"missing": [{"var": "state.text"}]}}, 1492),
+    ],
+    ids=["made", "looked at", "text", "paths"],
+)
+def test_work_without_fuel_is_paid_by_the_call(core: Core, condition: Any, at_most: int) -> None:
+    state = {"zeros": [0] * 4000, "text": "a." * 2000}
+    for number, code in ((at_most, None), (at_most + 1, "TURN_LIMIT")):
+        events = [event(f"e{n}", when=condition) for n in range(number)]
+        losses = [{"id": f"l{n}", "when": {"<": [1, 0]}} for n in range(2)]
+        program = program_on(core, document(state=state, random_events=events, loss_conditions=losses))
+        run = program.new_state(SEED_OF_AN_EVENT)
+        if code is None:
+            program.step(run)
+        else:
+            assert refusal(lambda: program.step(run)).code == code  # noqa: B023 - called at once
 
 
 # --- memory ---

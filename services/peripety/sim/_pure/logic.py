@@ -17,6 +17,7 @@ __all__ = ["FUEL", "OUTPUT_LIMIT", "Evaluation", "evaluate"]
 
 FUEL = 10_000
 OUTPUT_LIMIT = 1 << 16
+_THINGS_PER_STEP = 16
 
 
 def evaluate(logic: Any, data: Any) -> Any:
@@ -35,21 +36,25 @@ class Evaluation:
     def __init__(self) -> None:
         self.fuel = FUEL
         self.output = OUTPUT_LIMIT
+        self.looked_at = 0
 
     @property
     def spent(self) -> int:
-        """The steps taken so far; all of them once they ran out."""
-        return FUEL - max(self.fuel, 0)
+        """What a call pays for it: its fuel, and a step for every 16 things made, or looked at in the end."""
+        made = OUTPUT_LIMIT - max(self.output, 0)
+        return FUEL - max(self.fuel, 0) + made // _THINGS_PER_STEP + self.looked_at // _THINGS_PER_STEP
 
     def result(self, logic: Any, data: Any) -> Any:
         """The value of a whole expression: one that may enter a state."""
         value = self.value(logic, data)
         level = [value]
-        depth = 0
+        depth = looked_at = 0
         while level := [item for item in level if isinstance(item, list | dict)]:
             depth += 1
             check_depth(depth)
             level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+            looked_at += len(level)
+        self.looked_at = looked_at
         return value
 
     def value(self, logic: Any, data: Any) -> Any:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["OPERATORS", "substring"]
 
 _CHARACTERS_PER_STEP = 1024
+# To take a path apart costs more than to search a text.
+_PATH_CHARACTERS_PER_STEP = 64
 
 
 def _operands(name: str, operand: Any, least: int) -> list[Any]:
@@ -41,8 +43,15 @@ def _find(path: Any, data: Any) -> Any:
     raise CoreError("INVALID_ARGUMENTS", "'var' needs a path")
 
 
+def _path_steps(path: Any) -> int:
+    return len(path) // _PATH_CHARACTERS_PER_STEP if isinstance(path, str) else 0
+
+
 def _var(run: Evaluation, operand: Any, data: Any) -> Any:
     args = run.arguments(operand, data)
+    written = operand[0] if isinstance(operand, list) and operand else operand
+    if args and not isinstance(written, str):
+        run.burn(_path_steps(args[0]))
     found = _find(args[0] if args else None, data)
     if found is not MISSING:
         return found
@@ -50,7 +59,7 @@ def _var(run: Evaluation, operand: Any, data: Any) -> Any:
 
 
 def _absent(run: Evaluation, paths: list[Any], data: Any) -> list[Any]:
-    run.burn(len(paths))
+    run.burn(len(paths) + sum(map(_path_steps, paths)))
     return [path for path in paths if _find(path, data) in (MISSING, None, "")]
 
 

@@ -22,6 +22,9 @@ pub const FUEL: u32 = 10_000;
 /// How many characters and items an evaluation may make.
 pub const OUTPUT_LIMIT: usize = 1 << 16;
 
+/// How many of the things that it makes, and of the values in what it gives, cost a call a step.
+const THINGS_PER_STEP: u64 = 16;
+
 /// A compiled expression. What is wrong with it is an error only when, and if, that part is evaluated.
 #[derive(Clone, Debug)]
 pub struct Rule(Expression);
@@ -93,9 +96,9 @@ impl Rule {
     fn metered<'a>(&'a self, data: Data<'a>, spent: &mut u64) -> Result<Cow<'a, Value>> {
         let mut evaluation = Evaluation::new();
         let value = evaluation.value(&self.0, data);
-        *spent += u64::from(evaluation.spent());
+        *spent += evaluation.spent();
         let value = value?;
-        convert::check_nesting(&value)?;
+        *spent += convert::check_nesting(&value)? / THINGS_PER_STEP;
         Ok(value)
     }
 }
@@ -169,6 +172,7 @@ mod tests {
         assert_eq!(spent(r#"{"+":{"var":"a"}}"#), (5, true));
         assert_eq!(spent(r#"{"+":[1,"x"]}"#), (3, false));
         let endless = r#"{"map":[[1,2,3,4,5,6,7,8,9,10],"#.repeat(5) + "1" + &"]}".repeat(5);
-        assert_eq!(spent(&endless), (u64::from(FUEL), false));
+        // All of its fuel, and 18,100 items.
+        assert_eq!(spent(&endless), (u64::from(FUEL) + 1131, false));
     }
 }

@@ -150,7 +150,7 @@ class Draft:
         """An expression as a whole, evaluated so often in a turn; its fuel cannot run out."""
         if code.steps > FUEL:
             raise NotLoweredError("an expression that may run out of fuel")
-        self.charge(code.steps * times)
+        self.charge((code.steps + code.length) * times)
         return code
 
     def charge(self, steps: int) -> None:

@@ -71,26 +71,29 @@ pub(super) fn check_depth(depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// A value may not be nested deeper than a document.
-pub(super) fn check_nesting(value: &Value) -> Result<()> {
+/// A value may not be nested deeper than a document; how many values there are inside of it.
+pub(super) fn check_nesting(value: &Value) -> Result<u64> {
     if value.is_scalar() {
-        return Ok(());
+        return Ok(0);
     }
+    let mut inside = 0;
     let mut pending = vec![(value, 1)];
     while let Some((value, depth)) = pending.pop() {
         match value {
             Value::Array(items) => {
                 check_depth(depth)?;
+                inside += items.len() as u64;
                 pending.extend(items.iter().map(|item| (item, depth + 1)));
             }
             Value::Object(members) => {
                 check_depth(depth)?;
+                inside += members.len() as u64;
                 pending.extend(members.values().map(|item| (item, depth + 1)));
             }
             _ => {}
         }
     }
-    Ok(())
+    Ok(inside)
 }
 
 fn not_a_number(kind: &str) -> Error {

@@ -12,9 +12,11 @@ use super::expression::{
     Arguments, Arithmetic, Constant, Expression, Extreme, Iteration, IterationKind, Pair, Relation,
     VariablePath,
 };
-use super::{Data, FUEL, OUTPUT_LIMIT, finite, truthy};
+use super::{Data, FUEL, OUTPUT_LIMIT, THINGS_PER_STEP, finite, truthy};
 
 const CHARACTERS_PER_STEP: usize = 1024;
+/// To take a path apart costs more than to search a text.
+const PATH_CHARACTERS_PER_STEP: usize = 64;
 /// Room for what most expressions join.
 const USUAL_TEXT: usize = 64;
 
@@ -36,9 +38,9 @@ impl Evaluation {
         Self { fuel: FUEL, output: OUTPUT_LIMIT }
     }
 
-    /// The steps taken so far; all of them once they ran out.
-    pub(super) fn spent(&self) -> u32 {
-        FUEL - self.fuel
+    /// What a call pays for it so far: its fuel, and a step for every few things made.
+    pub(super) fn spent(&self) -> u64 {
+        u64::from(FUEL - self.fuel) + (OUTPUT_LIMIT - self.output) as u64 / THINGS_PER_STEP
     }
 
     /// The steps taken and the output made since an earlier moment.
@@ -130,11 +132,13 @@ impl Evaluation {
     }
 
     fn produce(&mut self, amount: usize) -> Result<()> {
-        self.output = self.output.checked_sub(amount).ok_or_else(|| {
-            let message = format!("the expression makes more than {OUTPUT_LIMIT} characters or items");
-            Error::new(Code::FuelExhausted, message)
-        })?;
-        Ok(())
+        let left = self.output.checked_sub(amount);
+        self.output = left.unwrap_or(0);
+        if left.is_some() {
+            return Ok(());
+        }
+        let message = format!("the expression makes more than {OUTPUT_LIMIT} characters or items");
+        Err(Error::new(Code::FuelExhausted, message))
     }
 
     /// Charge a new array for everything in it: each item, each character, all the way down.
@@ -257,6 +261,7 @@ impl Evaluation {
             VariablePath::Computed(path) => {
                 let path = self.value(path, data)?;
                 let default = self.default(others, data)?;
+                self.burn_each(path_steps(&path))?;
                 (data.find_computed(&path)?, default)
             }
         };
@@ -274,10 +279,10 @@ impl Evaluation {
     fn missing(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.arguments(arguments, data)?;
         let absent = if let Some(paths) = values.first().and_then(|first| first.as_array()) {
-            self.burn_each(paths.len())?;
+            self.burn_each(paths.len() + paths.iter().map(path_steps).sum::<usize>())?;
             data.absent(paths.iter())
         } else {
-            self.burn_each(values.len())?;
+            self.burn_each(values.len() + values.iter().map(|path| path_steps(path)).sum::<usize>())?;
             data.absent(values.iter().map(|value| &**value))
         };
         absent.map(Value::from)
@@ -289,7 +294,7 @@ impl Evaluation {
             let message = "'missing_some' needs a number and a list of paths";
             return Err(Error::new(Code::InvalidArguments, message));
         };
-        self.burn_each(paths.len())?;
+        self.burn_each(paths.len() + paths.iter().map(path_steps).sum::<usize>())?;
         let absent = data.absent(paths.iter())?;
         Ok(if count(paths.len() - absent.len()) >= *needed { Vec::new() } else { absent }.into())
     }
@@ -822,6 +827,11 @@ fn divisor(value: f64) -> Result<f64> {
 fn whole(value: &Value) -> Result<i64> {
     let limit = f64::from(1_u32 << 31);
     Ok(number(value)?.clamp(-limit, limit) as i64)
+}
+
+/// What it costs to take a path apart that is not part of the expression.
+fn path_steps(path: &Value) -> usize {
+    path.as_text().map_or(0, length) / PATH_CHARACTERS_PER_STEP
 }
 
 /// The length of a text in code points.

@@ -45,11 +45,11 @@ const TAKE_ONE: [&str; 10] = ["var", "!", "!!", "+", "-", "*", "/", "%", "min", 
 pub(super) fn steps(logic: &Value) -> u64 {
     match logic {
         Value::Array(items) => items.iter().map(|item| 1 + steps(item)).sum::<u64>() + 1,
-        // Searching a text costs a step for each 1,024 of its at most 65,536 characters.
+        // Searching a text costs a step for each 1,024 of its at most 65,536 characters, making one for each 16.
         Value::Object(members) => {
             members.values().map(steps).sum::<u64>() + 1 + 64 * u64::from(members.contains_key("in"))
         }
-        Value::Text(text) => 1 + text.len() as u64 / 1024,
+        Value::Text(text) => 1 + text.len() as u64 / 16,
         _ => 1,
     }
 }
