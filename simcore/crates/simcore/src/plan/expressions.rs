@@ -71,7 +71,9 @@ impl Scope<'_> {
             ("!!", [item]) => self.condition(item),
             ("!", [item]) => Some(Condition::Not(Box::new(self.condition(item)?))),
             ("if" | "?:", items) => self.branches(items),
-            ("==" | "!=" | "===" | "!==" | "<" | "<=" | ">" | ">=", items) => self.chain(name, items),
+            ("==" | "!=" | "===" | "!==" | "<" | "<=" | ">" | ">=", items @ [_, _, ..]) => {
+                self.chain(name, items)
+            }
             ("in", [needle, haystack]) => self.contains(needle, haystack),
             ("some", [source, condition]) => {
                 let (source, condition) = self.each(source, condition)?;
