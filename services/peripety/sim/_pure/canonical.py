@@ -14,6 +14,7 @@ __all__ = ["canonical", "number_text"]
 # ECMAScript writes a number without an exponent when its decimal point falls within these places.
 _LARGEST_PLAIN_EXPONENT = 21
 _SMALLEST_PLAIN_EXPONENT = -6
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def canonical(value: Any) -> bytes:
@@ -56,11 +57,12 @@ def _sort_key(key: Any) -> bytes:
 
 
 def _string_text(value: str) -> str:
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise CoreError("LONE_SURROGATE", "a lone surrogate is not a character") from None
-    return json.dumps(value, ensure_ascii=False)
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise CoreError("LONE_SURROGATE", "a lone surrogate is not a character") from None
+    return _quoted(value)
 
 
 def number_text(value: float) -> str:
@@ -71,8 +73,8 @@ def number_text(value: float) -> str:
         return str(value)
     if not math.isfinite(value):
         raise CoreError("NUMBER_RANGE", "the number does not fit binary64")
-    if value == 0:
-        return "0"
+    if value.is_integer() and abs(value) <= MAX_SAFE_INTEGER:
+        return str(int(value))
     sign = "-" if value < 0 else ""
     digits, point = _shortest_digits(abs(value))
     return sign + _layout(digits, point)

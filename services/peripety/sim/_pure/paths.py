@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, Final
 
 from peripety.sim._core import CoreError
@@ -39,6 +40,7 @@ _DIGITS = re.compile(r"0|[1-9][0-9]{0,9}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
+@lru_cache(maxsize=4096)
 def parse_path(text: str) -> Path:
     """The segments of an effect's path, its root included.
 
@@ -106,6 +108,7 @@ def _bad_path(text: str) -> CoreError:
     return CoreError("BAD_PATH", f"'{shown}' is not a path; write state.a.b[2] or state[\"odd key\"]")
 
 
+@lru_cache(maxsize=4096)
 def format_path(path: Path) -> str:
     """The text of a path; `parse_path` gives the segments back."""
     parts = [str(path[0])]
