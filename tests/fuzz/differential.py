@@ -27,6 +27,7 @@ from fuzz.comparison import (
     compare,
     compare_dry_runs,
     compare_logic,
+    cores,
     is_valid,
 )
 from fuzz.shrink import shrunk
@@ -246,7 +247,8 @@ def main() -> None:
     began = time.monotonic()
     work = run(steps=given.steps, logic=given.logic, seed=given.seed, workers=given.workers)
     say = sys.stdout.write
-    say(f"seed {given.seed}: {_told(work)} compared in {time.monotonic() - began:.0f} s\n")
+    which = ", ".join(cores())
+    say(f"seed {given.seed}: {_told(work)} compared in {time.monotonic() - began:.0f} s on: {which}\n")
     if work.found is None:
         say("no difference\n")
         return
