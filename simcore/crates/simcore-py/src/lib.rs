@@ -5,8 +5,9 @@ mod values;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use simcore::{border, canonical, logic, rng};
+use simcore::{Executor, border, canonical, logic, rng};
 
 pyo3::import_exception!(peripety_simcore._errors, SimcoreError);
 
@@ -51,6 +52,19 @@ impl Program {
     /// Play many runs without a model; the JSON of a `DryRunReport`.
     fn dry_run(&self, py: Python<'_>, options: &[u8]) -> PyResult<Vec<u8>> {
         bytes(py.detach(|| self.0.dry_run(options)))
+    }
+
+    /// As `dry_run`, by a given executor, which changes nothing but the time it takes: for tests and benchmarks.
+    fn dry_run_by(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
+        let executor = Executor::named(executor).ok_or_else(|| {
+            PyValueError::new_err("the executor is interpreter, or an instruction set of this processor")
+        })?;
+        bytes(py.detach(|| self.0.dry_run_by(executor, options)))
+    }
+
+    /// Whether ordinary runs are played in lockstep.
+    fn plays_in_lockstep(&self) -> bool {
+        self.0.plays_in_lockstep()
     }
 }
 

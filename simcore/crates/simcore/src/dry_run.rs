@@ -44,6 +44,21 @@ pub enum Executor {
     Interpreter,
 }
 
+impl Executor {
+    /// The executor of a name: `interpreter`, or the instructions for lockstep if this processor has them.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let isa = match name {
+            "interpreter" => return Some(Self::Interpreter),
+            "baseline" => Isa::Baseline,
+            "avx2" => Isa::Avx2,
+            "avx512" => Isa::Avx512,
+            _ => return None,
+        };
+        isa.is_available().then_some(Self::Lockstep(isa))
+    }
+}
+
 impl Program {
     /// Play runs `first_run` … `first_run + runs − 1`; the JSON of a `DryRunReport`.
     ///
