@@ -6,6 +6,7 @@
 
 mod bounds;
 mod expressions;
+pub(crate) mod interpreted;
 pub(crate) mod ir;
 mod layout;
 mod rules;

@@ -150,11 +150,6 @@ impl<'a> Block<'a> {
     /// The state of a run as the tree that it stands for.
     fn tree(&self, lane: usize) -> Value {
         let layout = &self.machine.plan.layout;
-        let value = |kind, number: f64| match kind {
-            Kind::Number => Value::Number(number),
-            Kind::Bool => Value::Bool(number != 0.0),
-            Kind::Text => layout.texts.text(number).map_or(Value::Null, Value::from),
-        };
         let program: &Program = self.task.program;
         let mut tree = program.initial.clone();
         let mut put = |path, value| {
@@ -163,11 +158,11 @@ impl<'a> Block<'a> {
             }
         };
         for (slot, place) in layout.slots.iter().enumerate() {
-            put(&place.path, value(place.kind, self.registers.number(slot, lane)));
+            put(&place.path, layout.value(place.kind, self.registers.number(slot, lane)));
         }
         for (list, place) in layout.lists.iter().enumerate() {
             let kind = place.kind.unwrap_or(Kind::Number);
-            let items = self.registers.list(list, lane).iter().map(|item| value(kind, *item));
+            let items = self.registers.list(list, lane).iter().map(|item| layout.value(kind, *item));
             put(&place.path, items.collect());
         }
         tree

@@ -210,6 +210,7 @@ impl Compiler {
             | Condition::Contains { .. }
             | Condition::Some { .. }
             | Condition::Every { .. }
+            | Condition::Interpreted(_)
                 if combine == Combine::Set =>
             {
                 self.push(Step::EachCondition { to, condition: condition.clone(), active });
@@ -318,7 +319,11 @@ impl Compiler {
                 self.condition(condition, mask, active, Combine::Set);
                 self.push(Step::Truth { to, mask });
             }
-            Scalar::Fold(_) | Scalar::Element | Scalar::Accumulator | Scalar::Frozen(_) => {
+            Scalar::Fold(_)
+            | Scalar::Interpreted(_)
+            | Scalar::Element
+            | Scalar::Accumulator
+            | Scalar::Frozen(_) => {
                 self.push(Step::EachValue { to, scalar: scalar.clone(), active });
             }
         }
@@ -353,9 +358,9 @@ fn opposite(relation: Relation, a: &Scalar, b: &Scalar) -> Condition {
     }
 }
 
-/// Whether working something out can have no result: whatever calculates can.
+/// Whether working something out can have no result: whatever calculates can, and the interpreter.
 fn can_fail(condition: &Condition) -> bool {
-    condition.any(&mut |scalar| matches!(scalar, Scalar::Calculation { .. }))
+    condition.any(&mut |scalar| matches!(scalar, Scalar::Calculation { .. } | Scalar::Interpreted(_)))
 }
 
 /// Whether a condition asks for something that is not in a column.
@@ -364,11 +369,12 @@ fn looks_at_runs(condition: &Condition) -> bool {
         Condition::NotEmpty(_)
         | Condition::Contains { .. }
         | Condition::Some { .. }
-        | Condition::Every { .. } => true,
+        | Condition::Every { .. }
+        | Condition::Interpreted(_) => true,
         Condition::All(items) | Condition::Any(items) => items.iter().any(looks_at_runs),
         Condition::Not(item) => looks_at_runs(item),
         Condition::Constant(_) | Condition::True(_) | Condition::Compare(..) => {
-            condition.any(&mut |scalar| matches!(scalar, Scalar::Fold(_)))
+            condition.any(&mut |scalar| matches!(scalar, Scalar::Fold(_) | Scalar::Interpreted(_)))
         }
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn consequence(
     consequence: &Consequence,
 ) -> Option<()> {
     for (column, value) in &consequence.derives {
-        let value = Place::new(registers, lane).value(value)?;
+        let value = Place::new(plan, registers, lane).value(value)?;
         registers.set_number(*column, lane, value);
     }
     consequence.deeds.iter().try_for_each(|deed| one(plan, registers, lane, deed, &[]))
@@ -94,8 +94,9 @@ pub(super) fn one(
     deed: &Deed,
     frozen: &[f64],
 ) -> Option<()> {
-    let value_of =
-        |registers: &Registers, value: &Scalar| Place { frozen, ..Place::new(registers, lane) }.value(value);
+    let value_of = |registers: &Registers, value: &Scalar| {
+        Place { frozen, ..Place::new(plan, registers, lane) }.value(value)
+    };
     match deed {
         Deed::Write { slot, write, value } => {
             let value = value_of(registers, value)?;

@@ -147,8 +147,10 @@ impl Registers {
                     let numbers = Self::numbers(&self.columns, *operand);
                     self.exceptional.add_zero(&self.masks[*active], numbers);
                 }
-                Step::EachValue { to, scalar, active } => self.each_value(*to, scalar, *active),
-                Step::EachCondition { to, condition, active } => self.each_condition(*to, condition, *active),
+                Step::EachValue { to, scalar, active } => self.each_value(plan, *to, scalar, *active),
+                Step::EachCondition { to, condition, active } => {
+                    self.each_condition(plan, *to, condition, *active);
+                }
                 Step::Write { slot, write, with } => {
                     let mask = self.masks[ACTIVE].clone();
                     let (to, with) = self.column_and(*slot, *with);
@@ -182,19 +184,19 @@ impl Registers {
         }
     }
 
-    fn each_value(&mut self, to: usize, scalar: &Scalar, active: usize) {
+    fn each_value(&mut self, plan: &Plan, to: usize, scalar: &Scalar, active: usize) {
         for lane in self.masks[active].lanes() {
-            match Place::new(self, lane).value(scalar) {
+            match Place::new(plan, self, lane).value(scalar) {
                 Some(number) => self.set_number(to, lane, number),
                 None => self.exceptional.set(lane, true),
             }
         }
     }
 
-    fn each_condition(&mut self, to: usize, condition: &Condition, active: usize) {
+    fn each_condition(&mut self, plan: &Plan, to: usize, condition: &Condition, active: usize) {
         let mut result = Mask::NONE;
         for lane in self.masks[active].lanes() {
-            match Place::new(self, lane).holds(condition) {
+            match Place::new(plan, self, lane).holds(condition) {
                 Some(holds) => result.set(lane, holds),
                 None => self.exceptional.set(lane, true),
             }

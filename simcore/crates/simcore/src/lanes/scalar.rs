@@ -1,5 +1,7 @@
 //! Looking at a single run: for what goes through arrays, which differ in length from run to run.
 
+use crate::plan::Plan;
+use crate::plan::interpreted::Run;
 use crate::plan::ir::{Condition, Fold, Operation, Relation, Scalar, Source, Stage};
 
 use super::registers::Registers;
@@ -7,12 +9,23 @@ use super::registers::Registers;
 /// Where a value is worked out.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
+    pub(super) plan: &'a Plan,
     pub(super) registers: &'a Registers,
     pub(super) lane: usize,
     /// What was frozen when the deeds under way were scheduled.
     pub(super) frozen: &'a [f64],
     pub(super) element: f64,
     pub(super) accumulator: f64,
+}
+
+impl Run for Place<'_> {
+    fn number(&self, column: usize) -> f64 {
+        self.registers.number(column, self.lane)
+    }
+
+    fn list(&self, list: usize) -> &[f64] {
+        self.registers.list(list, self.lane)
+    }
 }
 
 /// Where an iteration stopped.
@@ -23,8 +36,8 @@ enum Stopped {
 }
 
 impl<'a> Place<'a> {
-    pub(super) fn new(registers: &'a Registers, lane: usize) -> Self {
-        Self { registers, lane, frozen: &[], element: 0.0, accumulator: 0.0 }
+    pub(super) fn new(plan: &'a Plan, registers: &'a Registers, lane: usize) -> Self {
+        Self { plan, registers, lane, frozen: &[], element: 0.0, accumulator: 0.0 }
     }
 
     /// A value; `None` when there is none, and the run is not for this executor.
@@ -42,6 +55,7 @@ impl<'a> Place<'a> {
             }
             Scalar::Truth(condition) => Some(f64::from(u8::from(self.holds(condition)?))),
             Scalar::Fold(fold) => self.fold(fold),
+            Scalar::Interpreted(interpreted) => interpreted.number(&self.plan.layout, self),
         }
     }
 
@@ -105,6 +119,7 @@ impl<'a> Place<'a> {
                 false
             }
             Condition::Not(item) => !self.holds(item)?,
+            Condition::Interpreted(interpreted) => interpreted.holds(&self.plan.layout, self)?,
             Condition::NotEmpty(list) => !self.registers.list(*list, self.lane).is_empty(),
             Condition::Contains { list, needle } => {
                 let needle = self.value(needle)?;

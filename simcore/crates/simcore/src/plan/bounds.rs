@@ -131,7 +131,7 @@ impl Bounds {
                     }
                 }
             }
-            Scalar::Accumulator => f64::INFINITY,
+            Scalar::Accumulator | Scalar::Interpreted(_) => f64::INFINITY,
             Scalar::Fold(fold) => self.fold(fold, most),
         }
     }
@@ -172,7 +172,7 @@ impl Bounds {
     fn condition(&self, condition: &Condition, most: f64, element: f64) -> bool {
         let safe = |scalar: &Scalar| self.scalar(scalar, most, element) < SAFE;
         match condition {
-            Condition::Constant(_) | Condition::NotEmpty(_) => true,
+            Condition::Constant(_) | Condition::NotEmpty(_) | Condition::Interpreted(_) => true,
             Condition::True(value) | Condition::Contains { needle: value, .. } => safe(value),
             Condition::Compare(_, a, b) => safe(a) && safe(b),
             Condition::All(items) | Condition::Any(items) => {

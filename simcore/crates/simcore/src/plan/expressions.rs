@@ -27,6 +27,7 @@ pub(super) struct Scope<'a> {
     pub(super) turn: usize,
     pub(super) params: &'a Names,
     pub(super) derives: &'a Names,
+    pub(super) entities: &'a Value,
     /// Inside an iteration: of what kind the elements are.
     pub(super) element: Option<Kind>,
     /// Inside a fold: of what kind its result is.
@@ -39,7 +40,7 @@ pub(super) struct Scope<'a> {
 const TRUTHS: [&str; 14] =
     ["!", "!!", "==", "!=", "===", "!==", "<", "<=", ">", ">=", "in", "some", "none", "all"];
 /// The operators that take a single argument as it stands.
-const TAKE_ONE: [&str; 10] = ["var", "!", "!!", "+", "-", "*", "/", "%", "min", "max"];
+const TAKE_ONE: [&str; 11] = ["var", "missing", "!", "!!", "+", "-", "*", "/", "%", "min", "max"];
 
 /// The most steps of fuel that evaluating an expression takes, its iterations counted as if over nothing.
 pub(super) fn steps(logic: &Value) -> u64 {
@@ -87,10 +88,33 @@ impl Scope<'_> {
                 let (source, condition) = self.each(source, condition)?;
                 Some(Condition::Every { source, condition })
             }
+            ("missing", paths) => self.missing(paths),
             ("var", [path]) if let Some(list) = self.list(path) => Some(Condition::NotEmpty(list)),
             _ if TRUTHS.contains(&name) => None,
             _ => self.value(logic).map(|value| Condition::True(value.scalar)),
         }
+    }
+
+    /// As a condition: whether any of the paths leads to nothing, or to "".
+    fn missing(&self, paths: &[Value]) -> Option<Condition> {
+        let absent = |path: &Value| match split_variable(path.as_text()?).as_slice() {
+            [Segment::Key(root), below @ ..] if &**root == "state" && self.element.is_none() => {
+                match self.layout.find(below) {
+                    None => Some(Condition::Constant(true)),
+                    Some(Target::Item(..)) => None,
+                    Some(Target::List(_) | Target::Object(_)) => Some(Condition::Constant(false)),
+                    Some(Target::Slot(_)) => {
+                        let value = self.variable(path)?;
+                        Some(match value.kind {
+                            Kind::Text => any_of(&value.scalar, std::iter::once(0.0)),
+                            Kind::Number | Kind::Bool => Condition::Constant(false),
+                        })
+                    }
+                }
+            }
+            _ => None,
+        };
+        Some(Condition::Any(paths.iter().map(absent).collect::<Option<_>>()?))
     }
 
     fn conditions(&self, items: &[Value]) -> Option<Vec<Condition>> {
@@ -192,6 +216,28 @@ impl Scope<'_> {
             }
             _ => None,
         }
+    }
+
+    /// What kind of value an expression has, if it has one; as far as that can be seen without lowering it.
+    pub(super) fn kind(&self, logic: &Value) -> Option<Kind> {
+        let Some((name, operand)) = operation(logic) else { return Some(self.layout.scalar(logic)?.0) };
+        match (name, operand) {
+            ("+" | "-" | "*" | "/" | "%" | "min" | "max", _) => Some(Kind::Number),
+            ("cat" | "substr", _) => Some(Kind::Text),
+            ("and" | "or", Value::Array(items)) => self.common_kind(items.iter()),
+            ("if" | "?:", Value::Array(items)) => {
+                let (last, _) = items.split_last()?;
+                let then = items.iter().skip(1).step_by(2);
+                self.common_kind(then.chain(std::iter::once(last)))
+            }
+            _ if TRUTHS.contains(&name) => Some(Kind::Bool),
+            _ => self.value(logic).map(|value| value.kind),
+        }
+    }
+
+    fn common_kind<'v>(&self, mut items: impl Iterator<Item = &'v Value>) -> Option<Kind> {
+        let first = self.kind(items.next()?)?;
+        items.all(|item| self.kind(item) == Some(first)).then_some(first)
     }
 
     fn variable(&self, path: &Value) -> Option<Typed> {

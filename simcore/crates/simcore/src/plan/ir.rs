@@ -3,7 +3,11 @@
 //! Values are binary64 throughout: a boolean is 0 or 1, a text its place among all texts of the scenario in the order
 //! of their code points, so that equality, order and truth ("" is 0) are those of numbers.
 
+use std::sync::Arc;
+
 use crate::effects::Due;
+
+use super::interpreted::Interpreted;
 
 /// What a value is known to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub(crate) enum Scalar {
     /// What a fold has come to.
     Accumulator,
     Fold(Box<Fold>),
+    /// What the interpreter makes of it.
+    Interpreted(Arc<Interpreted>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +105,7 @@ pub(crate) enum Condition {
         source: Source,
         condition: Box<Condition>,
     },
+    Interpreted(Arc<Interpreted>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +166,7 @@ impl Condition {
     pub(crate) fn any(&self, test: &mut impl FnMut(&Scalar) -> bool) -> bool {
         match self {
             Self::Constant(_) | Self::NotEmpty(_) => false,
+            Self::Interpreted(interpreted) => test(&Scalar::Interpreted(Arc::clone(interpreted))),
             Self::True(value) | Self::Contains { needle: value, .. } => value.any(test),
             Self::Compare(_, a, b) => a.any(test) || b.any(test),
             Self::All(items) | Self::Any(items) => items.iter().any(|item| item.any(test)),
@@ -183,9 +191,12 @@ impl Scalar {
     fn any(&self, test: &mut impl FnMut(&Self) -> bool) -> bool {
         test(self)
             || match self {
-                Self::Constant(_) | Self::Column(_) | Self::Frozen(_) | Self::Element | Self::Accumulator => {
-                    false
-                }
+                Self::Constant(_)
+                | Self::Column(_)
+                | Self::Frozen(_)
+                | Self::Element
+                | Self::Accumulator
+                | Self::Interpreted(_) => false,
                 Self::Calculation { first, rest, .. } => {
                     first.any(test) || rest.iter().any(|value| value.any(test))
                 }

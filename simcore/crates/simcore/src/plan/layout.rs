@@ -64,6 +64,19 @@ impl Layout {
         Some(layout)
     }
 
+    pub(super) fn root(&self) -> &Place {
+        &self.root
+    }
+
+    /// The value that a number stands for.
+    pub(crate) fn value(&self, kind: Kind, number: f64) -> Value {
+        match kind {
+            Kind::Number => Value::Number(number),
+            Kind::Bool => Value::Bool(number != 0.0),
+            Kind::Text => self.texts.text(number).map_or(Value::Null, Value::from),
+        }
+    }
+
     fn place(&mut self, value: &Value, path: &mut Vec<Segment>) -> Option<Place> {
         match value {
             Value::Object(members) => {

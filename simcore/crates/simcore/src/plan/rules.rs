@@ -19,6 +19,7 @@ use crate::turn::PARAM_TRIES;
 use crate::value::{Object, Value};
 
 use super::expressions::{Names, Scope, Typed, steps};
+use super::interpreted::{self, Interpreted};
 use super::ir::{Condition, Consequence, Deed, Kind, Scalar, Site, Write};
 use super::layout::{Layout, Target};
 use super::{Action, Domain, Event, MOST_FROZEN, Param, Plan};
@@ -122,8 +123,14 @@ impl Builder<'_> {
         let logic = action.get("preconditions")?;
         let depends_on_params = reads_params(logic);
         let tries = if params.is_empty() { 2 } else { PARAM_TRIES as u64 + 1 };
-        let legal =
-            self.expression(logic, &names, &Names::new(), tries, |scope, logic| scope.condition(logic))?;
+        let legal = self.expression(
+            logic,
+            &names,
+            &Names::new(),
+            tries,
+            |scope, logic| scope.condition(logic),
+            interpreted_condition,
+        )?;
         Some(Action { params, depends_on_params, legal, consequence: self.consequence(action, &names)? })
     }
 
@@ -154,7 +161,14 @@ impl Builder<'_> {
     }
 
     fn condition(&mut self, logic: &Value, params: &Names) -> Option<Condition> {
-        self.expression(logic, params, &Names::new(), 1, |scope, logic| scope.condition(logic))
+        self.expression(
+            logic,
+            params,
+            &Names::new(),
+            1,
+            |scope, logic| scope.condition(logic),
+            interpreted_condition,
+        )
     }
 
     fn conditions(&mut self, ends: &[Value]) -> Option<Vec<Condition>> {
@@ -168,22 +182,26 @@ impl Builder<'_> {
         derives: &Names,
         times: u64,
         lower: impl Fn(&Scope<'_>, &Value) -> Option<T>,
+        interpret: impl Fn(&Scope<'_>, &Value) -> Option<T>,
     ) -> Option<T> {
         let steps_per_element = Cell::new(0);
-        let lowered = lower(
-            &Scope {
-                layout: self.layout,
-                turn: self.turn,
-                params,
-                derives,
-                element: None,
-                accumulator: None,
-                steps_per_element: &steps_per_element,
-            },
-            logic,
-        )?;
-        self.budget.expression(logic, steps_per_element.get(), times)?;
-        Some(lowered)
+        let scope = Scope {
+            layout: self.layout,
+            turn: self.turn,
+            params,
+            derives,
+            entities: &self.program.entities,
+            element: None,
+            accumulator: None,
+            steps_per_element: &steps_per_element,
+        };
+        if let Some(lowered) = lower(&scope, logic)
+            && self.budget.expression(logic, steps_per_element.get(), times).is_some()
+        {
+            return Some(lowered);
+        }
+        self.budget.steps += interpreted::MOST_STEPS * times;
+        interpret(&scope, logic)
     }
 
     /// The derived values and effects of an action or event.
@@ -194,7 +212,14 @@ impl Builder<'_> {
             let expressions = expressions.as_object()?;
             for name in crate::program::derive_order(expressions).ok()? {
                 let logic = expressions.get(&name)?;
-                let value = self.expression(logic, params, &derives, 2, |scope, logic| scope.value(logic))?;
+                let value = self.expression(
+                    logic,
+                    params,
+                    &derives,
+                    2,
+                    |scope, logic| scope.value(logic),
+                    interpreted_value,
+                )?;
                 derives.insert(name, (self.columns, value.kind));
                 computed.push((self.columns, value.scalar));
                 self.columns += 1;
@@ -350,6 +375,16 @@ impl Builder<'_> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.layout.lists.iter().all(|list| list.initial.len() <= most).then_some(most)
     }
+}
+
+fn interpreted_condition(scope: &Scope<'_>, logic: &Value) -> Option<Condition> {
+    Some(Condition::Interpreted(Arc::new(Interpreted::new(logic, scope, None))))
+}
+
+fn interpreted_value(scope: &Scope<'_>, logic: &Value) -> Option<Typed> {
+    let kind = scope.kind(logic)?;
+    let interpreted = Interpreted::new(logic, scope, Some(kind));
+    Some(Typed { kind, scalar: Scalar::Interpreted(Arc::new(interpreted)) })
 }
 
 /// How an operation writes, if it may: a number is calculated with, and a kind is replaced by its like.
