@@ -15,6 +15,7 @@ mod block;
 mod code;
 mod deeds;
 mod isa;
+mod lists;
 mod machine;
 mod registers;
 mod scalar;

@@ -91,9 +91,7 @@ impl<'a> Block<'a> {
         }
         self.registers.set_number(plan.turn, lane, 1.0);
         for (list, place) in plan.layout.lists.iter().enumerate() {
-            let list = self.registers.list_mut(list, lane);
-            list.clear();
-            list.extend_from_slice(&place.initial);
+            self.registers.list_mut(list).assign(lane, &place.initial);
         }
         for until in &mut self.until {
             until.set(lane, 0.0);
@@ -162,7 +160,7 @@ impl<'a> Block<'a> {
         }
         for (list, place) in layout.lists.iter().enumerate() {
             let kind = place.kind.unwrap_or(Kind::Number);
-            let items = self.registers.list(list, lane).iter().map(|item| layout.value(kind, *item));
+            let items = self.registers.list(list).elements(lane).map(|item| layout.value(kind, item));
             put(&place.path, items.collect());
         }
         tree

@@ -1,6 +1,8 @@
 //! Rules as straight-line code over columns and masks, so that what is to be done is decided once for 64 runs.
 
-use crate::plan::ir::{Condition, Consequence, Deed, Operation, Relation, Scalar, Write};
+use crate::plan::ir::{
+    Condition, Consequence, Deed, Fold, Operation, Relation, Scalar, Source, Stage, Write,
+};
 
 use super::vectors::Combine;
 
@@ -77,9 +79,24 @@ pub(super) enum Step {
         write: Write,
         with: Operand,
     },
+    /// Put a value behind the last element of an array, where `ACTIVE` is set.
+    Push {
+        list: usize,
+        with: Operand,
+    },
+    /// Remove the last element of an array, where `ACTIVE` is set.
+    Pop {
+        list: usize,
+    },
     /// What an effect does to the runs one by one.
     EachDeed {
         deed: Deed,
+    },
+    Iterate(Loop),
+    /// Where an array has elements.
+    NotEmpty {
+        to: usize,
+        list: usize,
     },
     Fill {
         to: usize,
@@ -106,12 +123,28 @@ pub(super) enum Step {
     },
 }
 
+/// Code that is carried out for each index of an array.
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) list: usize,
+    /// Where the iteration matters.
+    pub(super) active: usize,
+    /// Where the array is long enough, for the body to narrow down.
+    pub(super) current: usize,
+    /// The column of the element.
+    pub(super) element: usize,
+    pub(super) body: Code,
+}
+
 /// Makes code, and counts the columns and masks that it needs.
 pub(super) struct Compiler {
     steps: Vec<Step>,
     first_column: usize,
     next_column: usize,
     next_mask: usize,
+    /// Inside an iteration, the column of the element; inside a fold, that of what it has come to.
+    element: usize,
+    accumulator: usize,
     pub(super) columns: usize,
     pub(super) masks: usize,
 }
@@ -124,6 +157,8 @@ impl Compiler {
             first_column,
             next_column: first_column,
             next_mask: RESULT + 1,
+            element: 0,
+            accumulator: 0,
             columns: first_column,
             masks: RESULT + 1,
         }
@@ -149,6 +184,11 @@ impl Compiler {
                         self.push(Step::CheckFinite { column: *slot, active: ACTIVE, always: false });
                     }
                 }
+                Deed::Push { list, value } if value.is_simple() => {
+                    let with = self.operand(value, ACTIVE);
+                    self.push(Step::Push { list: *list, with });
+                }
+                Deed::Pop { list } => self.push(Step::Pop { list: *list }),
                 deed => self.push(Step::EachDeed { deed: deed.clone() }),
             }
         }
@@ -206,14 +246,36 @@ impl Compiler {
                 }
                 _ => self.apart(condition, to, active, combine),
             },
-            Condition::NotEmpty(_)
-            | Condition::Contains { .. }
-            | Condition::Some { .. }
-            | Condition::Every { .. }
-            | Condition::Interpreted(_)
-                if combine == Combine::Set =>
-            {
+            Condition::Interpreted(_) if combine == Combine::Set => {
                 self.push(Step::EachCondition { to, condition: condition.clone(), active });
+            }
+            Condition::NotEmpty(list) if combine == Combine::Set => {
+                self.push(Step::NotEmpty { to, list: *list });
+            }
+            Condition::Contains { list, needle } if combine == Combine::Set => {
+                let needle = self.operand(needle, active);
+                let source = Source { list: *list, stages: Vec::new() };
+                self.find(&source, to, active, |compiler, element, to, _| {
+                    let (a, relation) = (Operand::Column(element), Relation::Equal);
+                    compiler.push(Step::Compare { to, combine: Combine::Set, relation, a, b: needle });
+                });
+            }
+            Condition::Some { source, condition } if combine == Combine::Set => {
+                self.find(source, to, active, |compiler, _, to, current| {
+                    compiler.condition(condition, to, current, Combine::Set);
+                });
+            }
+            Condition::Every { source, condition } if combine == Combine::Set => {
+                let none_fails = self.mask();
+                self.find(source, none_fails, active, |compiler, _, to, current| {
+                    compiler.condition(condition, to, current, Combine::Set);
+                    compiler.push(Step::Invert { to });
+                });
+                self.push(Step::Invert { to: none_fails });
+                self.find(source, to, active, |compiler, _, to, _| {
+                    compiler.push(Step::Fill { to, holds: true });
+                });
+                self.push(Step::And { to, with: none_fails });
             }
             _ => self.apart(condition, to, active, combine),
         }
@@ -244,11 +306,8 @@ impl Compiler {
         if items.is_empty() {
             return self.constant(others == Combine::And, to, first);
         }
-        // What looks at single runs, and cannot fail, is left for last.
-        let (last, at_once): (Vec<_>, Vec<_>) =
-            items.iter().partition(|item| looks_at_runs(item) && !can_fail(item));
         let mut combine = first;
-        for item in at_once.into_iter().chain(last) {
+        for item in items {
             let active = if combine == others && can_fail(item) {
                 self.undecided(item, to, active, others)
             } else {
@@ -261,7 +320,7 @@ impl Compiler {
 
     /// Where a condition that is to be combined with what is there still matters.
     fn undecided(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) -> usize {
-        if combine == Combine::Set || !(can_fail(condition) || looks_at_runs(condition)) {
+        if combine == Combine::Set || !can_fail(condition) {
             return active;
         }
         let narrowed = self.mask();
@@ -274,12 +333,75 @@ impl Compiler {
         narrowed
     }
 
+    // --- iterations ---
+
+    /// Find where some element is such that a test leaves the mask it is given set.
+    ///
+    /// The test is told the column of the element, its mask, and where the element counts. Once one is found, the rest
+    /// is not tested, though it does go through the stages: the interpreter finishes these first.
+    fn find(
+        &mut self,
+        source: &Source,
+        to: usize,
+        active: usize,
+        test: impl FnOnce(&mut Self, usize, usize, usize),
+    ) {
+        self.push(Step::Fill { to, holds: false });
+        self.iterate(source, active, |compiler, element, current| {
+            let found = compiler.mask();
+            compiler.push(Step::AndNot { to: current, with: to });
+            test(compiler, element, found, current);
+            compiler.push(Step::And { to: found, with: current });
+            compiler.push(Step::Or { to, with: found });
+        });
+    }
+
+    fn fold(&mut self, fold: &Fold, to: usize, active: usize) {
+        self.value_into(to, &fold.start, active);
+        let outer = std::mem::replace(&mut self.accumulator, to);
+        self.iterate(&fold.source, active, |compiler, _, current| {
+            let with = compiler.operand(&fold.body, current);
+            if !matches!(with, Operand::Column(column) if column == to) {
+                compiler.push(Step::Select { to, mask: current, with });
+            }
+        });
+        self.accumulator = outer;
+    }
+
+    /// Do something with each element that is left after the stages.
+    fn iterate(&mut self, source: &Source, active: usize, visit: impl FnOnce(&mut Self, usize, usize)) {
+        let (current, element) = (self.mask(), self.column());
+        let before = std::mem::take(&mut self.steps);
+        let outer = std::mem::replace(&mut self.element, element);
+        for stage in &source.stages {
+            match stage {
+                Stage::Filter(condition) => {
+                    let passes = self.mask();
+                    self.condition(condition, passes, current, Combine::Set);
+                    self.push(Step::And { to: current, with: passes });
+                }
+                Stage::Map(value) => {
+                    let from = self.operand(value, current);
+                    if !matches!(from, Operand::Column(column) if column == element) {
+                        self.push(Step::Load { to: element, from });
+                    }
+                }
+            }
+        }
+        visit(self, element, current);
+        self.element = outer;
+        let body = Code(std::mem::replace(&mut self.steps, before));
+        self.push(Step::Iterate(Loop { list: source.list, active, current, element, body }));
+    }
+
     // --- values ---
 
     fn operand(&mut self, scalar: &Scalar, active: usize) -> Operand {
         match scalar {
             Scalar::Constant(number) => Operand::Constant(*number),
             Scalar::Column(column) => Operand::Column(*column),
+            Scalar::Element => Operand::Column(self.element),
+            Scalar::Accumulator => Operand::Column(self.accumulator),
             scalar => {
                 let to = self.column();
                 self.value_into(to, scalar, active);
@@ -290,7 +412,7 @@ impl Compiler {
 
     fn value_into(&mut self, to: usize, scalar: &Scalar, active: usize) {
         match scalar {
-            Scalar::Constant(_) | Scalar::Column(_) => {
+            Scalar::Constant(_) | Scalar::Column(_) | Scalar::Element | Scalar::Accumulator => {
                 let from = self.operand(scalar, active);
                 self.push(Step::Load { to, from });
             }
@@ -319,11 +441,8 @@ impl Compiler {
                 self.condition(condition, mask, active, Combine::Set);
                 self.push(Step::Truth { to, mask });
             }
-            Scalar::Fold(_)
-            | Scalar::Interpreted(_)
-            | Scalar::Element
-            | Scalar::Accumulator
-            | Scalar::Frozen(_) => {
+            Scalar::Fold(fold) => self.fold(fold, to, active),
+            Scalar::Interpreted(_) | Scalar::Frozen(_) => {
                 self.push(Step::EachValue { to, scalar: scalar.clone(), active });
             }
         }
@@ -361,20 +480,4 @@ fn opposite(relation: Relation, a: &Scalar, b: &Scalar) -> Condition {
 /// Whether working something out can have no result: whatever calculates can, and the interpreter.
 fn can_fail(condition: &Condition) -> bool {
     condition.any(&mut |scalar| matches!(scalar, Scalar::Calculation { .. } | Scalar::Interpreted(_)))
-}
-
-/// Whether a condition asks for something that is not in a column.
-fn looks_at_runs(condition: &Condition) -> bool {
-    match condition {
-        Condition::NotEmpty(_)
-        | Condition::Contains { .. }
-        | Condition::Some { .. }
-        | Condition::Every { .. }
-        | Condition::Interpreted(_) => true,
-        Condition::All(items) | Condition::Any(items) => items.iter().any(looks_at_runs),
-        Condition::Not(item) => looks_at_runs(item),
-        Condition::Constant(_) | Condition::True(_) | Condition::Compare(..) => {
-            condition.any(&mut |scalar| matches!(scalar, Scalar::Fold(_) | Scalar::Interpreted(_)))
-        }
-    }
 }

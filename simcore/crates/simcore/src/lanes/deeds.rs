@@ -105,22 +105,19 @@ pub(super) fn one(
         }
         Deed::WriteItem { list, index, write, value } => {
             let value = value_of(registers, value)?;
-            let item = registers.list_mut(*list, lane).get_mut(*index)?;
+            let item = registers.list_mut(*list).item_mut(lane, *index)?;
             *item = written(*write, *item, value)?;
         }
         Deed::Push { list, value } => {
             let value = value_of(registers, value)?;
-            let items = registers.list_mut(*list, lane);
-            items.push(value);
-            (items.len() <= plan.most_elements).then_some(())?;
+            let length = registers.list_mut(*list).push(lane, value);
+            (length <= plan.most_elements).then_some(())?;
         }
         Deed::Pop { list } => {
-            registers.list_mut(*list, lane).pop()?;
+            registers.list_mut(*list).pop(lane)?;
         }
         Deed::Assign { list, items } => {
-            let to = registers.list_mut(*list, lane);
-            to.clear();
-            to.extend_from_slice(items);
+            registers.list_mut(*list).assign(lane, items);
             (items.len() <= plan.most_elements).then_some(())?;
         }
         Deed::Schedule { site } => {

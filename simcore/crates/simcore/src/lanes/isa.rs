@@ -63,7 +63,7 @@ struct Baseline;
 impl Vectors for Baseline {
     #[inline(never)]
     fn run(registers: &mut Registers, plan: &Plan, code: &Code) {
-        registers.run(plan, code);
+        registers.run::<Self>(plan, code);
     }
 }
 
@@ -100,7 +100,7 @@ macro_rules! compiled_for {
             #[inline(never)]
             #[target_feature(enable = $features)]
             fn run(registers: &mut Registers, plan: &Plan, code: &Code) {
-                registers.run(plan, code);
+                registers.run::<Here>(plan, code);
             }
 
             #[target_feature(enable = $features)]

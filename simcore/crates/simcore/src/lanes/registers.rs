@@ -1,20 +1,20 @@
 //! What a block of runs works with: columns, masks and arrays.
 
 use crate::plan::Plan;
-use crate::plan::ir::{Condition, Deed, Scalar, Write};
+use crate::plan::ir::{Condition, Deed, Relation, Scalar, Write};
 
-use super::code::{ACTIVE, Code, Operand, Step};
+use super::code::{ACTIVE, Code, Loop, Operand, Step};
 use super::deeds::{self, Queue};
+use super::isa::Vectors;
+use super::lists::{List, reaches};
 use super::scalar::Place;
-use super::vectors::{Column, LANES, Mask, Numbers};
+use super::vectors::{Column, Combine, LANES, Mask, Numbers};
 
 /// The registers of a block of 64 runs.
 pub(super) struct Registers {
     columns: Vec<Column>,
     masks: Vec<Mask>,
-    /// The arrays of the states: those of the first run, then those of the next.
-    lists: Vec<Vec<f64>>,
-    lists_per_lane: usize,
+    lists: Vec<List>,
     /// What is scheduled in each run.
     queues: Vec<Queue>,
     /// The runs in which something happened that only the interpreter can tell the meaning of.
@@ -31,8 +31,7 @@ impl Registers {
         Self {
             columns: vec![Column::ZERO; columns],
             masks: vec![Mask::NONE; masks],
-            lists: vec![Vec::new(); lists * LANES],
-            lists_per_lane: lists,
+            lists: (0..lists).map(|_| List::new()).collect(),
             queues: (0..LANES).map(|_| Queue::default()).collect(),
             exceptional: Mask::NONE,
             may_overflow,
@@ -62,12 +61,12 @@ impl Registers {
         self.exceptional.add_infinite(active, &self.columns[column]);
     }
 
-    pub(super) fn list(&self, list: usize, lane: usize) -> &[f64] {
-        &self.lists[lane * self.lists_per_lane + list]
+    pub(super) fn list(&self, list: usize) -> &List {
+        &self.lists[list]
     }
 
-    pub(super) fn list_mut(&mut self, list: usize, lane: usize) -> &mut Vec<f64> {
-        &mut self.lists[lane * self.lists_per_lane + list]
+    pub(super) fn list_mut(&mut self, list: usize) -> &mut List {
+        &mut self.lists[list]
     }
 
     pub(super) fn queue_mut(&mut self, lane: usize) -> &mut Queue {
@@ -116,7 +115,7 @@ impl Registers {
 
     /// Carry out code. This is the one place where it is inlined, for each set of instructions once.
     #[inline(always)]
-    pub(super) fn run(&mut self, plan: &Plan, code: &Code) {
+    pub(super) fn run<V: Vectors>(&mut self, plan: &Plan, code: &Code) {
         for step in &code.0 {
             match step {
                 Step::Compare { to, combine, relation, a, b } => {
@@ -161,7 +160,31 @@ impl Registers {
                         Write::Multiply => to.multiply_where(&mask, with),
                     }
                 }
+                Step::Push { list, with } => self.push_where_active(plan, *list, *with),
+                Step::Pop { list } => {
+                    let mask = &self.masks[ACTIVE];
+                    self.exceptional.add_zero(mask, Numbers::Each(self.lists[*list].length()));
+                    self.lists[*list].pop_where(mask);
+                }
                 Step::EachDeed { deed } => self.each_deed(plan, deed),
+                Step::NotEmpty { to, list } => {
+                    let (zero, lengths) = (Numbers::All(0.0), Numbers::Each(self.lists[*list].length()));
+                    self.masks[*to].compare(Combine::Set, Relation::Less, zero, lengths);
+                }
+                Step::Iterate(Loop { list, active, current, element, body }) => {
+                    for index in 0..self.lists[*list].longest() {
+                        let (to, active) = self.mask_and(*current, *active);
+                        to.clone_from(active);
+                        reaches(self.lists[*list].length(), index, &mut self.masks[*current]);
+                        if !self.masks[*current].any() {
+                            break;
+                        }
+                        if let Some(items) = self.lists[*list].items(index) {
+                            self.columns[*element].clone_from(items);
+                        }
+                        V::run(self, plan, body);
+                    }
+                }
                 Step::Fill { to, holds } => self.masks[*to].fill(*holds),
                 Step::Copy { to, from } => {
                     let (to, from) = self.mask_and(*to, *from);
@@ -202,6 +225,18 @@ impl Registers {
             }
         }
         self.masks[to] = result;
+    }
+
+    fn push_where_active(&mut self, plan: &Plan, list: usize, with: Operand) {
+        for lane in self.masks[ACTIVE].lanes() {
+            let element = match with {
+                Operand::Column(column) => self.number(column, lane),
+                Operand::Constant(number) => number,
+            };
+            if self.lists[list].push(lane, element) > plan.most_elements {
+                self.exceptional.set(lane, true);
+            }
+        }
     }
 
     fn each_deed(&mut self, plan: &Plan, deed: &Deed) {

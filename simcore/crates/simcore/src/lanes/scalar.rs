@@ -23,8 +23,8 @@ impl Run for Place<'_> {
         self.registers.number(column, self.lane)
     }
 
-    fn list(&self, list: usize) -> &[f64] {
-        self.registers.list(list, self.lane)
+    fn elements(&self, list: usize) -> impl Iterator<Item = f64> {
+        self.registers.list(list).elements(self.lane)
     }
 }
 
@@ -120,10 +120,10 @@ impl<'a> Place<'a> {
             }
             Condition::Not(item) => !self.holds(item)?,
             Condition::Interpreted(interpreted) => interpreted.holds(&self.plan.layout, self)?,
-            Condition::NotEmpty(list) => !self.registers.list(*list, self.lane).is_empty(),
+            Condition::NotEmpty(list) => self.registers.list(*list).len(self.lane) > 0,
             Condition::Contains { list, needle } => {
                 let needle = self.value(needle)?;
-                self.registers.list(*list, self.lane).contains(&needle)
+                self.registers.list(*list).elements(self.lane).any(|element| element == needle)
             }
             Condition::Some { source, condition } => {
                 self.each(source, |place| place.holds(condition).map(|holds| !holds))? == Stopped::Early
@@ -155,7 +155,7 @@ impl<'a> Place<'a> {
     /// all stages are carried out to the end.
     fn each(&self, source: &Source, mut visit: impl FnMut(&Self) -> Option<bool>) -> Option<Stopped> {
         let mut stopped = Stopped::AtTheEnd;
-        for &element in self.registers.list(source.list, self.lane) {
+        for element in self.registers.list(source.list).elements(self.lane) {
             let mut place = Self { element, ..*self };
             if place.pass(&source.stages)? && stopped == Stopped::AtTheEnd && !visit(&place)? {
                 stopped = Stopped::Early;

@@ -38,7 +38,7 @@ enum View {
 /// The numbers of a run.
 pub(crate) trait Run {
     fn number(&self, column: usize) -> f64;
-    fn list(&self, list: usize) -> &[f64];
+    fn elements(&self, list: usize) -> impl Iterator<Item = f64>;
 }
 
 impl Interpreted {
@@ -102,7 +102,7 @@ impl View {
             }
             Self::List(list) => {
                 let kind = layout.lists.get(*list).and_then(|list| list.kind).unwrap_or(Kind::Number);
-                run.list(*list).iter().map(|item| layout.value(kind, *item)).collect()
+                run.elements(*list).map(|item| layout.value(kind, item)).collect()
             }
             Self::Object(members) => {
                 members.iter().map(|(name, view)| (Arc::clone(name), view.value(layout, run))).collect()

@@ -377,6 +377,7 @@ impl Builder<'_> {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it stands where `interpreted_value` does")]
 fn interpreted_condition(scope: &Scope<'_>, logic: &Value) -> Option<Condition> {
     Some(Condition::Interpreted(Arc::new(Interpreted::new(logic, scope, None))))
 }

@@ -1,0 +1,91 @@
+//! Arrays of 64 runs: each place in them is a column, and so is their length.
+
+use super::vectors::{Column, Mask, Numbers};
+
+/// An array of the state, in each run as long as it is there.
+#[derive(Debug)]
+pub(super) struct List {
+    length: Column,
+    /// What stands at each index, where the array is so long.
+    items: Vec<Column>,
+}
+
+impl List {
+    pub(super) fn new() -> Self {
+        Self { length: Column::ZERO, items: Vec::new() }
+    }
+
+    #[inline(always)]
+    pub(super) fn length(&self) -> &Column {
+        &self.length
+    }
+
+    /// What stands at an index that is within the array of some run.
+    #[inline(always)]
+    pub(super) fn items(&self, index: usize) -> Option<&Column> {
+        self.items.get(index)
+    }
+
+    /// The length in one run.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a length")]
+    pub(super) fn len(&self, lane: usize) -> usize {
+        self.length.get(lane) as usize
+    }
+
+    /// The elements in one run.
+    pub(super) fn elements(&self, lane: usize) -> impl Iterator<Item = f64> {
+        self.items.iter().take(self.len(lane)).map(move |column| column.get(lane))
+    }
+
+    pub(super) fn item_mut(&mut self, lane: usize, index: usize) -> Option<&mut f64> {
+        if index < self.len(lane) { self.items.get_mut(index)?.0.get_mut(lane) } else { None }
+    }
+
+    /// Put an element behind the last in one run; how many there are then.
+    pub(super) fn push(&mut self, lane: usize, element: f64) -> usize {
+        let index = self.len(lane);
+        if index == self.items.len() {
+            self.items.push(Column::ZERO);
+        }
+        if let Some(column) = self.items.get_mut(index) {
+            column.set(lane, element);
+        }
+        self.length.set(lane, self.length.get(lane) + 1.0);
+        index + 1
+    }
+
+    /// Remove the last element in one run; `None` when there is none.
+    pub(super) fn pop(&mut self, lane: usize) -> Option<()> {
+        let length = self.length.get(lane);
+        (length > 0.0).then(|| self.length.set(lane, length - 1.0))
+    }
+
+    /// Remove the last element where the mask is set; the length is below 0 where there was none.
+    #[inline(always)]
+    pub(super) fn pop_where(&mut self, mask: &Mask) {
+        self.length.subtract_where(mask, Numbers::All(1.0));
+    }
+
+    pub(super) fn assign(&mut self, lane: usize, elements: &[f64]) {
+        self.length.set(lane, 0.0);
+        for element in elements {
+            self.push(lane, *element);
+        }
+    }
+
+    /// The length of the longest.
+    #[inline(always)]
+    pub(super) fn longest(&self) -> usize {
+        self.items.len()
+    }
+}
+
+/// Leave a mask set where an array is longer than an index.
+#[inline(always)]
+#[expect(clippy::cast_precision_loss, reason = "an index")]
+pub(super) fn reaches(lengths: &Column, index: usize, to: &mut Mask) {
+    let index = index as f64;
+    for (to, length) in to.0.iter_mut().zip(&lengths.0) {
+        *to &= 0_u64.wrapping_sub(u64::from(*length > index));
+    }
+}
