@@ -14,9 +14,6 @@ mod rules;
 use ir::{Condition, Consequence, Site};
 pub(crate) use layout::Layout;
 
-/// How many derived values a schedule may freeze.
-pub(crate) const MOST_FROZEN: usize = 8;
-
 /// A scenario with every path and every type resolved.
 #[derive(Debug)]
 pub(crate) struct Plan {

@@ -47,7 +47,13 @@ impl<'a> Block<'a> {
         let lists = plan.layout.lists.len();
         let draws_params = plan.actions.iter().any(|action| !action.params.is_empty());
         let mut block = Self {
-            registers: Registers::new(machine.columns, machine.masks, lists, plan.may_overflow(task.horizon)),
+            registers: Registers::new(
+                machine.columns,
+                machine.masks,
+                lists,
+                plan.sites.len(),
+                plan.may_overflow(task.horizon),
+            ),
             playing: Mask::NONE,
             runs: [0; LANES],
             next_run: task.runs.start,
@@ -96,7 +102,7 @@ impl<'a> Block<'a> {
         for until in &mut self.until {
             until.set(lane, 0.0);
         }
-        self.registers.queue_mut(lane).clear();
+        self.registers.clear_schedule(plan, lane);
     }
 
     /// Account for the runs in lanes that have ended, and let others begin there.

@@ -88,6 +88,10 @@ pub(super) enum Step {
     Pop {
         list: usize,
     },
+    /// Let the deeds of a site happen later, where `ACTIVE` is set.
+    Schedule {
+        site: usize,
+    },
     /// What an effect does to the runs one by one.
     EachDeed {
         deed: Deed,
@@ -189,6 +193,7 @@ impl Compiler {
                     self.push(Step::Push { list: *list, with });
                 }
                 Deed::Pop { list } => self.push(Step::Pop { list: *list }),
+                Deed::Schedule { site } => self.push(Step::Schedule { site: *site }),
                 deed => self.push(Step::EachDeed { deed: deed.clone() }),
             }
         }
@@ -442,7 +447,7 @@ impl Compiler {
                 self.push(Step::Truth { to, mask });
             }
             Scalar::Fold(fold) => self.fold(fold, to, active),
-            Scalar::Interpreted(_) | Scalar::Frozen(_) => {
+            Scalar::Interpreted(_) => {
                 self.push(Step::EachValue { to, scalar: scalar.clone(), active });
             }
         }

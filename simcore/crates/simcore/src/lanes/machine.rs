@@ -23,6 +23,8 @@ pub(crate) struct Machine {
     /// For each action what it does, and for each event.
     pub(super) actions: Vec<Code>,
     pub(super) events: Vec<Code>,
+    /// For each site, what it does when it is due.
+    pub(super) sites: Vec<Code>,
     /// The events that can go on for more than a turn.
     pub(super) lasting: Vec<usize>,
     pub(super) columns: usize,
@@ -42,6 +44,7 @@ impl Machine {
         let mut carry_out = |consequence: &Consequence| compiler.consequence_code(consequence);
         let actions = plan.actions.iter().map(|action| carry_out(&action.consequence)).collect();
         let events = plan.events.iter().map(|event| carry_out(&event.consequence)).collect();
+        let sites = plan.sites.iter().map(|site| carry_out(&site.consequence())).collect();
         let lasting = plan.events.iter().enumerate().filter(|(_, event)| event.turns > 1);
         Some(Self {
             legal,
@@ -49,6 +52,7 @@ impl Machine {
             ends,
             actions,
             events,
+            sites,
             lasting: lasting.map(|(index, _)| index).collect(),
             columns: compiler.columns,
             masks: compiler.masks,

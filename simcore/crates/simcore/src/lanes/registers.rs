@@ -4,19 +4,21 @@ use crate::plan::Plan;
 use crate::plan::ir::{Condition, Deed, Relation, Scalar, Write};
 
 use super::code::{ACTIVE, Code, Loop, Operand, Step};
-use super::deeds::{self, Queue};
+use super::deeds;
 use super::isa::Vectors;
 use super::lists::{List, reaches};
 use super::scalar::Place;
-use super::vectors::{Column, Combine, LANES, Mask, Numbers};
+use super::vectors::{Column, Combine, Mask, Numbers, turn_of};
 
 /// The registers of a block of 64 runs.
 pub(super) struct Registers {
     columns: Vec<Column>,
     masks: Vec<Mask>,
     lists: Vec<List>,
-    /// What is scheduled in each run.
-    queues: Vec<Queue>,
+    /// For each site, where it is due in this turn and has not been carried out yet.
+    pub(super) due: Vec<Mask>,
+    /// How often something was scheduled in each run.
+    scheduled: Column,
     /// The runs in which something happened that only the interpreter can tell the meaning of.
     pub(super) exceptional: Mask,
     /// Whether every number has to be looked at, since some might not be finite.
@@ -27,12 +29,13 @@ pub(super) struct Registers {
 // and has to end in an error, not in a wrong result.
 #[expect(clippy::indexing_slicing, reason = "see above")]
 impl Registers {
-    pub(super) fn new(columns: usize, masks: usize, lists: usize, may_overflow: bool) -> Self {
+    pub(super) fn new(columns: usize, masks: usize, lists: usize, sites: usize, may_overflow: bool) -> Self {
         Self {
             columns: vec![Column::ZERO; columns],
             masks: vec![Mask::NONE; masks],
             lists: (0..lists).map(|_| List::new()).collect(),
-            queues: (0..LANES).map(|_| Queue::default()).collect(),
+            due: vec![Mask::NONE; sites],
+            scheduled: Column::ZERO,
             exceptional: Mask::NONE,
             may_overflow,
         }
@@ -67,10 +70,6 @@ impl Registers {
 
     pub(super) fn list_mut(&mut self, list: usize) -> &mut List {
         &mut self.lists[list]
-    }
-
-    pub(super) fn queue_mut(&mut self, lane: usize) -> &mut Queue {
-        &mut self.queues[lane]
     }
 
     #[inline(always)]
@@ -166,6 +165,7 @@ impl Registers {
                     self.exceptional.add_zero(mask, Numbers::Each(self.lists[*list].length()));
                     self.lists[*list].pop_where(mask);
                 }
+                Step::Schedule { site } => self.schedule(plan, *site),
                 Step::EachDeed { deed } => self.each_deed(plan, deed),
                 Step::NotEmpty { to, list } => {
                     let (zero, lengths) = (Numbers::All(0.0), Numbers::Each(self.lists[*list].length()));
@@ -227,6 +227,55 @@ impl Registers {
         self.masks[to] = result;
     }
 
+    /// Schedule a site where `ACTIVE` is set, in place of what has the same name.
+    #[inline(always)]
+    fn schedule(&mut self, plan: &Plan, site: usize) {
+        let mask = self.masks[ACTIVE].clone();
+        let place = &plan.sites[site];
+        // What is about to be carried out needs what it was scheduled with.
+        let mut busy = mask.clone();
+        busy.and(&self.due[site]);
+        self.exceptional.or(&busy);
+        for other in plan.sites.iter().filter(|other| other.name == place.name) {
+            self.columns[other.due].set_where(&mask, Numbers::All(f64::INFINITY));
+        }
+        for (column, value) in &place.frozen {
+            if let Scalar::Column(from) = value {
+                let (to, from) = self.column_and(*column, Operand::Column(*from));
+                to.set_where(&mask, from);
+            }
+        }
+        let mut due = self.columns[plan.turn].clone();
+        due.delay(place.when);
+        self.columns[place.due].set_where(&mask, Numbers::Each(&due));
+        self.columns[place.order].set_where(&mask, Numbers::Each(&self.scheduled));
+        self.scheduled.add_where(&mask, Numbers::All(1.0));
+    }
+
+    /// As `schedule`, in one run. `None` when the run is not for this executor.
+    pub(super) fn schedule_in(&mut self, plan: &Plan, lane: usize, site: usize) -> Option<()> {
+        let place = plan.sites.get(site)?;
+        if self.due[site].get(lane) {
+            return None;
+        }
+        for other in plan.sites.iter().filter(|other| other.name == place.name) {
+            self.set_number(other.due, lane, f64::INFINITY);
+        }
+        for (column, value) in &place.frozen {
+            let value = Place::new(plan, self, lane).value(value)?;
+            self.set_number(*column, lane, value);
+        }
+        self.set_number(place.due, lane, turn_of(place.when, self.number(plan.turn, lane)));
+        self.set_number(place.order, lane, self.scheduled.get(lane));
+        self.scheduled.set(lane, self.scheduled.get(lane) + 1.0);
+        Some(())
+    }
+
+    /// Forget what is scheduled in one run.
+    pub(super) fn clear_schedule(&mut self, plan: &Plan, lane: usize) {
+        plan.sites.iter().for_each(|site| self.set_number(site.due, lane, f64::INFINITY));
+    }
+
     fn push_where_active(&mut self, plan: &Plan, list: usize, with: Operand) {
         for lane in self.masks[ACTIVE].lanes() {
             let element = match with {
@@ -241,7 +290,7 @@ impl Registers {
 
     fn each_deed(&mut self, plan: &Plan, deed: &Deed) {
         for lane in self.masks[ACTIVE].lanes() {
-            let done = deeds::one(plan, self, lane, deed, &[]);
+            let done = deeds::one(plan, self, lane, deed);
             self.note(lane, done);
         }
     }

@@ -12,8 +12,6 @@ pub(super) struct Place<'a> {
     pub(super) plan: &'a Plan,
     pub(super) registers: &'a Registers,
     pub(super) lane: usize,
-    /// What was frozen when the deeds under way were scheduled.
-    pub(super) frozen: &'a [f64],
     pub(super) element: f64,
     pub(super) accumulator: f64,
 }
@@ -37,7 +35,7 @@ enum Stopped {
 
 impl<'a> Place<'a> {
     pub(super) fn new(plan: &'a Plan, registers: &'a Registers, lane: usize) -> Self {
-        Self { plan, registers, lane, frozen: &[], element: 0.0, accumulator: 0.0 }
+        Self { plan, registers, lane, element: 0.0, accumulator: 0.0 }
     }
 
     /// A value; `None` when there is none, and the run is not for this executor.
@@ -45,7 +43,6 @@ impl<'a> Place<'a> {
         match scalar {
             Scalar::Constant(number) => Some(*number),
             Scalar::Column(column) => Some(self.registers.number(*column, self.lane)),
-            Scalar::Frozen(index) => self.frozen.get(*index).copied(),
             Scalar::Element => Some(self.element),
             Scalar::Accumulator => Some(self.accumulator),
             Scalar::Calculation { operation, first, rest } => self.calculation(*operation, first, rest),

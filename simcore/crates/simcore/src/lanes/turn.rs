@@ -30,7 +30,7 @@ impl Block<'_> {
 
     #[inline(always)]
     fn turn<V: Vectors>(&mut self, result: &mut Runs) {
-        self.open();
+        self.open::<V>();
         if self.task.persona == Persona::Random {
             self.act::<V>();
         }
@@ -39,18 +39,35 @@ impl Block<'_> {
         self.judge::<V>(result);
     }
 
-    /// Carry out what is due.
+    /// Carry out what is due, in the order of scheduling: nothing is ever due earlier than now.
     #[inline(always)]
-    fn open(&mut self) {
-        let plan = &self.machine.plan;
-        if plan.sites.is_empty() {
+    fn open<V: Vectors>(&mut self) {
+        let machine = self.machine;
+        let sites = &machine.plan.sites;
+        if sites.is_empty() {
             return;
         }
         let now = self.now();
-        for lane in self.playing.lanes() {
-            if self.registers.queue_mut(lane).is_due(now.get(lane)) {
-                let done = deeds::open(plan, &mut self.registers, lane);
-                self.registers.note(lane, done);
+        for (index, site) in sites.iter().enumerate() {
+            let mut due = Mask::NONE;
+            let turns = Numbers::Each(self.registers.column(site.due));
+            due.compare(Combine::Set, Relation::AtMost, turns, Numbers::Each(&now));
+            due.and(&self.playing);
+            self.registers.column_mut(site.due).set_where(&due, Numbers::All(f64::INFINITY));
+            if let Some(to) = self.registers.due.get_mut(index) {
+                to.clone_from(&due);
+            }
+        }
+        loop {
+            let orders = sites.iter().map(|site| self.registers.column(site.order));
+            let Some(first) = first_of(self.registers.due.iter().zip(orders)) else { return };
+            for (index, site) in sites.iter().enumerate() {
+                let order = self.registers.column(site.order).clone();
+                let Some(due) = self.registers.due.get_mut(index) else { continue };
+                let hit = due.take_where_equal(&order, &first);
+                if hit.any() {
+                    self.carry_out::<V>(machine.sites.get(index), &hit);
+                }
             }
         }
     }
@@ -300,29 +317,16 @@ impl Block<'_> {
             self.carry_out::<V>(machine.events.get(*index), &mask);
             return;
         }
-        let mut any = Mask::NONE;
-        self.goes_on.iter().for_each(|mask| any.or(mask));
-        for lane in any.lanes() {
-            self.go_on_in(lane);
-        }
-    }
-
-    fn go_on_in(&mut self, lane: usize) {
-        let machine = self.machine;
-        let mut after = 0.0;
-        // No two events begin in the same turn.
-        while let Some((since, index)) = machine
-            .lasting
-            .iter()
-            .zip(self.goes_on.iter().zip(&self.since))
-            .filter(|(_, (mask, _))| mask.get(lane))
-            .map(|(index, (_, since))| (since.get(lane), *index))
-            .filter(|(since, _)| *since > after)
-            .min_by(|a, b| a.0.total_cmp(&b.0))
-        {
-            after = since;
-            if let Some(event) = machine.plan.events.get(index) {
-                self.carry_out_in(lane, &event.consequence);
+        while let Some(first) = first_of(self.goes_on.iter().zip(&self.since)) {
+            for (place, index) in machine.lasting.iter().enumerate() {
+                let (Some(goes_on), Some(since)) = (self.goes_on.get_mut(place), self.since.get(place))
+                else {
+                    continue;
+                };
+                let hit = goes_on.take_where_equal(since, &first);
+                if hit.any() {
+                    self.carry_out::<V>(machine.events.get(*index), &hit);
+                }
             }
         }
     }
@@ -367,6 +371,18 @@ impl Block<'_> {
             self.replace(&over, &ended, result);
         }
     }
+}
+
+/// The least of the numbers whose masks are set, in each run; `None` when no mask is set anywhere.
+#[inline(always)]
+fn first_of<'a>(numbers: impl Iterator<Item = (&'a Mask, &'a Column)>) -> Option<Column> {
+    let mut any = Mask::NONE;
+    let mut first = Column([f64::INFINITY; LANES]);
+    for (mask, column) in numbers {
+        any.or(mask);
+        first.least_where(mask, column);
+    }
+    any.any().then_some(first)
 }
 
 impl Domain {

@@ -1,6 +1,7 @@
 //! What is done to 64 runs at a time: loops over arrays of a fixed length, which the compiler turns into vector
 //! instructions of whichever instruction set the caller was compiled for. Hence every function here is inlined.
 
+use crate::effects::Due;
 use crate::plan::ir::{Operation, Relation};
 
 /// How many runs play side by side.
@@ -45,6 +46,16 @@ fn wide(holds: bool) -> u64 {
 #[inline(always)]
 fn only(mask: u64, number: f64) -> f64 {
     f64::from_bits(number.to_bits() & mask)
+}
+
+/// The turn in which something is due that is scheduled now.
+#[inline(always)]
+#[expect(clippy::cast_precision_loss, reason = "a count of turns")]
+pub(super) fn turn_of(when: Due, now: f64) -> f64 {
+    match when {
+        Due::At(turn) => (turn as f64).max(now + 1.0),
+        Due::After(turns) => now + turns as f64,
+    }
 }
 
 #[inline(always)]
@@ -147,6 +158,22 @@ impl Column {
     pub(super) fn set(&mut self, lane: usize, number: f64) {
         if let Some(to) = self.0.get_mut(lane) {
             *to = number;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn least_where(&mut self, mask: &Mask, with: &Self) {
+        self.update_where(mask, Numbers::Each(with), |old, mask, new| {
+            let new = select(mask, new, f64::INFINITY);
+            if new < old { new } else { old }
+        });
+    }
+
+    /// From the current turn to the one in which something is due.
+    #[inline(always)]
+    pub(super) fn delay(&mut self, when: Due) {
+        for turn in &mut self.0 {
+            *turn = turn_of(when, *turn);
         }
     }
 
@@ -260,6 +287,16 @@ impl Mask {
                 }
             }
         }
+    }
+
+    /// Clear it where a column equals another; where it was set there is the result.
+    #[inline(always)]
+    pub(super) fn take_where_equal(&mut self, a: &Column, b: &Column) -> Self {
+        let mut taken = Self::NONE;
+        taken.compare(Combine::Set, Relation::Equal, Numbers::Each(a), Numbers::Each(b));
+        taken.and(self);
+        self.and_not(&taken);
+        taken
     }
 
     #[inline(always)]

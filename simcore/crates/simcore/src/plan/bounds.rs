@@ -55,7 +55,8 @@ impl Bounds {
     /// The bound after a turn that began with another: everything that may happen together does.
     fn turn(&self, plan: &Plan, most: f64) -> f64 {
         let mut now = plan.sites.iter().fold(most, |now, site| {
-            let frozen = site.frozen.iter().fold(now, |now, value| now.max(self.scalar(value, now, now)));
+            let frozen =
+                site.frozen.iter().fold(now, |now, (_, value)| now.max(self.scalar(value, now, now)));
             self.deeds(&site.deeds, frozen)
         });
         let acted = plan.actions.iter().map(|action| self.consequence(&action.consequence, now));
@@ -95,7 +96,7 @@ impl Bounds {
         let bound = |scalar: &Scalar| self.scalar(scalar, most, element);
         match scalar {
             Scalar::Constant(number) => number.abs(),
-            Scalar::Column(_) | Scalar::Frozen(_) => most,
+            Scalar::Column(_) => most,
             Scalar::Element => element,
             Scalar::Truth(condition) => {
                 if self.condition(condition, most, element) {

@@ -23,8 +23,6 @@ pub(crate) enum Scalar {
     Constant(f64),
     /// Something that every run has its own of: a slot of the state, a parameter, a derived value, the turn.
     Column(usize),
-    /// A derived value as it was when the effect was scheduled.
-    Frozen(usize),
     /// From left to right.
     Calculation {
         operation: Operation,
@@ -143,15 +141,26 @@ pub(crate) struct Consequence {
     pub(crate) deeds: Vec<Deed>,
 }
 
-/// Deeds for later.
+/// Deeds for later: an effect that schedules, and what is pending of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    /// Which entries it replaces: those of the same name.
+    /// Which sites it replaces what is pending of: those of the same name.
     pub(crate) name: usize,
-    pub(crate) due: Due,
+    pub(crate) when: Due,
+    /// The column of the turn in which it is due; infinity when nothing is pending.
+    pub(crate) due: usize,
+    /// The column of its place in the order of scheduling.
+    pub(crate) order: usize,
     pub(crate) deeds: Vec<Deed>,
-    /// What is frozen when it is scheduled by a rule. A schedule within a schedule inherits what is frozen there.
-    pub(crate) frozen: Vec<Scalar>,
+    /// The derived values that the deeds need, as they are when they are scheduled, and the columns to keep them in.
+    pub(crate) frozen: Vec<(usize, Scalar)>,
+}
+
+impl Site {
+    /// What it does when it is due.
+    pub(crate) fn consequence(&self) -> Consequence {
+        Consequence { derives: Vec::new(), deeds: self.deeds.clone() }
+    }
 }
 
 impl Scalar {
@@ -193,7 +202,6 @@ impl Scalar {
             || match self {
                 Self::Constant(_)
                 | Self::Column(_)
-                | Self::Frozen(_)
                 | Self::Element
                 | Self::Accumulator
                 | Self::Interpreted(_) => false,

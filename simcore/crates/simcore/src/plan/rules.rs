@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::effects::Due;
+use crate::effects::Due as When;
 use crate::logic::FUEL;
 use crate::paths::{Segment, parse_path};
 use crate::program::Program;
@@ -22,7 +22,7 @@ use super::expressions::{Names, Scope, Typed, steps};
 use super::interpreted::{self, Interpreted};
 use super::ir::{Condition, Consequence, Deed, Kind, Scalar, Site, Write};
 use super::layout::{Layout, Target};
-use super::{Action, Domain, Event, MOST_FROZEN, Param, Plan};
+use super::{Action, Domain, Event, Param, Plan};
 
 /// What an expression may make in characters and items, with room to spare.
 const MOST_MADE: u64 = 60_000;
@@ -95,6 +95,13 @@ impl Budget {
     fn changes(&mut self, number: u64, longest_text: usize) {
         self.steps += number * (3 + 2 * (longest_text as u64 / 1024 + 1));
     }
+}
+
+/// A schedule whose effects are being lowered: the derived values that it keeps, and where.
+#[derive(Default)]
+struct Later {
+    kept: BTreeMap<usize, usize>,
+    frozen: Vec<(usize, Scalar)>,
 }
 
 struct Builder<'a> {
@@ -225,26 +232,21 @@ impl Builder<'_> {
                 self.columns += 1;
             }
         }
-        let deeds = self.deeds(list(rule, "effects")?, &derives, None)?;
+        let deeds = self.deeds(list(rule, "effects")?, &derives, &mut Vec::new())?;
         Some(Consequence { derives: computed, deeds })
     }
 
-    fn deeds(
-        &mut self,
-        effects: &[Value],
-        derives: &Names,
-        mut frozen: Option<&mut Vec<Scalar>>,
-    ) -> Option<Vec<Deed>> {
+    fn deeds(&mut self, effects: &[Value], derives: &Names, later: &mut Vec<Later>) -> Option<Vec<Deed>> {
         let mut deeds = Vec::new();
         for effect in effects {
             let effect = effect.as_object()?;
             match effect.get("op")?.as_text()? {
                 "addlog" => {}
                 "schedule" => {
-                    let site = self.site(effect, derives, frozen.as_deref_mut())?;
+                    let site = self.site(effect, derives, later)?;
                     deeds.push(Deed::Schedule { site });
                 }
-                operation => self.write(operation, effect, derives, frozen.as_deref_mut(), &mut deeds)?,
+                operation => self.write(operation, effect, derives, later, &mut deeds)?,
             }
         }
         Some(deeds)
@@ -255,7 +257,7 @@ impl Builder<'_> {
         operation: &str,
         effect: &Object,
         derives: &Names,
-        frozen: Option<&mut Vec<Scalar>>,
+        later: &mut [Later],
         deeds: &mut Vec<Deed>,
     ) -> Option<()> {
         let path = parse_path(effect.get("path")?.as_text()?).ok()?;
@@ -276,7 +278,7 @@ impl Builder<'_> {
                 }
             }
             ("push", Target::List(list)) => {
-                let value = self.resolved(value, derives, frozen)?;
+                let value = self.resolved(value, derives, later)?;
                 (value.kind == self.element(list)?).then_some(())?;
                 deeds.push(Deed::Push { list, value: value.scalar });
             }
@@ -289,12 +291,12 @@ impl Builder<'_> {
                 deeds.push(Deed::Assign { list, items });
             }
             (_, Target::Slot(slot)) => {
-                let value = self.resolved(value, derives, frozen)?;
+                let value = self.resolved(value, derives, later)?;
                 let write = fitting(operation, self.layout.slots.get(slot)?.kind, value.kind)?;
                 deeds.push(Deed::Write { slot, write, value: value.scalar });
             }
             (_, Target::Item(list, index)) => {
-                let value = self.resolved(value, derives, frozen)?;
+                let value = self.resolved(value, derives, later)?;
                 let write = fitting(operation, self.element(list)?, value.kind)?;
                 deeds.push(Deed::WriteItem { list, index, write, value: value.scalar });
             }
@@ -308,35 +310,39 @@ impl Builder<'_> {
         Some(self.layout.lists.get(list)?.kind.unwrap_or(Kind::Number))
     }
 
-    /// A literal, or the derived value that a string names; frozen, when the effect is for later.
-    fn resolved(&self, value: &Value, derives: &Names, frozen: Option<&mut Vec<Scalar>>) -> Option<Typed> {
-        let Some((column, kind)) = value.as_text().and_then(|name| derives.get(name)) else {
+    /// A literal, or the derived value that a string names; as it was when it was scheduled, if the effect is for
+    /// later.
+    fn resolved(&mut self, value: &Value, derives: &Names, later: &mut [Later]) -> Option<Typed> {
+        let Some((source, kind)) = value.as_text().and_then(|name| derives.get(name)) else {
             let (kind, number) = self.layout.scalar(value)?;
             return Some(Typed { kind, scalar: Scalar::Constant(number) });
         };
-        let scalar = match frozen {
-            None => Scalar::Column(*column),
-            Some(frozen) => {
-                frozen.push(Scalar::Column(*column));
-                Scalar::Frozen(frozen.len() - 1)
-            }
-        };
-        Some(Typed { kind: *kind, scalar })
+        let mut column = *source;
+        for schedule in later {
+            let next = self.columns;
+            column = *schedule.kept.entry(*source).or_insert_with(|| {
+                schedule.frozen.push((next, Scalar::Column(column)));
+                next
+            });
+            self.columns = self.columns.max(column + 1);
+        }
+        Some(Typed { kind: *kind, scalar: Scalar::Column(column) })
     }
 
-    fn site(&mut self, effect: &Object, derives: &Names, outer: Option<&mut Vec<Scalar>>) -> Option<usize> {
+    fn site(&mut self, effect: &Object, derives: &Names, later: &mut Vec<Later>) -> Option<usize> {
         let size = Size::of(&effect.clone().into());
         self.scheduled.nodes += size.nodes;
         self.scheduled.text += size.text + self.layout.texts.longest() * size.nodes;
         let id: Arc<str> = effect.get("id")?.as_text()?.into();
         let next = self.names.len();
         let name = *self.names.entry(id).or_insert(next);
-        let due = Due::new(effect, self.program.turn_minutes).ok()?;
-        let effects = list(effect, "effects")?;
-        let mut frozen = Vec::new();
-        let deeds = self.deeds(effects, derives, Some(outer.unwrap_or(&mut frozen)))?;
-        (frozen.len() <= MOST_FROZEN).then_some(())?;
-        self.sites.push(Site { name, due, deeds, frozen });
+        let when = When::new(effect, self.program.turn_minutes).ok()?;
+        later.push(Later::default());
+        let deeds = self.deeds(list(effect, "effects")?, derives, later)?;
+        let Later { frozen, .. } = later.pop()?;
+        let (due, order) = (self.columns, self.columns + 1);
+        self.columns += 2;
+        self.sites.push(Site { name, when, due, order, deeds, frozen });
         Some(self.sites.len() - 1)
     }
 
