@@ -17,6 +17,10 @@ use super::{Data, FUEL, OUTPUT_LIMIT, THINGS_PER_STEP, finite, truthy};
 const CHARACTERS_PER_STEP: usize = 1024;
 /// To take a path apart costs more than to search a text.
 const PATH_CHARACTERS_PER_STEP: usize = 64;
+/// What it costs to compare a variable with a literal: the comparison, the variable and its path, the literal.
+const COMPARISON: u32 = 4;
+/// A text that is so short is searched faster without preparing the search.
+const SHORT_TEXT: usize = 64;
 /// Room for what most expressions join.
 const USUAL_TEXT: usize = 64;
 
@@ -203,6 +207,7 @@ impl Evaluation {
         }
     }
 
+    #[inline(never)]
     fn list(&mut self, items: &[Expression], data: Data<'_>) -> Result<Value> {
         let items = items.iter().map(|item| self.owned(item, data)).collect::<Result<_>>()?;
         self.made(items)
@@ -245,6 +250,7 @@ impl Evaluation {
 
     // --- data ---
 
+    #[inline(never)]
     fn variable<'a>(
         &mut self,
         path: &'a VariablePath,
@@ -276,6 +282,7 @@ impl Evaluation {
         Ok(Some(default))
     }
 
+    #[inline(never)]
     fn missing(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.arguments(arguments, data)?;
         let absent = if let Some(paths) = values.first().and_then(|first| first.as_array()) {
@@ -288,6 +295,7 @@ impl Evaluation {
         absent.map(Value::from)
     }
 
+    #[inline(never)]
     fn missing_some(&mut self, pair: &Pair, data: Data<'_>) -> Result<Value> {
         let (needed, paths, _) = self.pair(pair, data)?;
         let (Value::Number(needed), Value::Array(paths)) = (&*needed, &*paths) else {
@@ -459,6 +467,7 @@ impl Evaluation {
         fold.finish()
     }
 
+    #[inline(never)]
     fn extreme(&mut self, extreme: Extreme, arguments: &Arguments, data: Data<'_>) -> Result<f64> {
         let mut best = None;
         let mut all_numbers = true;
@@ -484,6 +493,7 @@ impl Evaluation {
 
     // --- arrays ---
 
+    #[inline(never)]
     fn iterate(&mut self, iteration: &Iteration, data: Data<'_>) -> Result<Value> {
         let source = self.value(&iteration.source, data)?;
         let elements = elements(iteration, &source)?;
@@ -549,6 +559,18 @@ impl Evaluation {
 
     /// Whether the truth of the body is as wanted for any element; it stops at the first.
     fn any(&mut self, elements: &[Value], body: &Expression, wanted: bool) -> Result<bool> {
+        if let Expression::Chain { relation, first, rest } = body
+            && let (Expression::Field(path), [Expression::Literal(bound)]) = (&**first, rest.as_slice())
+        {
+            for element in elements {
+                self.burn(COMPARISON)?;
+                let value = lookup(element, path).unwrap_or(&NULL);
+                if self.holds(*relation, value, bound)? == wanted {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
         for element in elements {
             if self.is_true(body, Data::Value(element))? == wanted {
                 return Ok(true);
@@ -557,6 +579,7 @@ impl Evaluation {
         Ok(false)
     }
 
+    #[inline(never)]
     fn merge(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.arguments(arguments, data)?;
         let size = values.iter().map(|value| value.as_array().map_or(1, |items| items.len())).sum();
@@ -575,6 +598,7 @@ impl Evaluation {
 
     // --- text ---
 
+    #[inline(never)]
     fn contains(&mut self, pair: &Pair, data: Data<'_>) -> Result<bool> {
         let (needle, haystack, _) = self.pair(pair, data)?;
         let found = match (&*needle, &*haystack) {
@@ -588,13 +612,14 @@ impl Evaluation {
             }
             (Value::Text(needle), Value::Text(haystack)) => {
                 self.burn_each(length(haystack) / CHARACTERS_PER_STEP)?;
-                haystack.contains(&**needle)
+                contains(haystack, needle)
             }
             _ => false,
         };
         Ok(found)
     }
 
+    #[inline(never)]
     fn cat(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let mut text = String::with_capacity(USUAL_TEXT);
         let mut size = 0;
@@ -613,6 +638,7 @@ impl Evaluation {
         refusal.map_or_else(|| Ok(text.into()), Err)
     }
 
+    #[inline(never)]
     fn substr(&mut self, pair: &Pair, data: Data<'_>) -> Result<Value> {
         let (source, start, others) = self.pair(pair, data)?;
         let text = text_of(&source)?;
@@ -671,6 +697,13 @@ fn member<'a>(members: &[(&'static str, &'a Value)], path: &[Segment]) -> Option
     let (Segment::Key(name), rest) = path.split_first()? else { return None };
     let (_, value) = members.iter().find(|(member, _)| *member == &**name)?;
     lookup(value, rest)
+}
+
+fn contains(haystack: &str, needle: &str) -> bool {
+    if haystack.len() > SHORT_TEXT || needle.is_empty() {
+        return haystack.contains(needle);
+    }
+    haystack.as_bytes().windows(needle.len()).any(|part| part == needle.as_bytes())
 }
 
 /// Some characters of a text.
