@@ -91,6 +91,20 @@ def test_any_expression_has_the_same_value_or_error(logic: Any, over: Any) -> No
 
 
 @thorough
+@given(logic=expressions, over=data)
+def test_a_rule_says_the_same_over_plain_objects_and_over_parsed_data(logic: Any, over: Any) -> None:
+    verdicts = []
+    for core in map(core_named, ("native", "python")):
+        rule = core.rule(logic, CoreError)
+        for given_data in (over, core.data(over, CoreError)):
+            try:
+                verdicts.append(repr(rule.evaluate(given_data)))
+            except CoreError as error:
+                verdicts.append(repr((error.code, error.message, error.path)))
+    assert len(set(verdicts)) == 1, verdicts
+
+
+@thorough
 @given(
     count=st.sampled_from([0, 1, 30, 60, 64, 65, 99, 130, 1000, 4000]),
     element=st.sampled_from([0, "x", "y" * 1500, [1, 2]]),
