@@ -89,6 +89,19 @@ def test_a_subclass_counts_as_what_it_extends(core: Core) -> None:
     assert repr(result) == "{'a': [1, 'b', 0.5]}"
 
 
+def test_a_key_may_run_code_of_its_own_when_it_is_let_go(core: Core) -> None:
+    whole = rule(core, EVERYTHING)
+
+    class Key(str):
+        __slots__ = ()
+
+        def __del__(self) -> None:
+            whole.evaluate({"k": 1})
+
+    for n in range(2000):
+        assert whole.evaluate({Key(n): 1}) == {str(n): 1}
+
+
 def test_what_a_rule_gives_shares_nothing_with_its_data(core: Core) -> None:
     plain = {"a": [1, 2]}
     data = core.data(plain, CoreError)

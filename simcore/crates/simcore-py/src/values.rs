@@ -154,6 +154,10 @@ thread_local! {
 }
 
 fn key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
+    // A subclass may run code of its own when it is let go.
+    if !object.is_exact_instance_of::<PyString>() {
+        return text(object, MAX_KEY_BYTES, Code::KeyTooLong);
+    }
     KEYS.with_borrow_mut(|keys| {
         let place = (object.as_ptr().addr() >> 4) % KEPT_KEYS;
         let Some(kept) = keys.0.get_mut(place) else { return text(object, MAX_KEY_BYTES, Code::KeyTooLong) };
