@@ -53,7 +53,9 @@ impl Block<'_> {
             let turns = Numbers::Each(self.registers.column(site.due));
             due.compare(Combine::Set, Relation::AtMost, turns, Numbers::Each(&now));
             due.and(&self.playing);
-            self.registers.column_mut(site.due).set_where(&due, Numbers::All(f64::INFINITY));
+            if due.any() {
+                self.registers.column_mut(site.due).set_where(&due, Numbers::All(f64::INFINITY));
+            }
             if let Some(to) = self.registers.due.get_mut(index) {
                 to.clone_from(&due);
             }
@@ -63,7 +65,7 @@ impl Block<'_> {
             let Some(first) = first_of(self.registers.due.iter().zip(orders)) else { return };
             for (index, site) in sites.iter().enumerate() {
                 let order = self.registers.column(site.order).clone();
-                let Some(due) = self.registers.due.get_mut(index) else { continue };
+                let Some(due) = self.registers.due.get_mut(index).filter(|due| due.any()) else { continue };
                 let hit = due.take_where_equal(&order, &first);
                 if hit.any() {
                     self.carry_out::<V>(machine.sites.get(index), &hit);
@@ -319,10 +321,8 @@ impl Block<'_> {
         }
         while let Some(first) = first_of(self.goes_on.iter().zip(&self.since)) {
             for (place, index) in machine.lasting.iter().enumerate() {
-                let (Some(goes_on), Some(since)) = (self.goes_on.get_mut(place), self.since.get(place))
-                else {
-                    continue;
-                };
+                let goes_on = self.goes_on.get_mut(place).filter(|goes_on| goes_on.any());
+                let (Some(goes_on), Some(since)) = (goes_on, self.since.get(place)) else { continue };
                 let hit = goes_on.take_where_equal(since, &first);
                 if hit.any() {
                     self.carry_out::<V>(machine.events.get(*index), &hit);
@@ -376,13 +376,13 @@ impl Block<'_> {
 /// The least of the numbers whose masks are set, in each run; `None` when no mask is set anywhere.
 #[inline(always)]
 fn first_of<'a>(numbers: impl Iterator<Item = (&'a Mask, &'a Column)>) -> Option<Column> {
-    let mut any = Mask::NONE;
     let mut first = Column([f64::INFINITY; LANES]);
-    for (mask, column) in numbers {
-        any.or(mask);
+    let mut is_there = false;
+    for (mask, column) in numbers.filter(|(mask, _)| mask.any()) {
+        is_there = true;
         first.least_where(mask, column);
     }
-    any.any().then_some(first)
+    is_there.then_some(first)
 }
 
 impl Domain {
