@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -124,3 +125,11 @@ def test_values_nested_by_a_rule_are_bounded_and_never_overflow_the_stack(core: 
         with pytest.raises(CoreError) as caught:
             run(core, logic)
         assert caught.value.code in {"FUEL_EXHAUSTED", "TOO_DEEP"}
+
+
+def test_a_long_path_costs_an_iterator_no_more_than_a_short_one(core: Core) -> None:
+    # Taken apart and followed to its end for each element, it would take a minute.
+    logic = {"map": [{"var": "list"}, {"var": "a[0]" + ".aa" * 20_000}]}
+    started = time.process_time()
+    assert run(core, logic, {"list": [0] * 4_000}) == [None] * 4_000
+    assert time.process_time() - started < 10

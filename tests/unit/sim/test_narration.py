@@ -275,3 +275,22 @@ def test_in_a_run_that_has_ended_the_narrator_changes_nothing(core: Core) -> Non
     with pytest.raises(FailedPreconditionError) as refused:
         program.narrate(state, [])
     assert refused.value.code == "RUN_ENDED"
+
+
+def test_a_key_that_no_snapshot_may_have_is_refused(core: Core) -> None:
+    program = program_of(core, narrator_scope=[{"path": "state", "ops": ["set"]}])
+    state = program.new_state()
+    assert program.narrate(state, [op("set", f'state["{"k" * 256}"]', 1)]).accepted
+    assert program.load_state(state.to_json()).hash() == state.hash()
+    code = ("KEY_TOO_LONG", "/state_changes/0")
+    assert refusal(program, op("set", f'state["{"k" * 257}"]', 1)) == code
+    assert refusal(program, op("set", f"state.{'k' * 257}", 1)) == code
+    assert refusal(program, op("set", f'state["{"é" * 129}"]', 1)) == code
+
+
+def test_a_path_longer_than_one_of_a_scenario_is_refused(core: Core) -> None:
+    program = program_of(core, narrator_scope=[{"path": "state", "ops": ["set"]}])
+    longest = "state" + ".a" * 253 + "b"
+    assert len(longest) == 512
+    assert refusal(program, op("set", longest, 1)) == ("MISSING_PATH", "/state_changes/0")
+    assert refusal(program, op("set", longest + "b", 1)) == ("BAD_PATH", "/state_changes/0")

@@ -12,6 +12,7 @@ from typing import Any
 from peripety.sim._core import CoreError
 from peripety.sim._pure.convert import check_depth
 from peripety.sim._pure.operators import OPERATORS
+from peripety.sim._pure.paths import Path, split_variable
 
 __all__ = ["FUEL", "OUTPUT_LIMIT", "Evaluation", "evaluate"]
 
@@ -37,6 +38,7 @@ class Evaluation:
         self.fuel = FUEL
         self.output = OUTPUT_LIMIT
         self.looked_at = 0
+        self._paths: dict[str, Path] = {}
 
     @property
     def spent(self) -> int:
@@ -71,6 +73,12 @@ class Evaluation:
         if operator is None:
             raise CoreError("UNKNOWN_OPERATOR", f"'{name[:40]}' is not a JSONLogic operator")
         return operator(self, operand, data)
+
+    def path(self, text: str) -> Path:
+        """The segments of a variable, taken apart once: for each of many elements it would cost too much."""
+        if text not in self._paths:
+            self._paths[text] = split_variable(text)
+        return self._paths[text]
 
     def burn(self, amount: int) -> None:
         """Pay for work."""

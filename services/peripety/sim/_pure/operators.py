@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import number_text
 from peripety.sim._pure.convert import as_integer, as_number, as_text, finite, truthy
-from peripety.sim._pure.paths import MISSING, lookup_variable, split_variable
+from peripety.sim._pure.paths import MISSING, lookup_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,11 +35,11 @@ def _operands(name: str, operand: Any, least: int) -> list[Any]:
 # --- data ---
 
 
-def _find(path: Any, data: Any) -> Any:
+def _find(run: Evaluation, path: Any, data: Any) -> Any:
     if path is None:
         return data
     if isinstance(path, str | float) and not isinstance(path, bool):
-        return lookup_variable(data, split_variable(path if isinstance(path, str) else number_text(path)))
+        return lookup_variable(data, run.path(path if isinstance(path, str) else number_text(path)))
     raise CoreError("INVALID_ARGUMENTS", "'var' needs a path")
 
 
@@ -52,7 +52,7 @@ def _var(run: Evaluation, operand: Any, data: Any) -> Any:
     written = operand[0] if isinstance(operand, list) and operand else operand
     if args and not isinstance(written, str):
         run.burn(_path_steps(args[0]))
-    found = _find(args[0] if args else None, data)
+    found = _find(run, args[0] if args else None, data)
     if found is not MISSING:
         return found
     return args[1] if len(args) > 1 else None
@@ -60,7 +60,7 @@ def _var(run: Evaluation, operand: Any, data: Any) -> Any:
 
 def _absent(run: Evaluation, paths: list[Any], data: Any) -> list[Any]:
     run.burn(len(paths) + sum(map(_path_steps, paths)))
-    return [path for path in paths if _find(path, data) in (MISSING, None, "")]
+    return [path for path in paths if _find(run, path, data) in (MISSING, None, "")]
 
 
 def _missing(run: Evaluation, operand: Any, data: Any) -> list[Any]:

@@ -32,6 +32,8 @@ Path = tuple[str | int, ...]
 
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 MISSING: Final = object()
+# As the schema has it for the paths of a scenario.
+MAX_PATH_CHARACTERS = 512
 
 _ROOT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STEP = re.compile(r'\.([A-Za-z_][A-Za-z0-9_]*)|\[(0|[1-9][0-9]{0,9})\]|\[("(?:[^"\\]|\\.)*")\]')
@@ -54,16 +56,22 @@ def parse_path(text: str) -> Path:
 
 
 def parse_state_path(text: str) -> Path:
-    """The segments of a path into the state, none of them dangerous to clients in other languages.
+    """The segments of a path into the state, each of them a key or index that a document may have.
 
     Raises:
-        CoreError: `BAD_PATH` or `FORBIDDEN_KEY`.
+        CoreError: `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG`
+            (a snapshot with such a key could not be read).
     """
+    if len(text) > MAX_PATH_CHARACTERS:
+        raise CoreError("BAD_PATH", f"'{text[:80]}…' has more than {MAX_PATH_CHARACTERS} characters")
     path = parse_path(text)
     if path[0] != "state":
         raise CoreError("BAD_PATH", f"'{text[:80]}' must start with 'state'")
     if FORBIDDEN_KEYS.intersection(path):
         raise CoreError("FORBIDDEN_KEY", f"'{text[:80]}' uses a key that is dangerous to clients")
+    if any(isinstance(key, str) and len(key.encode("utf-8")) > border.MAX_KEY_BYTES for key in path):
+        message = f"'{text[:80]}' uses a key that is longer than {border.MAX_KEY_BYTES} bytes"
+        raise CoreError("KEY_TOO_LONG", message)
     return path
 
 
@@ -127,6 +135,8 @@ def lookup(root: Any, path: Path) -> Any:
     value = root
     for segment in path:
         value = child(value, segment)
+        if value is MISSING:
+            break
     return value
 
 
@@ -135,6 +145,8 @@ def lookup_variable(root: Any, path: Path) -> Any:
     value = root
     for segment in path:
         value = child(value, variable_step(value, segment))
+        if value is MISSING:
+            break
     return value
 
 

@@ -6,13 +6,15 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::border;
+use crate::border::{self, MAX_KEY_BYTES};
 use crate::canonical::write_string;
 use crate::error::{Code, Error, Result};
 use crate::value::Value;
 
 /// Keys that are dangerous to clients in other languages.
 pub(crate) const FORBIDDEN_KEYS: [&str; 3] = ["__proto__", "constructor", "prototype"];
+/// As the schema has it for the paths of a scenario.
+const MAX_PATH_CHARACTERS: usize = 512;
 
 /// One step into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,21 +39,30 @@ pub fn parse_path(text: &str) -> Result<Vec<Segment>> {
     Ok(segments)
 }
 
-/// The segments of a path into the state, none of them dangerous to clients in other languages.
+/// The segments of a path into the state, each of them a key or index that a document may have.
 ///
 /// # Errors
 ///
-/// `BAD_PATH` or `FORBIDDEN_KEY`.
+/// `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG` (a snapshot with such a key
+/// could not be read).
 pub(crate) fn parse_state_path(text: &str) -> Result<Vec<Segment>> {
+    let shown: String = text.chars().take(80).collect();
+    if text.chars().nth(MAX_PATH_CHARACTERS).is_some() {
+        let message = format!("'{shown}…' has more than {MAX_PATH_CHARACTERS} characters");
+        return Err(Error::new(Code::BadPath, message));
+    }
     let path = parse_path(text)?;
     let is_key = |segment: &Segment, wanted: &str| matches!(segment, Segment::Key(key) if &**key == wanted);
-    let shown: String = text.chars().take(80).collect();
     if !path.first().is_some_and(|root| is_key(root, "state")) {
         return Err(Error::new(Code::BadPath, format!("'{shown}' must start with 'state'")));
     }
     if path.iter().any(|segment| FORBIDDEN_KEYS.iter().any(|key| is_key(segment, key))) {
         let message = format!("'{shown}' uses a key that is dangerous to clients");
         return Err(Error::new(Code::ForbiddenKey, message));
+    }
+    if path.iter().any(|segment| matches!(segment, Segment::Key(key) if key.len() > MAX_KEY_BYTES)) {
+        let message = format!("'{shown}' uses a key that is longer than {MAX_KEY_BYTES} bytes");
+        return Err(Error::new(Code::KeyTooLong, message));
     }
     Ok(path)
 }
