@@ -23,7 +23,7 @@ class Ending(NamedTuple):
     """How a run ended.
 
     Attributes:
-        outcome: `lost`, `won`, `survived`, or `errored` when the state outgrew its limits.
+        outcome: `lost`, `won`, `survived`, or `errored` when the state, or a call, outgrew its limits.
         condition: the id of the condition that ended it.
         turns: how many turns were completed.
         tree: gives the final state tree, canonical.

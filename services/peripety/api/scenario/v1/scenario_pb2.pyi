@@ -438,7 +438,7 @@ class DryRunReport(_message.Message):
     survived: _builtins.int
     """Runs that reached the horizon."""
     errored: _builtins.int
-    """Runs that ended because the state outgrew its limits."""
+    """Runs that ended because the state or a turn outgrew its limits."""
     fail_rate: _builtins.float
     """lost / runs."""
     wilson_low: _builtins.float
@@ -2354,7 +2354,7 @@ class PersonaReport(_message.Message):
     turns: _builtins.int
     """Turns played in all runs."""
     errored: _builtins.int
-    """Runs that ended because the state outgrew its limits."""
+    """Runs that ended because the state or a turn outgrew its limits."""
     @_builtins.property
     def lost(self) -> _common_pb2.Rate:
         """Share of runs that were lost."""
