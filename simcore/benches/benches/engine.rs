@@ -9,6 +9,7 @@ use cpu_time::ProcessTime;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
 use simcore::logic::{Data, Rule};
+use simcore::value::Object;
 use simcore::{Isa, Program, border, canonical};
 use simcore_benches::cases;
 
@@ -120,7 +121,7 @@ fn evaluate(criterion: &mut Criterion<CpuTime>) {
         panic!("logic.json is incomplete")
     };
     let mut group = criterion.benchmark_group("evaluate");
-    for (name, logic) in rules.as_object().into_iter().flat_map(|rules| rules.iter()) {
+    for (name, logic) in rules.as_object().into_iter().flat_map(Object::iter) {
         let rule = Rule::new(logic);
         group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
             bencher.iter(|| rule.evaluate(black_box(Data::Value(&data))));
