@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from peripety.sim._core import CoreError
 from peripety.sim._pure.operators import OPERATORS
 from support.cores import core_named
+from support.random_logic import NAMES, NUMBER_LIKE, PATHS
 
 if TYPE_CHECKING:
     from peripety.sim._core import Core
@@ -20,32 +21,16 @@ if TYPE_CHECKING:
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 4
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
-names = ["", "a", "b", "1", "é", "😀", "\ufb33", "odd key"]
-paths = [
-    *names,
-    "a.b",
-    "a.0",
-    "a[0]",
-    'a["odd key"]',
-    "a[",
-    "[0]",
-    ".",
-    "a..b",
-    "current",
-    "accumulator.a",
-    "00",
-]
-number_like = ["0", " 2 ", "-0", ".5", "5.", "1e3", "1e999", "0x1", "inf", "1_0", "\xa01"]
 scalars = st.one_of(
     st.sampled_from(
         [None, True, False, 0, -0.0, 1, 2, -1, 0.5, 0.1, 1e21, 1e-7, 1.7e308, 5e-324, 2.0**53 - 1]
     ),
-    st.sampled_from([*paths, *number_like]),
+    st.sampled_from([*PATHS, *NUMBER_LIKE]),
     st.floats(allow_nan=False, allow_infinity=False),
 )
 data = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(names), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=3),
 )
 
 
@@ -56,7 +41,7 @@ def _operations(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(usual, usual, usual, odd, st.lists(inner, max_size=3))
 
 
-variables = st.sampled_from(paths).map(lambda path: {"var": path})
+variables = st.sampled_from(PATHS).map(lambda path: {"var": path})
 expressions = st.recursive(st.one_of(data, variables), _operations, max_leaves=12)
 
 CURRENT, TOTAL = {"var": "current"}, {"var": "accumulator"}

@@ -9,11 +9,11 @@ from peripety.sim._pure.operators import OPERATORS
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["random_data", "random_logic"]
+__all__ = ["NAMES", "NUMBER_LIKE", "PATHS", "random_data", "random_logic"]
 
-_NAMES = ("", "a", "b", "1", "é", "😀", "\ufb33", "odd key")
-_PATHS = (
-    *_NAMES,
+NAMES = ("", "a", "b", "1", "é", "😀", "\ufb33", "odd key")
+PATHS = (
+    *NAMES,
     *(
         "a.b",
         "a.0",
@@ -29,7 +29,7 @@ _PATHS = (
         "accumulator.a",
     ),
 )
-_NUMBER_LIKE = (
+NUMBER_LIKE = (
     "0",
     " 2 ",
     "-0",
@@ -47,7 +47,7 @@ _NUMBER_LIKE = (
     "1e-7",
 )
 _NUMBERS = (0, -0.0, 1, 2, 3, -1, 0.5, 0.1, 1e21, 1e-7, 1.7e308, 5e-324, 2.0**53 - 1, 100, -2.5, 1 / 3)
-_SCALARS = (None, True, False, *_NUMBERS, *_NUMBERS, *_PATHS, *_NUMBER_LIKE)
+_SCALARS = (None, True, False, *_NUMBERS, *_NUMBERS, *PATHS, *NUMBER_LIKE)
 _OPERATORS = tuple(sorted(OPERATORS))
 _FOLDS: tuple[Any, ...] = (
     {"+": [{"var": "current"}, {"var": "accumulator"}]},
@@ -69,7 +69,7 @@ def random_data(random: Random, depth: int = 3) -> Any:
         return random.choice(_LONG)
     if kind < 0.7:
         return [random_data(random, depth - 1) for _ in range(random.randint(0, 4))]
-    return {random.choice(_NAMES): random_data(random, depth - 1) for _ in range(random.randint(0, 4))}
+    return {random.choice(NAMES): random_data(random, depth - 1) for _ in range(random.randint(0, 4))}
 
 
 def random_logic(random: Random, depth: int = 4) -> Any:
@@ -78,7 +78,7 @@ def random_logic(random: Random, depth: int = 4) -> Any:
     if depth == 0 or kind < 0.12:
         return random.choice(_SCALARS)
     if kind < 0.27:
-        return {"var": random.choice(_PATHS)}
+        return {"var": random.choice(PATHS)}
     if kind < 0.32:
         return [random_logic(random, depth - 1) for _ in range(random.randint(0, 3))]
     if kind < 0.35:

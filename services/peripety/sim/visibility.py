@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.paths import Path, parse_path
 from peripety.sim.types import ABSENT
 
@@ -110,7 +111,7 @@ class View:
         if before is ABSENT and after is ABSENT:
             return None
         was_cut = (before, after) != (change.before, change.after)
-        return None if was_cut and before == after else replace(change, before=before, after=after)
+        return None if was_cut and _same(before, after) else replace(change, before=before, after=after)
 
     def _enter(self, holder: _Place, label: _Label | None) -> _Place:
         if label is None or not label.labelled:
@@ -136,3 +137,8 @@ def _audience(to: str | list[str]) -> frozenset[str] | None:
     if isinstance(to, list):
         return frozenset(to)
     return None if to == "public" else _NOBODY
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Whether two values are the same; to Python alone `true` would equal 1."""
+    return first == second and canonical(first) == canonical(second)

@@ -108,6 +108,11 @@ def test_a_change_of_a_parent_in_which_only_the_unseen_differs_is_left_out() -> 
     assert view("p").changes([whole]) == ()
 
 
+def test_a_number_that_becomes_a_boolean_has_changed() -> None:
+    whole = change("state.private", {"p": [1], "q": 2}, {"p": [True], "q": 4})
+    assert view("p").changes([whole]) == (change("state.private", {"p": [1]}, {"p": [True]}),)
+
+
 def test_a_visible_change_that_changes_nothing_stays() -> None:
     same = change("state.open", 1, 1)
     assert view(None).changes([same]) == (same,)
