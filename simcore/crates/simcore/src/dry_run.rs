@@ -134,8 +134,8 @@ fn play_piece(program: &Program, executor: Executor, options: &Options, runs: Ra
     let Options { seed, persona, horizon, digest, .. } = *options;
     let ordinary = lanes::play(machine, Task { program, runs, seed, persona, horizon, digest }, isa);
     tally.add_ordinary(&ordinary);
-    for (run, ended, turns, tree) in &ordinary.states {
-        tally.add_state(*run, &Outcome::from(*ended), *turns, tree)?;
+    for (run, ended, turns, hash) in &ordinary.states {
+        tally.add_state(*run, &Outcome::from(*ended), *turns, hash);
     }
     // What fails is told in the order of the runs, and only these have anything to tell.
     for run in ordinary.exceptional {
@@ -150,7 +150,10 @@ fn play_one(program: &Program, options: &Options, run: u64, tally: &mut Tally) -
     let mut record = Record::new(false);
     let outcome = play(program, &mut state, options, tally, &mut record);
     tally.count(&outcome, state.turn);
-    if options.digest { tally.add_state(run, &outcome, state.turn, &state.tree) } else { Ok(()) }
+    if options.digest {
+        tally.add_state(run, &outcome, state.turn, &state.hash()?);
+    }
+    Ok(())
 }
 
 /// Play one run to its end.

@@ -25,7 +25,6 @@ mod vectors;
 use std::ops::Range;
 
 use crate::program::Program;
-use crate::value::Value;
 
 use block::Block;
 pub use isa::Isa;
@@ -48,7 +47,7 @@ pub(crate) struct Task<'a> {
     pub(crate) seed: u64,
     pub(crate) persona: Persona,
     pub(crate) horizon: u64,
-    /// Whether the states are wanted in which the runs end.
+    /// Whether the hashes of the states are wanted in which the runs end.
     pub(crate) digest: bool,
 }
 
@@ -69,8 +68,8 @@ pub(crate) struct Runs {
     pub(crate) survived: u64,
     /// The numbers of the runs that are to be played again.
     pub(crate) exceptional: Vec<u64>,
-    /// Run, end, turns and state.
-    pub(crate) states: Vec<(u64, Ended, u64, Value)>,
+    /// Run, end, turns and hash of the state.
+    pub(crate) states: Vec<(u64, Ended, u64, String)>,
     ordinary: u64,
 }
 

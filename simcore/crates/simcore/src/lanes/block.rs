@@ -1,6 +1,6 @@
 //! 64 runs side by side: who plays in which lane, and what a run leaves when it has ended.
 
-use crate::plan::ir::Kind;
+use crate::canonical;
 use crate::program::Program;
 use crate::rng::{INCREMENT, mix, run_seed};
 use crate::value::Value;
@@ -145,10 +145,15 @@ impl<'a> Block<'a> {
                 Some(condition) => Ended::Won(condition),
             },
         };
-        result.count(ended, turns);
         if self.task.digest {
-            result.states.push((run, ended, turns, self.tree(lane)));
+            // Hashed at once: the trees of many runs would take much memory.
+            let Ok(tree) = canonical::text(&self.tree(lane)) else {
+                result.exceptional.push(run);
+                return;
+            };
+            result.states.push((run, ended, turns, canonical::sha256_hex(tree.as_bytes())));
         }
+        result.count(ended, turns);
     }
 
     /// The state of a run as the tree that it stands for.
@@ -165,7 +170,7 @@ impl<'a> Block<'a> {
             put(&place.path, layout.value(place.kind, self.registers.number(slot, lane)));
         }
         for (list, place) in layout.lists.iter().enumerate() {
-            let kind = place.kind.unwrap_or(Kind::Number);
+            let kind = place.element();
             let items = self.registers.list(list).elements(lane).map(|item| layout.value(kind, item));
             put(&place.path, items.collect());
         }

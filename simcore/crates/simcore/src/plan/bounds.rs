@@ -11,8 +11,16 @@ use super::ir::{Condition, Consequence, Deed, Fold, Operation, Scalar, Source, S
 /// Far enough below the largest number that nothing rounds up to infinity.
 const SAFE: f64 = 1e300;
 
+/// With more that may come in any order, or more turns, it is not worth finding out.
+const MOST_IN_ANY_ORDER: usize = 32;
+const MOST_TURNS: u64 = 10_000;
+
 /// Whether some number might not be finite within so many turns.
 pub(super) fn may_overflow(plan: &Plan, turns: u64) -> bool {
+    let lasting = plan.events.iter().filter(|event| event.turns > 1).count();
+    if turns > MOST_TURNS || plan.sites.len().max(lasting) > MOST_IN_ANY_ORDER {
+        return true;
+    }
     let bounds = Bounds { elements: plan.most_elements as f64 };
     let mut most = initial(plan).max(turns as f64 + 1.0);
     for _ in 0..turns {
@@ -54,7 +62,7 @@ struct Bounds {
 impl Bounds {
     /// The bound after a turn that began with another: everything that may happen together does.
     fn turn(&self, plan: &Plan, most: f64) -> f64 {
-        let mut now = plan.sites.iter().fold(most, |now, site| {
+        let mut now = in_any_order(&plan.sites, most, |site, now| {
             let frozen =
                 site.frozen.iter().fold(now, |now, (_, value)| now.max(self.scalar(value, now, now)));
             self.deeds(&site.deeds, frozen)
@@ -63,9 +71,8 @@ impl Bounds {
         now = acted.fold(now, f64::max);
         let happened = plan.events.iter().map(|event| self.consequence(&event.consequence, now));
         now = happened.fold(now, f64::max);
-        for event in plan.events.iter().filter(|event| event.turns > 1) {
-            now = self.consequence(&event.consequence, now);
-        }
+        let lasting: Vec<_> = plan.events.iter().filter(|event| event.turns > 1).collect();
+        now = in_any_order(&lasting, now, |event, now| self.consequence(&event.consequence, now));
         now + plan.decay.iter().fold(0.0, |most: f64, (_, amount)| most.max(amount.abs()))
     }
 
@@ -186,4 +193,10 @@ impl Bounds {
             }
         }
     }
+}
+
+/// A bound after each of some things has happened once, whatever their order: in as many rounds of all of them as
+/// there are, each order can be found, since nothing makes a bound smaller.
+fn in_any_order<T>(things: &[T], most: f64, after: impl Fn(&T, f64) -> f64) -> f64 {
+    things.iter().fold(most, |now, _| things.iter().fold(now, |now, thing| after(thing, now)))
 }

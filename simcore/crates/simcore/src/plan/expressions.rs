@@ -42,15 +42,25 @@ const TRUTHS: [&str; 14] =
 /// The operators that take a single argument as it stands.
 const TAKE_ONE: [&str; 11] = ["var", "missing", "!", "!!", "+", "-", "*", "/", "%", "min", "max"];
 
-/// The most steps of fuel that evaluating an expression takes, its iterations counted as if over nothing.
+/// How large what stands twice in lowered code may be: each further level of it would double it again.
+const MOST_REPEATED: usize = 32;
+/// How many arguments an expression may have that is lowered to choices within choices, which recursion follows.
+const MOST_CHOICES: usize = 24;
+/// How many texts a text may be compared with in place of being searched.
+const MOST_TEXTS: usize = 64;
+
+/// The most steps that evaluating an expression takes, its iterations counted as if over nothing: its fuel, and what
+/// is paid for the things that it makes, 16 of them a step.
 pub(super) fn steps(logic: &Value) -> u64 {
     match logic {
-        Value::Array(items) => items.iter().map(|item| 1 + steps(item)).sum::<u64>() + 1,
+        Value::Array(items) => {
+            items.iter().map(|item| 1 + steps(item)).sum::<u64>() + items.len().div_ceil(16) as u64 + 1
+        }
         // Searching a text costs a step for each 1,024 of its at most 65,536 characters, making one for each 16.
         Value::Object(members) => {
             members.values().map(steps).sum::<u64>() + 1 + 64 * u64::from(members.contains_key("in"))
         }
-        Value::Text(text) => 1 + text.len() as u64 / 16,
+        Value::Text(text) => 2 + text.len() as u64 / 16,
         _ => 1,
     }
 }
@@ -89,7 +99,10 @@ impl Scope<'_> {
                 Some(Condition::Every { source, condition })
             }
             ("missing", paths) => self.missing(paths),
-            ("var", [path]) if let Some(list) = self.list(path) => Some(Condition::NotEmpty(list)),
+            ("var", [path]) if let Some(list) = self.list(path) => {
+                self.iterates(1); // what an expression yields is paid for as well
+                Some(Condition::NotEmpty(list))
+            }
             _ if TRUTHS.contains(&name) => None,
             _ => self.value(logic).map(|value| Condition::True(value.scalar)),
         }
@@ -122,11 +135,13 @@ impl Scope<'_> {
     }
 
     fn branches(&self, items: &[Value]) -> Option<Condition> {
+        (items.len() <= MOST_CHOICES).then_some(())?;
         match items {
             [] => Some(Condition::Constant(false)),
             [otherwise] => self.condition(otherwise),
             [condition, then, rest @ ..] => {
                 let condition = self.condition(condition)?;
+                (condition.size() <= MOST_REPEATED).then_some(())?;
                 let not = Condition::Not(Box::new(condition.clone()));
                 Some(Condition::Any(vec![
                     Condition::All(vec![condition, self.condition(then)?]),
@@ -138,6 +153,8 @@ impl Scope<'_> {
 
     fn chain(&self, name: &str, items: &[Value]) -> Option<Condition> {
         let items: Vec<Typed> = items.iter().map(|item| self.value(item)).collect::<Option<_>>()?;
+        let between = items.get(1..items.len() - 1).unwrap_or_default();
+        between.iter().all(|item| item.scalar.size() <= MOST_REPEATED).then_some(())?;
         let pairs: Vec<Condition> = items
             .windows(2)
             .map(|pair| match pair {
@@ -160,8 +177,7 @@ impl Scope<'_> {
         }
         if let Some(list) = self.list_of(haystack) {
             self.iterates(1);
-            let kind = self.layout.lists.get(list)?.kind;
-            let never = kind.is_some_and(|kind| kind != needle.kind);
+            let never = self.layout.lists.get(list)?.element() != needle.kind;
             return match (never, needle.scalar.is_simple()) {
                 (true, true) => Some(Condition::Constant(false)),
                 (true, false) => None,
@@ -176,11 +192,11 @@ impl Scope<'_> {
         match (&needle.scalar, &haystack.scalar) {
             (Scalar::Constant(part), whole) if whole.is_simple() => {
                 let part = texts.text(*part)?;
-                Some(any_of(whole, texts.such_that(|whole| whole.contains(&**part)).into_iter()))
+                any_text(whole, texts.such_that(|whole| whole.contains(&**part)))
             }
             (part, Scalar::Constant(whole)) if part.is_simple() => {
                 let whole = texts.text(*whole)?;
-                Some(any_of(part, texts.such_that(|part| whole.contains(part)).into_iter()))
+                any_text(part, texts.such_that(|part| whole.contains(part)))
             }
             _ => None,
         }
@@ -272,6 +288,7 @@ impl Scope<'_> {
     }
 
     fn choice(&self, items: &[Value]) -> Option<Typed> {
+        (items.len() <= MOST_CHOICES).then_some(())?;
         match items {
             [otherwise] => self.value(otherwise),
             [condition, then, rest @ ..] => {
@@ -285,12 +302,13 @@ impl Scope<'_> {
 
     /// `and` yields the first value that is false, `or` the first that is true, else both yield the last.
     fn connective(&self, items: &[Value], stops_at: bool) -> Option<Typed> {
+        (items.len() <= MOST_CHOICES).then_some(())?;
         let (last, others) = items.split_last()?;
         let mut result = self.value(last)?;
         for item in others.iter().rev() {
             let value = self.value(item)?;
             // Each is evaluated once by the interpreter and twice here, which must not be worth noticing.
-            (value.kind == result.kind).then_some(())?;
+            (value.kind == result.kind && value.scalar.size() <= MOST_REPEATED).then_some(())?;
             let condition = Condition::True(value.scalar.clone());
             result =
                 if stops_at { either(condition, value, result) } else { either(condition, result, value) };
@@ -331,8 +349,7 @@ impl Scope<'_> {
 
     fn source(&self, logic: &Value) -> Option<(Source, Kind)> {
         if let Some(list) = self.list_of(logic) {
-            // Of an array that nothing ever enters, the elements may be taken for anything.
-            let kind = self.layout.lists.get(list)?.kind.unwrap_or(Kind::Number);
+            let kind = self.layout.lists.get(list)?.element();
             return Some((Source { list, stages: Vec::new() }, kind));
         }
         let (name, operand) = operation(logic)?;
@@ -427,6 +444,11 @@ fn either(condition: Condition, then: Typed, otherwise: Typed) -> Typed {
 fn any_of(value: &Scalar, numbers: impl Iterator<Item = f64>) -> Condition {
     let equal = |number| Condition::Compare(Relation::Equal, value.clone(), Scalar::Constant(number));
     Condition::Any(numbers.map(equal).collect())
+}
+
+/// Whether a text is one of some others, unless these are many.
+fn any_text(value: &Scalar, numbers: Vec<f64>) -> Option<Condition> {
+    (numbers.len() <= MOST_TEXTS).then(|| any_of(value, numbers.into_iter()))
 }
 
 fn compare(name: &str, a: &Typed, b: &Typed) -> Option<Condition> {

@@ -8,11 +8,17 @@ use crate::value::{Value, count};
 
 use super::expressions::{Names, Scope};
 use super::ir::Kind;
-use super::layout::{Layout, Place};
+use super::layout::{Layout, List, Place};
 
 /// An interpreted expression may not take more steps than this; one that does is not for this executor. So many of
 /// them can add up to that the budget of a turn is kept.
 pub(super) const MOST_STEPS: u64 = 400;
+
+/// Nor may it read more places of the state than this, each of which has to be put together for each run.
+const MOST_READ: usize = 256;
+
+/// The operators whose second argument is evaluated for each element of the first.
+const ITERATORS: [&str; 6] = ["map", "filter", "reduce", "all", "some", "none"];
 
 /// An expression, and what of a run it reads.
 #[derive(Debug)]
@@ -42,13 +48,15 @@ pub(crate) trait Run {
 }
 
 impl Interpreted {
-    pub(super) fn new(logic: &Value, scope: &Scope<'_>, kind: Option<Kind>) -> Self {
+    /// An expression to be interpreted, unless it reads so much that lockstep gains nothing.
+    pub(super) fn new(logic: &Value, scope: &Scope<'_>, kind: Option<Kind>) -> Option<Self> {
         let mut state = View::Object(Vec::new());
         read_by(logic, scope.layout, &mut state);
+        (state.size() <= MOST_READ).then_some(())?;
         let names = |names: &Names| {
             names.iter().map(|(name, (column, kind))| (Arc::clone(name), *column, *kind)).collect()
         };
-        Self {
+        Some(Self {
             rule: Rule::new(logic),
             state,
             params: names(scope.params),
@@ -56,7 +64,7 @@ impl Interpreted {
             turn: scope.turn,
             entities: scope.entities.clone(),
             kind,
-        }
+        })
     }
 
     /// Whether it holds in a run; `None` when that is not for this executor to say.
@@ -101,12 +109,19 @@ impl View {
                 layout.value(kind, run.number(*slot))
             }
             Self::List(list) => {
-                let kind = layout.lists.get(*list).and_then(|list| list.kind).unwrap_or(Kind::Number);
+                let kind = layout.lists.get(*list).map_or(Kind::Number, List::element);
                 run.elements(*list).map(|item| layout.value(kind, item)).collect()
             }
             Self::Object(members) => {
                 members.iter().map(|(name, view)| (Arc::clone(name), view.value(layout, run))).collect()
             }
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Slot(_) | Self::List(_) => 1,
+            Self::Object(members) => 1 + members.iter().map(|(_, view)| view.size()).sum::<usize>(),
         }
     }
 
@@ -155,15 +170,51 @@ fn read_by(logic: &Value, layout: &Layout, state: &mut View) {
         Value::Array(items) => items.iter().for_each(|item| read_by(item, layout, state)),
         Value::Object(members) => {
             for (name, operand) in members.iter() {
-                if matches!(&**name, "var" | "missing" | "missing_some") && computes(operand) {
-                    // A path that is put together may be any.
+                if reads_anything(name, operand) {
                     *state = View::of(layout.root());
                     return;
                 }
-                read_by(operand, layout, state);
+                outside(name, operand).for_each(|part| read_by(part, layout, state));
             }
         }
         _ => {}
+    }
+}
+
+/// The arguments of an operation, but for the body of an iterator: what that reads are elements.
+fn outside<'a>(name: &str, operand: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let iterates = ITERATORS.contains(&name);
+    let arguments = match operand {
+        Value::Array(items) => items.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    arguments.iter().enumerate().filter(move |(index, _)| !iterates || *index != 1).map(|(_, part)| part)
+}
+
+/// Whether an operation may read anything: a path that is put together may be any, and that of nothing is all there
+/// is.
+fn reads_anything(name: &str, operand: &Value) -> bool {
+    let path = match operand {
+        Value::Array(items) => items.first().unwrap_or(&Value::Null),
+        single => single,
+    };
+    let is_nowhere = matches!(path, Value::Null) || path.as_text() == Some("");
+    match name {
+        "var" => is_nowhere || computes(operand),
+        "missing" | "missing_some" => computes(operand),
+        _ => false,
+    }
+}
+
+/// Whether an expression may read something below one of the roots, such as `params`.
+pub(super) fn may_read(logic: &Value, root: &str) -> bool {
+    match logic {
+        Value::Text(text) => text.starts_with(root),
+        Value::Array(items) => items.iter().any(|item| may_read(item, root)),
+        Value::Object(members) => members.iter().any(|(name, operand)| {
+            reads_anything(name, operand) || outside(name, operand).any(|part| may_read(part, root))
+        }),
+        _ => false,
     }
 }
 

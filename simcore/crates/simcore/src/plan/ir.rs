@@ -217,3 +217,49 @@ impl Scalar {
             }
     }
 }
+
+impl Condition {
+    /// How many conditions and values it consists of.
+    pub(super) fn size(&self) -> usize {
+        1 + match self {
+            Self::Constant(_) | Self::NotEmpty(_) | Self::Interpreted(_) => 0,
+            Self::True(value) | Self::Contains { needle: value, .. } => value.size(),
+            Self::Compare(_, a, b) => a.size() + b.size(),
+            Self::All(items) | Self::Any(items) => items.iter().map(Self::size).sum(),
+            Self::Not(item) => item.size(),
+            Self::Some { source, condition } | Self::Every { source, condition } => {
+                source.size() + condition.size()
+            }
+        }
+    }
+}
+
+impl Source {
+    fn size(&self) -> usize {
+        let stages = self.stages.iter().map(|stage| match stage {
+            Stage::Filter(condition) => condition.size(),
+            Stage::Map(value) => value.size(),
+        });
+        stages.sum()
+    }
+}
+
+impl Scalar {
+    /// How many values and conditions it consists of.
+    pub(super) fn size(&self) -> usize {
+        1 + match self {
+            Self::Constant(_)
+            | Self::Column(_)
+            | Self::Element
+            | Self::Accumulator
+            | Self::Interpreted(_) => 0,
+            Self::Calculation { first, rest, .. } => {
+                first.size() + rest.iter().map(Self::size).sum::<usize>()
+            }
+            Self::Negative(value) => value.size(),
+            Self::Choice { condition, then, otherwise } => condition.size() + then.size() + otherwise.size(),
+            Self::Truth(condition) => condition.size(),
+            Self::Fold(fold) => fold.source.size() + fold.start.size() + fold.body.size(),
+        }
+    }
+}

@@ -38,7 +38,7 @@ pub(crate) struct Slot {
 pub(crate) struct List {
     pub(crate) path: Vec<Segment>,
     /// Unknown while nothing has been seen to be in it.
-    pub(crate) kind: Option<Kind>,
+    kind: Option<Kind>,
     pub(crate) initial: Vec<f64>,
 }
 
@@ -53,6 +53,13 @@ pub(super) enum Target<'a> {
     List(usize),
     Item(usize, usize),
     Object(&'a BTreeMap<Arc<str>, Place>),
+}
+
+impl List {
+    /// Of what kind the elements are; numbers, if derived values are all that ever gets there.
+    pub(crate) fn element(&self) -> Kind {
+        self.kind.unwrap_or(Kind::Number)
+    }
 }
 
 impl Layout {

@@ -128,7 +128,7 @@ impl Builder<'_> {
             self.columns += 1;
         }
         let logic = action.get("preconditions")?;
-        let depends_on_params = reads_params(logic);
+        let depends_on_params = interpreted::may_read(logic, "params");
         let tries = if params.is_empty() { 2 } else { PARAM_TRIES as u64 + 1 };
         let legal = self.expression(
             logic,
@@ -208,6 +208,7 @@ impl Builder<'_> {
             return Some(lowered);
         }
         self.budget.steps += interpreted::MOST_STEPS * times;
+        (self.budget.steps <= TURN_LIMIT).then_some(())?;
         interpret(&scope, logic)
     }
 
@@ -286,8 +287,8 @@ impl Builder<'_> {
             ("set", Target::List(list)) => {
                 let (kind, items) = self.layout.items(value.as_array()?)?;
                 (kind.is_none() || kind == Some(self.element(list)?)).then_some(())?;
-                self.budget.steps_per_element += 1;
-                self.budget.steps += items.len() as u64;
+                self.budget.steps_per_element += 1 + self.layout.texts.longest() as u64 / 1024;
+                self.budget.steps += Size::of(value).steps();
                 deeds.push(Deed::Assign { list, items });
             }
             (_, Target::Slot(slot)) => {
@@ -307,7 +308,7 @@ impl Builder<'_> {
     }
 
     fn element(&self, list: usize) -> Option<Kind> {
-        Some(self.layout.lists.get(list)?.kind.unwrap_or(Kind::Number))
+        Some(self.layout.lists.get(list)?.element())
     }
 
     /// A literal, or the derived value that a string names; as it was when it was scheduled, if the effect is for
@@ -330,9 +331,12 @@ impl Builder<'_> {
     }
 
     fn site(&mut self, effect: &Object, derives: &Names, later: &mut Vec<Later>) -> Option<usize> {
-        let size = Size::of(&effect.clone().into());
+        // What is pending has the values that names stand for in their place.
+        let mut size = Size::of(&effect.clone().into());
+        size.text += self.layout.texts.longest() * size.nodes;
         self.scheduled.nodes += size.nodes;
-        self.scheduled.text += size.text + self.layout.texts.longest() * size.nodes;
+        self.scheduled.text += size.text;
+        self.budget.steps += 1 + size.steps();
         let id: Arc<str> = effect.get("id")?.as_text()?.into();
         let next = self.names.len();
         let name = *self.names.entry(id).or_insert(next);
@@ -383,14 +387,13 @@ impl Builder<'_> {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it stands where `interpreted_value` does")]
 fn interpreted_condition(scope: &Scope<'_>, logic: &Value) -> Option<Condition> {
-    Some(Condition::Interpreted(Arc::new(Interpreted::new(logic, scope, None))))
+    Some(Condition::Interpreted(Arc::new(Interpreted::new(logic, scope, None)?)))
 }
 
 fn interpreted_value(scope: &Scope<'_>, logic: &Value) -> Option<Typed> {
     let kind = scope.kind(logic)?;
-    let interpreted = Interpreted::new(logic, scope, Some(kind));
+    let interpreted = Interpreted::new(logic, scope, Some(kind))?;
     Some(Typed { kind, scalar: Scalar::Interpreted(Arc::new(interpreted)) })
 }
 
@@ -443,14 +446,4 @@ fn fill(layout: &mut Layout, effects: &[Value], derives: Option<&Object>) -> Opt
 
 fn below(path: &[Segment]) -> &[Segment] {
     path.get(1..).unwrap_or_default()
-}
-
-/// Whether an expression may read parameters.
-fn reads_params(logic: &Value) -> bool {
-    match logic {
-        Value::Text(text) => text.starts_with("params"),
-        Value::Array(items) => items.iter().any(reads_params),
-        Value::Object(members) => members.values().any(reads_params),
-        _ => false,
-    }
 }
