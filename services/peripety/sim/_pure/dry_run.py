@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure.effects import Record
+from peripety.sim._pure.endings import Ending
 from peripety.sim._pure.rng import RNG_VERSION, choose, run_seed
 from peripety.sim._pure.state import Rules, State
 from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from peripety.sim._pure.compiled import Players
 
-__all__ = ["Ending", "digest_line", "dry_run"]
-
-
-class Ending(NamedTuple):
-    """How a run ended.
-
-    Attributes:
-        outcome: `lost`, `won`, `survived`, or `errored` when the state, or a call, outgrew its limits.
-        condition: the id of the condition that ended it.
-        turns: how many turns were completed.
-        tree: gives the final state tree, canonical.
-    """
-
-    outcome: str
-    condition: str | None
-    turns: int
-    tree: Callable[[], bytes]
+__all__ = ["dry_run"]
 
 
 def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = None) -> dict[str, Any]:
@@ -59,7 +42,7 @@ def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = Non
             ending = _play(State.initial(rules, own_seed), persona, horizon, tally)
         tally.count(ending)
         if digest is not None:
-            digest.update(digest_line(ending.outcome, ending.turns, ending.tree()))
+            digest.update(ending.digest_line())
     return {
         **tally.counts,
         **({} if digest is None else {"digest": digest.hexdigest()}),
@@ -73,11 +56,6 @@ def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = Non
         "horizon": horizon,
         "rng_version": RNG_VERSION,
     }
-
-
-def digest_line(outcome: str, turns: int, tree: bytes) -> bytes:
-    """What a digest of runs says about one: how it ended, after how many turns, and the hash of its state."""
-    return f"{outcome} {turns} {hashlib.sha256(tree).hexdigest()}\n".encode("ascii")
 
 
 class _Tally:

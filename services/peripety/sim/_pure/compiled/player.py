@@ -16,7 +16,7 @@ from peripety.sim._pure.compiled.limits import check_limits
 from peripety.sim._pure.compiled.slots import Layout
 from peripety.sim._pure.compiled.template import write_run
 from peripety.sim._pure.convert import as_number, as_text
-from peripety.sim._pure.dry_run import Ending
+from peripety.sim._pure.endings import Ending
 from peripety.sim._pure.operators import substring
 from peripety.sim._pure.paths import MISSING, lookup
 from peripety.sim._pure.rng import draw
