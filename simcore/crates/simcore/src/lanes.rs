@@ -107,3 +107,83 @@ pub(crate) fn play(machine: &Machine, task: Task<'_>, isa: Isa) -> Runs {
     result.exceptional.sort_unstable();
     result
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::plan::Plan;
+    use crate::plan::examples::program;
+    use crate::plan::ir::Condition;
+
+    use super::code::{ACTIVE, Code, Compiler, RESULT};
+    use super::isa::Vectors;
+    use super::registers::Registers;
+    use super::scalar::Place;
+    use super::vectors::LANES;
+
+    struct Plain;
+
+    impl Vectors for Plain {
+        fn run(registers: &mut Registers, plan: &Plan, code: &Code) {
+            registers.run::<Self>(plan, code);
+        }
+    }
+
+    /// Make code of a condition.
+    pub(crate) fn compile(condition: &Condition) {
+        Compiler::new(0).condition_code(condition);
+    }
+
+    /// Columns and the runs one by one agree on where a condition holds, and on where it has no value.
+    fn check(condition: &str) {
+        let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
+        let state = r#"{"a": 1, "b": 2, "list": [1]}"#;
+        let plan = Plan::new(&program(state, &[("loss_conditions", &losses)])).unwrap();
+        let mut compiler = Compiler::new(plan.columns);
+        let code = compiler.condition_code(&plan.losses[0]);
+        let mut registers = Registers::new(compiler.columns, compiler.masks, 1, 0, true);
+        for lane in 0..LANES {
+            let number = |modulus: usize| f64::from(u32::try_from(lane % modulus).unwrap()) - 2.0;
+            registers.set_number(0, lane, number(5));
+            registers.set_number(1, lane, number(7) * 1e160);
+            (0..lane % 4).for_each(|index| {
+                registers.list_mut(0).push(lane, number(3 + index));
+            });
+            registers.mask_mut(ACTIVE).set(lane, lane % 9 != 0);
+        }
+        Plain::run(&mut registers, &plan, &code);
+        for lane in (0..LANES).filter(|lane| lane % 9 != 0) {
+            let alone = Place::new(&plan, &registers, lane).holds(&plan.losses[0]);
+            let together = (!registers.exceptional.get(lane)).then(|| registers.mask(RESULT).get(lane));
+            assert_eq!(together, alone, "{condition} in {lane}");
+        }
+        let inactive = (0..LANES).step_by(9).any(|lane| registers.exceptional.get(lane));
+        assert!(!inactive, "{condition}: what does not matter has failed");
+    }
+
+    #[test]
+    fn code_and_single_runs_agree() {
+        let (a, b, list) = (r#"{"var": "state.a"}"#, r#"{"var": "state.b"}"#, r#"{"var": "state.list"}"#);
+        for condition in [
+            format!(r#"{{"<": [{a}, {b}, 1e161]}}"#),
+            format!(r#"{{"or": [{{"==": [{a}, 0]}}, {{">": [{{"/": [1, {a}]}}, 0]}}]}}"#),
+            format!(r#"{{"and": [{{"!=": [{a}, 0]}}, {{">": [{{"/": [1, {a}]}}, 0]}}]}}"#),
+            format!(r#"{{"<": [{a}, 1, {{"/": [3, {a}]}}]}}"#),
+            format!(r#"{{"if": [{a}, {{">": [{{"%": [5, {a}]}}, 0]}}, {{"<": [{{"*": [{b}, {b}]}}, 1]}}]}}"#),
+            format!(r#"{{"+": [{{"if": [{{"<": [{a}, 0]}}, {{"*": [{b}, {b}]}}, {a}]}}, 1]}}"#),
+            format!(r#"{{"!": {{"or": [{{"and": [{a}, {list}]}}, {{"!": {b}}}]}}}}"#),
+            format!(r#"{{"in": [{a}, {list}]}}"#),
+            format!(r#"{{"some": [{list}, {{">": [{{"/": [1, {{"var": ""}}]}}, 0]}}]}}"#),
+            format!(r#"{{"all": [{list}, {{"<": [{{"var": ""}}, 0]}}]}}"#),
+            format!(
+                r#"{{"none": [{{"map": [{{"filter": [{list}, {{"var": ""}}]}},
+                     {{"/": [2, {{"var": ""}}]}}]}}, {{">": [{{"var": ""}}, 1]}}]}}"#
+            ),
+            format!(
+                r#"{{">": [{{"reduce": [{list}, {{"/": [{{"var": "accumulator"}}, {{"var": "current"}}]}},
+                     {a}]}}, 0]}}"#
+            ),
+        ] {
+            check(&condition);
+        }
+    }
+}

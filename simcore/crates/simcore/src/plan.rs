@@ -79,3 +79,24 @@ impl Plan {
         bounds::may_overflow(self, turns)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod examples {
+    use crate::program::Program;
+
+    /// A program whose state is `state`; what follows replaces its other sections, which are empty.
+    pub(crate) fn program(state: &str, sections: &[(&str, &str)]) -> Program {
+        let section = |name: &str, default: &str| {
+            let given = sections.iter().find(|(other, _)| *other == name);
+            format!(r#""{name}": {}"#, given.map_or(default, |(_, text)| *text))
+        };
+        let sections = [
+            section("actions", "[]"),
+            section("random_events", "[]"),
+            section("loss_conditions", "[]"),
+            section("negativity_budget", "{}"),
+        ];
+        let document = format!(r#"{{"state": {state}, {}}}"#, sections.join(", "));
+        Program::new(document.as_bytes()).unwrap()
+    }
+}

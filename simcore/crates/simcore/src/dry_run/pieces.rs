@@ -59,3 +59,25 @@ pub(super) fn play(
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::examples::program;
+
+    #[test]
+    fn each_run_is_in_one_piece() {
+        let program = program("{}", &[]);
+        for (runs, threads) in [(7..7, 4), (7..8, 4), (7..5_000, 1), (7..5_000, 3), (0..2 * PIECE, 8)] {
+            let seen = Mutex::new(Vec::new());
+            play(runs.clone(), threads, |piece| {
+                seen.lock().unwrap().extend(piece);
+                Ok(Tally::new(&program))
+            })
+            .unwrap();
+            let mut seen = seen.into_inner().unwrap();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(runs));
+        }
+    }
+}

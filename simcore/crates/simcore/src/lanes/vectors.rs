@@ -368,3 +368,57 @@ impl Integers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mask(holds: impl Fn(usize) -> bool) -> Mask {
+        let mut mask = Mask::NONE;
+        (0..LANES).for_each(|lane| mask.set(lane, holds(lane)));
+        mask
+    }
+
+    #[test]
+    fn nothing_is_minus_zero() {
+        let mut column = Column([-1.0; LANES]);
+        column.multiply_where(&mask(|_| true), Numbers::All(0.0));
+        column.negate();
+        assert!(column.0.iter().all(|number| number.to_bits() == 0));
+        column.apply(Operation::Divide, Numbers::All(-2.0));
+        assert!(column.0.iter().all(|number| number.to_bits() == 0));
+    }
+
+    #[test]
+    fn what_is_masked_out_stays() {
+        let even = mask(|lane| lane % 2 == 0);
+        let mut column = Column([3.0; LANES]);
+        column.multiply_where(&even, Numbers::All(2.0));
+        column.subtract_where(&even, Numbers::All(1.0));
+        column.set_where(&mask(|lane| lane == 1), Numbers::All(f64::INFINITY));
+        assert_eq!(column.0[..4], [5.0, f64::INFINITY, 5.0, 3.0]);
+        let mut exceptional = Mask::NONE;
+        exceptional.add_infinite(&even, &column);
+        assert!(!exceptional.any());
+    }
+
+    #[test]
+    fn lanes_come_in_their_order() {
+        let some = mask(|lane| [0, 5, 63].contains(&lane));
+        assert_eq!(some.lanes().collect::<Vec<_>>(), [0, 5, 63]);
+        assert_eq!(Mask::NONE.lanes().count(), 0);
+    }
+
+    #[test]
+    fn counting_down_hits_one_of_several() {
+        let legal = [mask(|_| true), mask(|lane| lane % 2 == 0), mask(|_| true)];
+        let mut left = Integers([1; LANES]);
+        let hits = legal.map(|legal| {
+            let mut hit = Mask::NONE;
+            left.count_down(&legal, &mut hit);
+            hit
+        });
+        assert_eq!(hits.each_ref().map(|hit| hit.get(0)), [false, true, false]);
+        assert_eq!(hits.each_ref().map(|hit| hit.get(1)), [false, false, true]);
+    }
+}

@@ -200,3 +200,50 @@ impl Bounds {
 fn in_any_order<T>(things: &[T], most: f64, after: impl Fn(&T, f64) -> f64) -> f64 {
     things.iter().fold(most, |now, _| things.iter().fold(now, |now, thing| after(thing, now)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::examples::program;
+
+    fn may_overflow(derives: &str, effects: &str, turns: u64) -> bool {
+        let actions = format!(
+            r#"[{{"id": "x", "params": {{}}, "preconditions": {{}}, "derives": {derives}, "effects": {effects}}}]"#
+        );
+        let plan = Plan::new(&program(r#"{"n": 1}"#, &[("actions", &actions)])).unwrap();
+        super::may_overflow(&plan, turns)
+    }
+
+    #[test]
+    fn what_is_added_up_stays_finite() {
+        let add = r#"[{"op": "inc", "path": "state.n", "value": 1e100}]"#;
+        assert!(!may_overflow("{}", add, 1_000));
+    }
+
+    #[test]
+    fn what_is_multiplied_does_not_for_long() {
+        let double = r#"[{"op": "mul", "path": "state.n", "value": 2}]"#;
+        assert!(!may_overflow("{}", double, 900));
+        assert!(may_overflow("{}", double, 1_100));
+    }
+
+    #[test]
+    fn a_derived_value_counts_even_if_nothing_comes_of_it() {
+        let square = r#"{"d": {"*": [1e160, {"var": "state.n"}, 1e160]}}"#;
+        assert!(may_overflow(square, "[]", 1));
+        assert!(!may_overflow(r#"{"d": {"*": [1e160, {"var": "state.n"}]}}"#, "[]", 1));
+    }
+
+    #[test]
+    fn what_is_divided_by_is_not_known_to_be_large() {
+        assert!(may_overflow(r#"{"d": {"/": [1, {"var": "state.n"}]}}"#, "[]", 1));
+        assert!(!may_overflow(r#"{"d": {"/": [1, 4]}}"#, "[]", 1));
+    }
+
+    #[test]
+    fn things_in_any_order_are_bounded_in_each_order() {
+        let things = [(100.0, 1.0), (1.0, 100.0)]; // multiplied first, added later
+        let bound = in_any_order(&things, 1.0, |(factor, amount), now| now * factor + (amount - 1.0));
+        assert!(bound >= (1.0 + 99.0) * 100.0);
+    }
+}

@@ -468,3 +468,93 @@ fn compare(name: &str, a: &Typed, b: &Typed) -> Option<Condition> {
         _ => Condition::Compare(Relation::AtMost, b, a),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::border;
+    use crate::logic::{Data, Rule};
+    use crate::plan::Plan;
+    use crate::plan::examples::program;
+
+    fn value(text: &str) -> Value {
+        border::parse(text.as_bytes()).unwrap()
+    }
+
+    /// The condition under which the only loss is, if it is lowered.
+    fn lowered(state: &str, condition: &str) -> Option<Condition> {
+        let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
+        let plan = Plan::new(&program(state, &[("loss_conditions", &losses)]))?;
+        plan.losses.into_iter().next().filter(|condition| !matches!(condition, Condition::Interpreted(_)))
+    }
+
+    #[test]
+    fn no_expression_takes_more_steps_than_are_accounted_for() {
+        let texts: Vec<String> = (0..1_000).map(|number| format!("\"{number:015}\"")).collect();
+        let numbers: Vec<String> = (0..4_000).map(|number| number.to_string()).collect();
+        for logic in [
+            "1".to_owned(),
+            "{}".to_owned(),
+            r#"{"missing": "a"}"#.to_owned(),
+            r#"{"missing": ["a", "b", "c"]}"#.to_owned(),
+            r#"{"var": ["a", 1]}"#.to_owned(),
+            r#"{"<": [{"var": "a"}, {"var": "b"}, 3]}"#.to_owned(),
+            r#"{"===": [{"var": "a"}, 1, 1]}"#.to_owned(),
+            r#"{"if": [{"!": {"var": "a"}}, 1, {"or": [{"var": "b"}, 2]}]}"#.to_owned(),
+            format!(r#"{{"in": ["x", [{}]]}}"#, texts.join(",")),
+            format!(r#"{{"in": [-1, [{}]]}}"#, numbers.join(",")),
+            format!(r#"{{"missing": [{}]}}"#, texts.join(",")),
+        ] {
+            let logic = value(&logic);
+            let mut spent = 0;
+            let data = value(r#"{"a": 1, "b": 2}"#);
+            Rule::new(&logic).evaluate_metered(Data::Value(&data), &mut spent).unwrap();
+            assert!(spent <= steps(&logic), "{spent} > {}", steps(&logic));
+        }
+    }
+
+    #[test]
+    fn what_may_come_out_otherwise_is_left_to_the_interpreter() {
+        let state = r#"{"n": 1, "t": "x", "f": true, "list": [], "tree": {"k": 1}}"#;
+        for condition in [
+            r#"{"==": [{"var": "state.n"}, {"var": "state.t"}]}"#,
+            r#"{"max": [{"var": "state.f"}, 1]}"#,
+            r#"{"!": []}"#,
+            r#"{"/": [{"var": "state.n"}]}"#,
+            r#"{"var": "state.tree"}"#,
+            r#"{"some": [{"var": "state.list"}, {"var": "state.n"}]}"#,
+            r#"{"filter": [{"var": "state.list"}, null]}"#,
+        ] {
+            assert!(lowered(state, condition).is_none(), "{condition}");
+        }
+    }
+
+    #[test]
+    fn an_array_that_only_derived_values_enter_holds_numbers() {
+        let condition = r#"{"in": [{"var": "state.t"}, {"var": "state.list"}]}"#;
+        let found = lowered(r#"{"t": "x", "list": []}"#, condition);
+        assert!(matches!(found, Some(Condition::Constant(false))), "{found:?}");
+    }
+
+    #[test]
+    fn conditions_do_not_double_with_each_level() {
+        let mut condition = r#"{"var": "state.f"}"#.to_owned();
+        for _ in 0..25 {
+            condition = format!(r#"{{"if": [{condition}, {{"<": [{{"var": "state.n"}}, 3]}}, false]}}"#);
+        }
+        let size = lowered(r#"{"f": true, "n": 1}"#, &condition).map_or(0, |condition| condition.size());
+        assert!(size < 1_000, "{size}");
+    }
+
+    #[test]
+    fn the_deepest_choices_need_little_stack() {
+        let clauses = r#"{"<": [{"var": "state.n"}, 3]}, {"var": "state.f"}, "#.repeat(11);
+        let mut condition = r#"{"var": "state.f"}"#.to_owned();
+        for _ in 0..26 {
+            condition = format!(r#"{{"if": [{clauses}{condition}]}}"#);
+        }
+        let condition = lowered(r#"{"f": true, "n": 1}"#, &condition).unwrap();
+        assert!(condition.size() > 1_000);
+        crate::lanes::tests::compile(&condition);
+    }
+}

@@ -202,13 +202,15 @@ impl Builder<'_> {
             accumulator: None,
             steps_per_element: &steps_per_element,
         };
-        if let Some(lowered) = lower(&scope, logic)
+        // Looked at again when all is known; here it ends the work on what is too much in any case.
+        (self.budget.steps <= TURN_LIMIT).then_some(())?;
+        if steps(logic) <= u64::from(FUEL)
+            && let Some(lowered) = lower(&scope, logic)
             && self.budget.expression(logic, steps_per_element.get(), times).is_some()
         {
             return Some(lowered);
         }
         self.budget.steps += interpreted::MOST_STEPS * times;
-        (self.budget.steps <= TURN_LIMIT).then_some(())?;
         interpret(&scope, logic)
     }
 
@@ -446,4 +448,84 @@ fn fill(layout: &mut Layout, effects: &[Value], derives: Option<&Object>) -> Opt
 
 fn below(path: &[Segment]) -> &[Segment] {
     path.get(1..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::examples::program;
+
+    fn plan(state: &str, effects: &str) -> Option<Plan> {
+        let actions =
+            format!(r#"[{{"id": "x", "params": {{}}, "preconditions": {{}}, "effects": {effects}}}]"#);
+        Plan::new(&program(state, &[("actions", &actions)]))
+    }
+
+    #[test]
+    fn a_state_that_changes_its_shape_has_no_plan() {
+        assert!(plan(r#"{"n": 1, "list": [1]}"#, "[]").is_some());
+        for (state, effect) in [
+            (r#"{"n": null}"#, ""),
+            (r#"{"list": [1, "x"]}"#, ""),
+            (r#"{"n": 1}"#, r#"{"op": "set", "path": "state.n", "value": "x"}"#),
+            (r#"{"n": 1}"#, r#"{"op": "set", "path": "state.m", "value": 1}"#),
+            (r#"{"n": 1}"#, r#"{"op": "patch", "path": "state", "value": {"m": 1}}"#),
+            (r#"{"list": [1]}"#, r#"{"op": "push", "path": "state.list", "value": "x"}"#),
+            (r#"{"list": [1]}"#, r#"{"op": "set", "path": "state.list", "value": [true]}"#),
+            (r#"{"n": 1}"#, r#"{"op": "push", "path": "state.n", "value": 1}"#),
+        ] {
+            assert!(plan(state, &format!("[{effect}]")).is_none(), "{state} {effect}");
+        }
+    }
+
+    #[test]
+    fn arrays_may_grow_until_a_limit_of_the_state_comes_near() {
+        let most = plan(r#"{"list": [], "other": []}"#, "[]").unwrap().most_elements;
+        assert!((4_900..5_000).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn what_is_scheduled_is_paid_for_and_takes_room() {
+        let line = r#"{"op": "addlog", "message": "m"}"#;
+        let later = |lines: usize| {
+            let lines = vec![line; lines].join(",");
+            plan("{}", &format!(r#"[{{"op": "schedule", "id": "s", "after": 1, "effects": [{lines}]}}]"#))
+        };
+        assert!(later(3_000).is_some());
+        assert!(later(4_000).is_none());
+    }
+
+    #[test]
+    fn the_same_name_is_the_same_entry() {
+        let one =
+            r#"{"op": "schedule", "id": "s", "after": 1, "effects": [{"op": "addlog", "message": "m"}]}"#;
+        let sites = plan("{}", &format!("[{one}, {one}]")).unwrap().sites;
+        assert_eq!(sites.iter().map(|site| site.name).collect::<Vec<_>>(), [0, 0]);
+        assert_ne!(sites[0].due, sites[1].due);
+    }
+
+    #[test]
+    fn parameters_matter_only_to_those_that_read_them() {
+        let depends = |preconditions: &str| {
+            let action = format!(
+                r#"[{{"id": "x", "params": {{"p": {{"type": "boolean"}}}}, "effects": [],
+                     "preconditions": {preconditions}}}]"#
+            );
+            Plan::new(&program(r#"{"n": 1, "list": [1]}"#, &[("actions", &action)])).unwrap().actions[0]
+                .depends_on_params
+        };
+        for reading in [
+            r#"{"var": "params.p"}"#,
+            r#"{"!": [{"var": "params[\"p\"]"}]}"#,
+            r#"{"var": {"cat": ["par", "ams.p"]}}"#,
+            r#"{"some": [[{"var": ""}], {"var": {"cat": ["par", "ams.p"]}}]}"#,
+        ] {
+            assert!(depends(reading), "{reading}");
+        }
+        for other in
+            [r#"{"var": "state.n"}"#, r#"{"some": [{"var": "state.list"}, {">": [{"var": ""}, 0]}]}"#]
+        {
+            assert!(!depends(other), "{other}");
+        }
+    }
 }
