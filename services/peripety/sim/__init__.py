@@ -17,7 +17,7 @@ from peripety.sim._pure.paths import parse_path as _parse_path
 from peripety.sim._pure.rng import RNG_VERSION
 from peripety.sim._values import loads
 from peripety.sim.checks import check_spec
-from peripety.sim.program import Program, State, engine_error
+from peripety.sim.program import MAX_SEED, Program, State, engine_error, require
 from peripety.sim.schema import check
 from peripety.sim.schemas import SCENARIO_SPEC, schema_document
 from peripety.sim.transcript import chain, chain_start
@@ -210,5 +210,11 @@ def evaluate(logic: Any, data: Any = None) -> Any:
 
 
 def draw(seed: int, stream: str, turn: int, index: int) -> int:
-    """One keyed draw: an unsigned 64-bit integer that depends on nothing but its arguments."""
+    """One keyed draw: an unsigned 64-bit integer that depends on nothing but its arguments.
+
+    Raises:
+        InvalidArgumentError: a number is not an unsigned 64-bit integer itself.
+    """
+    for name, value in (("seed", seed), ("turn", turn), ("index", index)):
+        require(name, value, 0, MAX_SEED)
     return CORE.draw(seed, stream, turn, index)

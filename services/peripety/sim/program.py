@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from peripety.sim._core import CoreProgram, CoreState
 
-__all__ = ["Program", "State", "engine_error"]
+__all__ = ["MAX_SEED", "Program", "State", "engine_error", "require"]
 
-_MAX_SEED = 2**64 - 1
+MAX_SEED = 2**64 - 1
 
 _KINDS: dict[str, type[PeripetyError]] = {
     "RUN_ENDED": FailedPreconditionError,
@@ -100,7 +100,7 @@ class Program:
 
     def _seed(self, given: int | None) -> int:
         seed: int = self.spec["seed"] if given is None else given
-        _require("seed", seed, 0, _MAX_SEED)
+        require("seed", seed, 0, MAX_SEED)
         return seed
 
     def load_state(self, snapshot: bytes) -> State:
@@ -222,8 +222,8 @@ class Program:
         Raises:
             InvalidArgumentError: an option is out of range.
         """
-        _require("runs", runs, 1, 1_000_000)
-        _require("first_run", first_run, 0, 2**53 - 1)
+        require("runs", runs, 1, 1_000_000)
+        require("first_run", first_run, 0, 2**53 - 1)
         options: dict[str, Any] = {
             "runs": runs,
             "persona": persona,
@@ -233,16 +233,17 @@ class Program:
         if persona not in {"random", "idle"}:
             raise InvalidArgumentError(f"persona must be random or idle, not '{persona}'")
         if horizon is not None:
-            _require("horizon", horizon, 1, 1000)
+            require("horizon", horizon, 1, 1000)
             options["horizon"] = horizon
         if threads is not None:
-            _require("threads", threads, 1, 256)
+            require("threads", threads, 1, 256)
             options["threads"] = threads
         if digest:
             options["digest"] = True
         return DryRunReport.of(loads(self._core.dry_run(canonical(options))))
 
 
-def _require(name: str, value: int, least: int, most: int) -> None:
+def require(name: str, value: int, least: int, most: int) -> None:
+    """Refuse an argument that is not an integer within bounds."""
     if type(value) is not int or not least <= value <= most:
         raise InvalidArgumentError(f"{name} must be an integer, {least} … {most}, not {value}")

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety import sim
+from peripety.errors import InvalidArgumentError
 from peripety.sim._pure import rng
 
 if TYPE_CHECKING:
@@ -44,3 +46,11 @@ def test_a_unit_is_below_one_and_a_choice_below_its_count() -> None:
     assert 0 <= rng.unit(0) < rng.unit(2**64 - 1) < 1
     assert rng.choose(2**64 - 1, 6) == 5
     assert rng.choose(0, 6) == 0
+
+
+@pytest.mark.parametrize("key", [(-1, 0, 0), (2**64, 0, 0), (0, -1, 0), (0, 0, 2**64), (0, 0, 0.5)])
+def test_a_draw_is_of_unsigned_64_bit_numbers(key: tuple[int, int, int]) -> None:
+    seed, turn, index = key
+    with pytest.raises(InvalidArgumentError):
+        sim.draw(seed, "event", turn, index)
+    assert sim.draw(2**64 - 1, "event", 2**64 - 1, 2**64 - 1) >= 0
