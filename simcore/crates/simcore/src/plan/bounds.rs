@@ -12,7 +12,7 @@ use super::ir::{Condition, Consequence, Deed, Fold, Operation, Scalar, Source, S
 const SAFE: f64 = 1e300;
 
 /// With more that may come in any order, or more turns, it is not worth finding out.
-const MOST_IN_ANY_ORDER: usize = 32;
+const MOST_IN_ANY_ORDER: usize = 16;
 const MOST_TURNS: u64 = 10_000;
 
 /// Whether some number might not be finite within so many turns.
