@@ -3,9 +3,8 @@
 
 use std::sync::LazyLock;
 
-use crate::plan::Domain;
-use crate::plan::Param;
 use crate::plan::ir::{Consequence, Relation};
+use crate::plan::{Domain, Param, Plan};
 use crate::rng::{INCREMENT, choose, mix, stream_key, unit};
 use crate::turn::PARAM_TRIES;
 
@@ -13,6 +12,7 @@ use super::block::Block;
 use super::code::{ACTIVE, Code, RESULT};
 use super::deeds;
 use super::isa::Vectors;
+use super::registers::Registers;
 use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 use super::{Persona, Runs};
 
@@ -89,23 +89,21 @@ impl Block<'_> {
         cursor.add(INCREMENT);
         let mut choices = Integers::ZERO;
         for (index, (action, code)) in machine.plan.actions.iter().zip(&machine.legal).enumerate() {
-            let mut legal = Mask::NONE;
-            if action.params.is_empty() || !action.depends_on_params {
-                self.where_it_holds::<V>(code, &self.playing.clone(), &mut legal);
+            if action.depends_on_params {
+                self.try_params::<V>(index, &mut cursor);
+            }
+            let Some(legal) = self.legal.get_mut(index) else { continue };
+            if !action.depends_on_params {
+                where_it_holds::<V>(&mut self.registers, &machine.plan, code, &self.playing, legal);
                 if let Some(drawn) = self.drawn.get_mut(index) {
                     drawn.clone_from(&cursor);
                     let draws = INCREMENT.wrapping_mul(action.params.len() as u64);
                     cursor.add(draws.wrapping_mul(PARAM_TRIES as u64));
                     // Where it is legal, the first try was enough.
-                    cursor.add_where(&legal, draws.wrapping_mul(1_u64.wrapping_sub(PARAM_TRIES as u64)));
+                    cursor.add_where(legal, draws.wrapping_mul(1_u64.wrapping_sub(PARAM_TRIES as u64)));
                 }
-            } else {
-                self.try_params::<V>(index, &mut cursor, &mut legal);
             }
-            choices.count(&legal);
-            if let Some(to) = self.legal.get_mut(index) {
-                to.clone_from(&legal);
-            }
+            choices.count(legal);
         }
         let mut pick = choices;
         for ((pick, policy), cursor) in pick.0.iter_mut().zip(&self.policy.0).zip(&cursor.0) {
@@ -134,18 +132,9 @@ impl Block<'_> {
         }
     }
 
-    /// Where a condition holds, among the runs in which it matters.
-    #[inline(always)]
-    fn where_it_holds<V: Vectors>(&mut self, code: &Code, active: &Mask, result: &mut Mask) {
-        self.registers.mask_mut(ACTIVE).clone_from(active);
-        V::run(&mut self.registers, &self.machine.plan, code);
-        result.clone_from(self.registers.mask(RESULT));
-        result.and(active);
-    }
-
     /// Draw parameters until the action is legal with them, up to a few times.
     #[inline(always)]
-    fn try_params<V: Vectors>(&mut self, index: usize, cursor: &mut Integers, legal: &mut Mask) {
+    fn try_params<V: Vectors>(&mut self, index: usize, cursor: &mut Integers) {
         let machine = self.machine;
         let (Some(action), Some(code)) = (machine.plan.actions.get(index), machine.legal.get(index)) else {
             return;
@@ -160,12 +149,15 @@ impl Block<'_> {
             self.draw_params(index, &open);
             cursor.add_where(&open, INCREMENT.wrapping_mul(action.params.len() as u64));
             let mut holds = Mask::NONE;
-            self.where_it_holds::<V>(code, &open, &mut holds);
-            legal.or(&holds);
+            where_it_holds::<V>(&mut self.registers, &machine.plan, code, &open, &mut holds);
             open.and_not(&holds);
             if !open.any() {
                 break;
             }
+        }
+        if let Some(legal) = self.legal.get_mut(index) {
+            legal.clone_from(&self.playing);
+            legal.and_not(&open);
         }
     }
 
@@ -247,12 +239,9 @@ impl Block<'_> {
             {
                 open.and_not(goes_on);
             }
-            let mut may = Mask::NONE;
-            self.where_it_holds::<V>(code, &open, &mut may);
-            total.add_where(&may, Numbers::All(event.weight));
-            if let Some(to) = self.eligible.get_mut(index) {
-                to.clone_from(&may);
-            }
+            let Some(may) = self.eligible.get_mut(index) else { continue };
+            where_it_holds::<V>(&mut self.registers, plan, code, &open, may);
+            total.add_where(may, Numbers::All(event.weight));
         }
         let mut threshold = Column::ZERO;
         for (((threshold, event), counter), total) in
@@ -350,7 +339,7 @@ impl Block<'_> {
         let mut open = self.playing.clone();
         for (index, code) in machine.ends.iter().enumerate() {
             let mut holds = Mask::NONE;
-            self.where_it_holds::<V>(code, &open, &mut holds);
+            where_it_holds::<V>(&mut self.registers, &machine.plan, code, &open, &mut holds);
             self.condition.set_where(&holds, index as u64);
             open.and_not(&holds);
         }
@@ -371,6 +360,20 @@ impl Block<'_> {
             self.replace(&over, &ended, result);
         }
     }
+}
+
+/// Where a condition holds, among the runs in which it matters.
+#[inline(always)]
+fn where_it_holds<V: Vectors>(
+    registers: &mut Registers,
+    plan: &Plan,
+    code: &Code,
+    active: &Mask,
+    result: &mut Mask,
+) {
+    registers.mask_mut(ACTIVE).clone_from(active);
+    V::run(registers, plan, code);
+    result.set_to_both(registers.mask(RESULT), active);
 }
 
 /// The least of the numbers whose masks are set, in each run; `None` when no mask is set anywhere.

@@ -258,6 +258,13 @@ impl Mask {
     }
 
     #[inline(always)]
+    pub(super) fn set_to_both(&mut self, a: &Self, b: &Self) {
+        for (to, (a, b)) in self.0.iter_mut().zip(a.0.iter().zip(&b.0)) {
+            *to = a & b;
+        }
+    }
+
+    #[inline(always)]
     pub(super) fn invert(&mut self) {
         for to in &mut self.0 {
             *to = !*to;

@@ -128,7 +128,7 @@ impl Builder<'_> {
             self.columns += 1;
         }
         let logic = action.get("preconditions")?;
-        let depends_on_params = interpreted::may_read(logic, "params");
+        let depends_on_params = !params.is_empty() && interpreted::may_read(logic, "params");
         let tries = if params.is_empty() { 2 } else { PARAM_TRIES as u64 + 1 };
         let legal = self.expression(
             logic,
