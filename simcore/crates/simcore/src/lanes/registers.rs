@@ -84,11 +84,11 @@ impl Registers {
 
     /// A column to change, and numbers of another to change it with.
     #[inline(always)]
-    pub(super) fn column_and(&mut self, to: usize, with: Operand) -> (&mut Column, Numbers<'_>) {
+    fn column_and(columns: &mut [Column], to: usize, with: Operand) -> (&mut Column, Numbers<'_>) {
         match with {
-            Operand::Constant(number) => (&mut self.columns[to], Numbers::All(number)),
+            Operand::Constant(number) => (&mut columns[to], Numbers::All(number)),
             Operand::Column(from) => {
-                let (low, high) = self.columns.split_at_mut(to.max(from));
+                let (low, high) = columns.split_at_mut(to.max(from));
                 if to < from {
                     (&mut low[to], Numbers::Each(&high[0]))
                 } else {
@@ -122,18 +122,18 @@ impl Registers {
                     self.masks[*to].compare(*combine, *relation, a, b);
                 }
                 Step::Load { to, from } => {
-                    let (to, from) = self.column_and(*to, *from);
+                    let (to, from) = Self::column_and(&mut self.columns, *to, *from);
                     to.fill(from);
                 }
                 Step::Apply { to, operation, with } => {
-                    let (to, with) = self.column_and(*to, *with);
+                    let (to, with) = Self::column_and(&mut self.columns, *to, *with);
                     to.apply(*operation, with);
                 }
                 Step::Negate { to } => self.columns[*to].negate(),
                 Step::Select { to, mask, with } => {
-                    let mask = self.masks[*mask].clone();
-                    let (to, with) = self.column_and(*to, *with);
-                    to.set_where(&mask, with);
+                    let mask = &self.masks[*mask];
+                    let (to, with) = Self::column_and(&mut self.columns, *to, *with);
+                    to.set_where(mask, with);
                 }
                 Step::Truth { to, mask } => self.columns[*to].truth(&self.masks[*mask]),
                 Step::CheckFinite { column, active, always } => {
@@ -150,13 +150,13 @@ impl Registers {
                     self.each_condition(plan, *to, condition, *active);
                 }
                 Step::Write { slot, write, with } => {
-                    let mask = self.masks[ACTIVE].clone();
-                    let (to, with) = self.column_and(*slot, *with);
+                    let mask = &self.masks[ACTIVE];
+                    let (to, with) = Self::column_and(&mut self.columns, *slot, *with);
                     match write {
-                        Write::Set => to.set_where(&mask, with),
-                        Write::Add => to.add_where(&mask, with),
-                        Write::Subtract => to.subtract_where(&mask, with),
-                        Write::Multiply => to.multiply_where(&mask, with),
+                        Write::Set => to.set_where(mask, with),
+                        Write::Add => to.add_where(mask, with),
+                        Write::Subtract => to.subtract_where(mask, with),
+                        Write::Multiply => to.multiply_where(mask, with),
                     }
                 }
                 Step::Push { list, with } => self.push_where_active(plan, *list, *with),
@@ -241,7 +241,7 @@ impl Registers {
         }
         for (column, value) in &place.frozen {
             if let Scalar::Column(from) = value {
-                let (to, from) = self.column_and(*column, Operand::Column(*from));
+                let (to, from) = Self::column_and(&mut self.columns, *column, Operand::Column(*from));
                 to.set_where(&mask, from);
             }
         }
