@@ -12,8 +12,11 @@ use crate::error::Result;
 
 use super::report::Tally;
 
-/// Few enough that threads finish together, many enough that starting one is worth it.
-const PIECE: u64 = 1024;
+/// As many runs as make it worth to start a thread.
+const LEAST: u64 = 1024;
+/// Pieces for each thread: more let threads finish together, fewer waste less where the last runs of a piece leave lanes
+/// idle.
+const PIECES_PER_THREAD: u64 = 8;
 
 /// As many threads as the machine runs at a time.
 pub(super) fn all_threads() -> usize {
@@ -26,20 +29,21 @@ pub(super) fn play(
     threads: usize,
     piece: impl Fn(Range<u64>) -> Result<Tally> + Sync,
 ) -> Result<Tally> {
-    let pieces = (runs.end - runs.start).div_ceil(PIECE);
-    let threads = u64::try_from(threads).unwrap_or(1).min(pieces);
+    let number = runs.end - runs.start;
+    let threads = u64::try_from(threads).unwrap_or(1).min(number.div_ceil(LEAST));
     if threads <= 1 {
         return piece(runs);
     }
+    let size = number.div_ceil(threads * PIECES_PER_THREAD).max(LEAST);
     let next = AtomicU64::new(0);
     let done = Mutex::new(Vec::new());
     let work = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
-        let start = runs.start + index * PIECE;
+        let start = runs.start + index * size;
         if start >= runs.end {
             return;
         }
-        let tally = piece(start..runs.end.min(start + PIECE));
+        let tally = piece(start..runs.end.min(start + size));
         done.lock().unwrap_or_else(PoisonError::into_inner).push((index, tally));
     };
     thread::scope(|scope| {
@@ -68,7 +72,9 @@ mod tests {
     #[test]
     fn each_run_is_in_one_piece() {
         let program = program("{}", &[]);
-        for (runs, threads) in [(7..7, 4), (7..8, 4), (7..5_000, 1), (7..5_000, 3), (0..2 * PIECE, 8)] {
+        for (runs, threads) in
+            [(7..7, 4), (7..8, 4), (7..5_000, 1), (7..5_000, 3), (0..2 * LEAST, 8), (0..40_000, 2)]
+        {
             let seen = Mutex::new(Vec::new());
             play(runs.clone(), threads, |piece| {
                 seen.lock().unwrap().extend(piece);
