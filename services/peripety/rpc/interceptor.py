@@ -219,8 +219,8 @@ def _ending(error: Exception, request_id: str) -> Ending:
 
 
 def _explained(error: Exception, method: _Method, call: _Call) -> Exception:
-    """Recognise what the generated servicers do for a method that a service has not written."""
-    if isinstance(error, NotImplementedError) and call.code() is grpc.StatusCode.UNIMPLEMENTED:
+    """Recognise a method that a service has not written: only generated servicers set this code."""
+    if call.code() is grpc.StatusCode.UNIMPLEMENTED:
         return UnsupportedError(f"{method.name} is in the contract but not in this version of the server")
     return error
 
