@@ -1,0 +1,112 @@
+"""A wire module: one API's words for requests, answers, streams and errors. Pure functions, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.simulator.model import Api, ApiError, Frame, Reply, Request
+    from peripety.simulator.truth.limits import Allowance
+
+__all__ = ["Call", "Document", "Operation", "Route", "Service", "Wire"]
+
+
+class Operation(StrEnum):
+    """What a path is for."""
+
+    GENERATE = "generate"
+    OTHER = "other"  # answered at once with a document: models, token counts, stored objects
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path of an API; `{name}` stands for one segment, which may end in `:verb`."""
+
+    method: str
+    path: str
+    operation: Operation
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An HTTP request: header names in lower case; `params` are the path's and the query's."""
+
+    route: Route
+    headers: Mapping[str, str]
+    params: Mapping[str, str]
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole HTTP answer."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    media_type: str = "application/json"
+
+
+class Service(Protocol):
+    """What the other operations may ask of the simulator."""
+
+    def now(self) -> float:
+        """Seconds since 1970 by the simulator's clock."""
+        ...
+
+    def models(self, api: Api) -> Sequence[Any]:
+        """The models that are known of a provider, as `truth.models.Model`."""
+        ...
+
+    def objects(self, name: str) -> Any:
+        """A `state.Table` for what the API stores (explicit caches, stored answers)."""
+        ...
+
+
+class Wire(Protocol):
+    """One API."""
+
+    api: Api
+    routes: Sequence[Route]
+    media_type: str  # of its streams
+
+    def request(self, call: Call, service: Service) -> Request:
+        """Read a request for an answer.
+
+        Raises:
+            ApiError: it is not valid, with the provider's own message where one is known.
+        """
+        ...
+
+    def document(self, request: Request, reply: Reply) -> Any:
+        """The JSON value of an answer that is not streamed."""
+        ...
+
+    def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
+        """The same answer as a stream: one frame for each event, in order."""
+        ...
+
+    def headers(self, request_id: str, allowance: Allowance | None) -> Mapping[str, str]:
+        """The headers of every answer: ids, and what is left of the limits."""
+        ...
+
+    def error(self, error: ApiError, request_id: str) -> Document:
+        """An error as an answer, its retry hint included where this provider gives one."""
+        ...
+
+    def error_frame(self, error: ApiError, request_id: str) -> bytes:
+        """An error inside a stream."""
+        ...
+
+    def other(self, call: Call, service: Service) -> Document:
+        """Answer anything but a request for an answer.
+
+        Raises:
+            ApiError: it is not valid.
+        """
+        ...
