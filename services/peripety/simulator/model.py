@@ -272,7 +272,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A tool call as it is written; `pieces`, joined, are its arguments as JSON, unless a failure spoils them."""
+    """A tool call as written; `pieces`, joined, are its arguments as JSON, unless a failure spoils them."""
 
     id: str
     name: str
