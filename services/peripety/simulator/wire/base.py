@@ -99,9 +99,16 @@ class Wire(Protocol):
         """An error as an answer, its retry hint included where this provider gives one."""
         ...
 
-    def error_frame(self, error: ApiError, request_id: str) -> bytes:
-        """An error inside a stream."""
+    def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:
+        """An error inside a stream, after the frames that were sent."""
         ...
+
+    def stored(self, request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:
+        """What the API remembers of an answer, from before its first byte: values by key for `Service.objects`.
+
+        A wire that inherits from this class remembers nothing unless it says so.
+        """
+        return {}
 
     def other(self, call: Call, service: Service) -> Document:
         """Answer anything but a request for an answer.
