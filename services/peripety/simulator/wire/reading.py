@@ -1,0 +1,207 @@
+"""Reading a request's body member by member; every fault names its place, in the provider's own words."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from peripety.simulator.wire.json_text import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.simulator.model import ApiError
+
+__all__ = ["Fields", "Kind", "Path", "Wording", "bracketed", "dotted"]
+
+Path = tuple[str | int, ...]
+D = TypeVar("D")
+
+_REQUIRED: Any = object()
+
+
+class Kind(StrEnum):
+    """The types of JSON values, with integers apart from other numbers."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    OBJECT = "object"
+    ARRAY = "array"
+    NULL = "null"
+
+    @classmethod
+    def of(cls, value: Any) -> Kind:
+        """The type of a value."""
+        return _KINDS[type(value)]
+
+
+_KINDS = {
+    str: Kind.STRING,
+    int: Kind.INTEGER,
+    float: Kind.NUMBER,
+    bool: Kind.BOOLEAN,
+    dict: Kind.OBJECT,
+    list: Kind.ARRAY,
+    type(None): Kind.NULL,
+}
+
+
+class Wording(Protocol):
+    """How a provider says what is wrong with a body."""
+
+    def not_json(self, reason: str) -> ApiError:
+        """The body cannot be read as JSON."""
+        ...
+
+    def missing(self, path: Path) -> ApiError:
+        """A required member is not there."""
+        ...
+
+    def mistyped(self, path: Path, wanted: Sequence[Kind], value: Any) -> ApiError:
+        """A value is of another type than those that are wanted."""
+        ...
+
+    def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
+        """A text is none of those that are allowed."""
+        ...
+
+    def unexpected(self, path: Path) -> ApiError:
+        """A member that this object does not have."""
+        ...
+
+
+def dotted(path: Path) -> str:
+    """`messages.0.content`."""
+    return ".".join(map(str, path))
+
+
+def bracketed(path: Path) -> str:
+    """`messages[0].content`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+class Fields:
+    """The members of a JSON object in a request.
+
+    A member that may be left out is read with a default; where the default is None, null stands for it too.
+
+    Attributes:
+        value: the object.
+        path: where it is in the body.
+        wording: how faults are told; whatever reads a member raises `ApiError` with it.
+    """
+
+    __slots__ = ("path", "value", "wording")
+
+    def __init__(self, value: dict[str, Any], path: Path, wording: Wording) -> None:
+        self.value = value
+        self.path = path
+        self.wording = wording
+
+    @classmethod
+    def parse(cls, body: bytes, wording: Wording) -> Fields:
+        """Read a body that has to be a JSON object."""
+        try:
+            value = parse(body)
+        except ValueError as error:
+            raise wording.not_json(str(error)) from None
+        return cls.of(value, (), wording)
+
+    @classmethod
+    def of(cls, value: Any, path: Path, wording: Wording) -> Fields:
+        """A value that has to be an object."""
+        if not isinstance(value, dict):
+            raise wording.mistyped(path, (Kind.OBJECT,), value)
+        return cls(value, path, wording)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.value
+
+    def at(self, name: str | int) -> Path:
+        """The path of a member."""
+        return (*self.path, name)
+
+    def only(self, *names: str) -> None:
+        """Refuse members of other names."""
+        if not self.value.keys() <= set(names):
+            raise self.wording.unexpected(self.at(next(name for name in self.value if name not in names)))
+
+    def get(self, name: str, *kinds: Kind, default: Any = _REQUIRED) -> Any:
+        """A member of one of these types; of any type where none is named."""
+        value = self.value.get(name, _REQUIRED)
+        if value is _REQUIRED or (value is None and default is None):
+            if default is _REQUIRED:
+                raise self.wording.missing(self.at(name))
+            return default
+        if kinds and Kind.of(value) not in kinds:
+            raise self.wording.mistyped(self.at(name), kinds, value)
+        return value
+
+    @overload
+    def text(self, name: str) -> str: ...
+    @overload
+    def text(self, name: str, default: D) -> str | D: ...
+    def text(self, name: str, default: Any = _REQUIRED) -> Any:
+        """A string."""
+        return self.get(name, Kind.STRING, default=default)
+
+    @overload
+    def flag(self, name: str) -> bool: ...
+    @overload
+    def flag(self, name: str, default: D) -> bool | D: ...
+    def flag(self, name: str, default: Any = _REQUIRED) -> Any:
+        """A boolean."""
+        return self.get(name, Kind.BOOLEAN, default=default)
+
+    @overload
+    def integer(self, name: str) -> int: ...
+    @overload
+    def integer(self, name: str, default: D) -> int | D: ...
+    def integer(self, name: str, default: Any = _REQUIRED) -> Any:
+        """An integer."""
+        return self.get(name, Kind.INTEGER, default=default)
+
+    @overload
+    def number(self, name: str) -> float: ...
+    @overload
+    def number(self, name: str, default: D) -> float | D: ...
+    def number(self, name: str, default: Any = _REQUIRED) -> Any:
+        """A number, whole or not."""
+        if isinstance(value := self.value.get(name), int | float) and not isinstance(value, bool):
+            return value
+        return self.get(name, Kind.NUMBER, default=default)
+
+    @overload
+    def choice(self, name: str, choices: Sequence[str]) -> str: ...
+    @overload
+    def choice(self, name: str, choices: Sequence[str], default: D) -> str | D: ...
+    def choice(self, name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Any:
+        """A string that is one of these."""
+        value = self.get(name, Kind.STRING, default=default)
+        if value is not default and value not in choices:
+            raise self.wording.not_among(self.at(name), choices, value)
+        return value
+
+    @overload
+    def object(self, name: str) -> Fields: ...
+    @overload
+    def object(self, name: str, default: D) -> Fields | D: ...
+    def object(self, name: str, default: Any = _REQUIRED) -> Any:
+        """An object."""
+        value = self.get(name, Kind.OBJECT, default=default)
+        return value if value is default else Fields(value, self.at(name), self.wording)
+
+    def objects(self, name: str, default: Any = _REQUIRED) -> list[Fields]:
+        """The items of an array of objects; with a default, none where it is left out."""
+        items = self.get(name, Kind.ARRAY, default=default) or ()
+        return [Fields.of(item, (*self.path, name, at), self.wording) for at, item in enumerate(items)]
+
+    def texts(self, name: str, default: Any = _REQUIRED) -> list[str]:
+        """The items of an array of strings; with a default, none where it is left out."""
+        items = self.get(name, Kind.ARRAY, default=default) or []
+        for at, item in enumerate(items):
+            if not isinstance(item, str):
+                raise self.wording.mistyped((*self.path, name, at), (Kind.STRING,), item)
+        return list(items)
