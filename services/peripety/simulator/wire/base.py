@@ -73,7 +73,10 @@ class Wire(Protocol):
 
     api: Api
     routes: Sequence[Route]
-    media_type: str  # of its streams
+
+    def media_type(self, request: Request) -> str:
+        """The media type of the stream that answers the request."""
+        ...
 
     def request(self, call: Call, service: Service) -> Request:
         """Read a request for an answer.
