@@ -106,8 +106,8 @@ class Wire(Protocol):
         """An error inside a stream, after the frames that were sent."""
         ...
 
-    def stored(self, request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:
-        """What the API remembers of an answer, from before its first byte: values by key for `Service.objects`.
+    def stored(self, request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:  # noqa: ARG002
+        """What the API remembers of an answer from before its first byte: by the table's name, then by key.
 
         A wire that inherits from this class remembers nothing unless it says so.
         """
