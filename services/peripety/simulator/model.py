@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from jiter import from_json
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -283,6 +285,11 @@ class ToolUse:
     def json(self) -> str:
         """The arguments' JSON text."""
         return "".join(self.pieces)
+
+    @property
+    def input(self) -> Any:
+        """The arguments' value; what is complete of it, where they are cut off."""
+        return from_json(self.json.encode(), partial_mode=True) if self.json else {}
 
 
 Part = Text | Reasoning | Refusal | ToolUse
