@@ -1,0 +1,37 @@
+"""Tokens: how many there are, and where they are cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from peripety.simulator.truth import tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", 0), ("a", 1), ("four", 1), ("fives", 2), ("ééé", 2), ("日本語", 3), ("🙂", 1), ("\ud800", 1)],
+)
+def test_a_token_is_four_bytes_of_utf_8(text: str, expected: int) -> None:
+    assert tokens.count(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hello, you", ("Hell", "o, y", "ou")),
+        ("日本語を", ("日", "本", "語を")),
+        ("a🙂b🙂", ("a", "🙂b", "🙂")),
+    ],
+)
+def test_no_character_is_cut(text: str, expected: tuple[str, ...]) -> None:
+    assert tokens.pieces(text) == expected
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=()), max_size=60))
+def test_pieces_are_the_text_and_as_many_as_are_counted(text: str) -> None:
+    cut = tokens.pieces(text)
+    assert "".join(cut) == text
+    assert len(cut) == tokens.count(text)
+    assert all(cut)
