@@ -94,12 +94,24 @@ class Wire(Protocol):
         """The same answer as a stream: one frame for each event, in order."""
         ...
 
-    def headers(self, request_id: str, allowance: Allowance | None) -> Mapping[str, str]:
-        """The headers of every answer: ids, and what is left of the limits."""
+    def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:
+        """The headers of every answer: ids, and what is left of the limits.
+
+        Args:
+            request_id: 24 letters and digits.
+            allowance: what is left; None writes nothing about it.
+            now: seconds since 1970 by the simulator's clock, for limits that say when they are full again.
+        """
         ...
 
-    def error(self, error: ApiError, request_id: str) -> Document:
-        """An error as an answer, its retry hint included where this provider gives one."""
+    def error(self, error: ApiError, request_id: str, now: float) -> Document:
+        """An error as an answer, its retry hint included where this provider gives one.
+
+        Args:
+            error: the error.
+            request_id: 24 letters and digits.
+            now: seconds since 1970 by the machine's clock, for hints that are dates: callers do wait.
+        """
         ...
 
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:
