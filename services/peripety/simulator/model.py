@@ -386,10 +386,17 @@ class RetryForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryHint:
-    """Come back after so many seconds; providers that say so in the body do so whatever the form."""
+    """When to come back; providers that say so in the body do so whatever the form.
+
+    Attributes:
+        seconds: after how many seconds.
+        form: how a header says so.
+        now: what time it is, in seconds since 1970, for a header that names a date.
+    """
 
     seconds: float
     form: RetryForm = RetryForm.SECONDS
+    now: float = 0.0
 
 
 class ApiError(Exception):
