@@ -391,12 +391,10 @@ class RetryHint:
     Attributes:
         seconds: after how many seconds.
         form: how a header says so.
-        now: what time it is, in seconds since 1970, for a header that names a date.
     """
 
     seconds: float
     form: RetryForm = RetryForm.SECONDS
-    now: float = 0.0
 
 
 class ApiError(Exception):

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["retry_headers"]
 
 
-def retry_headers(hint: RetryHint | None) -> Mapping[str, str]:
-    """The header that holds the hint, if there is one; a date is never too early."""
+def retry_headers(hint: RetryHint | None, now: float) -> Mapping[str, str]:
+    """The header that holds the hint, if there is one; a date is never too early.
+
+    Args:
+        hint: when to come back.
+        now: what a date is counted from, in seconds since 1970.
+    """
     if hint is None:
         return {}
     if hint.form is RetryForm.MILLISECONDS:
         return {"retry-after-ms": f"{hint.seconds * 1000:.10g}"}
     if hint.form is RetryForm.DATE:
-        return {"retry-after": formatdate(ceil(hint.now + hint.seconds), usegmt=True)}
+        return {"retry-after": formatdate(ceil(now + hint.seconds), usegmt=True)}
     return {"retry-after": f"{hint.seconds:.10g}"}
