@@ -41,6 +41,11 @@ class Call:
     params: Mapping[str, str]
     body: bytes = b""
 
+    @property
+    def conversation(self) -> str | None:
+        """What the caller calls the conversation, whichever the API."""
+        return self.headers.get("x-peripety-conversation")
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
