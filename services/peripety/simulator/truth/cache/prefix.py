@@ -1,0 +1,105 @@
+"""Prefixes of prompts, each known by a hash of all that is in it."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+from peripety.simulator.model import Section
+from peripety.simulator.truth.tokens import BYTES_PER_TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from peripety.simulator.model import Block, Prompt
+
+__all__ = ["Cut", "Prefixes"]
+
+DIGEST_BYTES = 16
+
+
+class Cut(NamedTuple):
+    """A prefix.
+
+    Attributes:
+        tokens: how long it is.
+        key: what it is known by.
+        block: the block in which it ends, or which it ends with.
+    """
+
+    tokens: int
+    key: str
+    block: int
+
+
+class Prefixes:
+    """The prefixes of a prompt.
+
+    Args:
+        scope: what else has to be the same for a prefix to be the same: whose it is, of which model.
+        prompt: its blocks, in order. The settings of a section are part of every prefix that reaches into
+            it or beyond.
+        whole: the settings of all sections are part of every prefix.
+    """
+
+    def __init__(self, scope: Iterable[str], prompt: Prompt, *, whole: bool = False) -> None:
+        self._blocks = prompt.blocks
+        self._settings = dict(prompt.settings)
+        self._root = blake2b(digest_size=DIGEST_BYTES)
+        for text in scope:
+            _add(self._root, text.encode("utf-8", "surrogatepass"))
+        if whole:
+            for section in Section:
+                _add(self._root, self._settings.pop(section, b""))
+
+    def ends(self) -> list[Cut]:
+        """The prefixes that end with a block, one for each block."""
+        return list(self._cuts(None, self._blocks))
+
+    def steps(self, every: int) -> Iterator[Cut]:
+        """The prefixes that end at a multiple of so many tokens, whether a block ends there or not.
+
+        Inside of a block, a token is four bytes of its content.
+        """
+        return (cut for cut in self._cuts(every, self._blocks) if cut.tokens % every == 0 and cut.tokens)
+
+    def all(self, every: int) -> list[Cut]:
+        """Both, from the shortest on."""
+        return list(self._cuts(every, self._blocks))
+
+    def extended(self, blocks: Iterable[Block]) -> str:
+        """The key of the whole prompt with more blocks after it."""
+        *_, last = self._cuts(None, (*self._blocks, *blocks))
+        return last.key
+
+    def _cuts(self, every: int | None, blocks: Iterable[Block]) -> Iterator[Cut]:
+        running = self._root.copy()
+        done = 0
+        section: Section | None = None
+        order = tuple(Section)
+        for number, block in enumerate(blocks):
+            if block.section is not section:
+                begin = order.index(section) + 1 if section else 0
+                for passed in order[begin : order.index(block.section) + 1]:
+                    _add(running, self._settings.get(passed, b""))
+                section = block.section
+            _add(running, block.kind.encode())
+            written = 0
+            if every:
+                for target in range((done // every + 1) * every, done + block.tokens, every):
+                    until = (target - done) * BYTES_PER_TOKEN
+                    running.update(block.content[written:until])
+                    written = min(until, len(block.content))
+                    inside = running.copy()
+                    # Marked as cut short: it is no prefix that a block ends.
+                    inside.update(b"\0")
+                    yield Cut(target, inside.hexdigest(), number)
+            running.update(block.content[written:])
+            running.update(len(block.content).to_bytes(8, "big"))
+            done += block.tokens
+            yield Cut(done, running.hexdigest(), number)
+
+
+def _add(hash_: blake2b, data: bytes) -> None:
+    hash_.update(len(data).to_bytes(8, "big"))
+    hash_.update(data)
