@@ -337,7 +337,7 @@ class Tag(StrEnum):
     TEXT = "text"
     REASONING = "reasoning"
     ARGUMENTS = "arguments"
-    USAGE = "usage"
+    USAGE = "usage"  # nothing but the usage
     STOP = "stop"
     END = "end"  # the mark after which nothing follows
     NOISE = "noise"  # pings and comments
@@ -406,6 +406,7 @@ class ApiError(Exception):
         param: the field at fault, as a path of the request's body, if there is one.
         retry: when to come back, if the provider says so.
         code: the provider's own finer code, where one is wanted that does not follow from the kind.
+        status: the HTTP status, where one is wanted that does not follow from the kind.
     """
 
     def __init__(
@@ -416,6 +417,7 @@ class ApiError(Exception):
         param: str | None = None,
         retry: RetryHint | None = None,
         code: str | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -423,3 +425,4 @@ class ApiError(Exception):
         self.param = param
         self.retry = retry
         self.code = code
+        self.status = status

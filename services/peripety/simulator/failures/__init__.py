@@ -1,6 +1,8 @@
-"""What can go wrong, when it does, and what it does to an answer."""
+"""What can go wrong: the kinds of failures, when each occurs, and what it does to an answer."""
 
+from peripety.simulator.failures.answers import Said, changed
 from peripety.simulator.failures.kinds import KINDS, Kind, Place, Setting
 from peripety.simulator.failures.occurrence import occurs
+from peripety.simulator.failures.refusals import embedded, refusal
 
-__all__ = ["KINDS", "Kind", "Place", "Setting", "occurs"]
+__all__ = ["KINDS", "Kind", "Place", "Said", "Setting", "changed", "embedded", "occurs", "refusal"]

@@ -96,6 +96,7 @@ _ERROR = Setting(
     default="overloaded",
     choices=("rate_limit", "overloaded", "unavailable", "server_error", "timeout", "invalid_request"),
 )
+_WORDS = Setting(str, "what the caller is told; the error's own words unless set")
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
@@ -185,7 +186,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "error_in_200": Kind(
             Place.BODY,
             "an error arrives with status 200: as the whole document, or as the first chunk of a stream",
-            {"error": _ERROR, "message": _message("Overloaded")},
+            {"error": _ERROR, "message": _WORDS},
         ),
         # broken, late or cut short on its way
         "partial_response": Kind(
@@ -233,7 +234,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "error_in_stream": Kind(
             Place.STREAM,
             "an error ends a stream that has begun well; what is not streamed is refused with it",
-            {"after_chunks": _after("it"), "error": _ERROR, "message": _message("Overloaded")},
+            {"after_chunks": _after("it"), "error": _ERROR, "message": _WORDS},
             spoils=True,
         ),
         "missing_end": Kind(Place.STREAM, "the mark that an answer is complete does not arrive", spoils=True),

@@ -1,0 +1,1 @@
+"""How an answer arrives: when each chunk leaves, what breaks on the way, how the whole ends."""

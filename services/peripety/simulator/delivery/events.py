@@ -1,0 +1,176 @@
+"""An answer in process: its events, planned like the frames of a wire, and played one by one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.simulator.delivery.bodies import page
+from peripety.simulator.delivery.breaks import broken, interrupted
+from peripety.simulator.delivery.plan import Ending, Plan, Step, paced
+from peripety.simulator.failures import embedded
+from peripety.simulator.model import Frame, Reasoning, Refusal, Tag, Text
+from peripety.simulator.truth.tokens import count
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from peripety.simulator.delivery.plan import Manner
+    from peripety.simulator.model import Part, Reply, Stop, Usage
+    from peripety.simulator.scenario.model import Failure
+
+__all__ = [
+    "Event",
+    "Finished",
+    "InterruptedAnswerError",
+    "ReasoningDelta",
+    "RefusalDelta",
+    "TextDelta",
+    "ToolCallDelta",
+    "UnreadableAnswerError",
+    "planned",
+    "play",
+]
+
+
+class InterruptedAnswerError(ConnectionError):
+    """The connection ended before the answer did."""
+
+
+class UnreadableAnswerError(ValueError):
+    """What arrived is no answer.
+
+    Attributes:
+        body: what arrived.
+    """
+
+    def __init__(self, body: str) -> None:
+        super().__init__(f"the body is not an answer: {body[:80]!r}")
+        self.body = body
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the prose."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """A piece of what the model thought."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalDelta:
+    """A piece of the words in which the model declines."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A piece of a tool call's arguments; those with the same id, joined, are JSON."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end: why, and what it cost; the usage is None where a failure withholds it."""
+
+    stop: Stop
+    usage: Usage | None
+
+
+Event = TextDelta | ReasoningDelta | RefusalDelta | ToolCallDelta | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """An error in the place of an event."""
+
+    error: Exception
+
+
+def planned(reply: Reply, manner: Manner) -> Plan[Event | _Raised]:
+    """When each event of an answer occurs."""
+    failure = manner.failure
+    told = failure is None or failure.type != "missing_usage"
+    plan = paced(list(_frames(reply, reply.usage if told else None)), manner)
+    if failure is not None:
+        plan = broken(_spoilt(plan, failure), failure)
+    return Plan([Step(step.at_ms, step.data.data) for step in plan.steps], plan.ending, plan.ends_ms)
+
+
+async def play(plan: Plan[Event | _Raised]) -> AsyncIterator[Event]:
+    """Yield the events of a plan, each in its time.
+
+    Raises:
+        ApiError: an error arrives inside the answer.
+        UnreadableAnswerError: what arrives is no answer.
+        InterruptedAnswerError: the answer ends before its end.
+    """
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    for at_ms, event in plan.steps:
+        await asyncio.sleep(begin + at_ms / 1000 - loop.time())
+        if isinstance(event, _Raised):
+            raise event.error
+        yield event
+    await asyncio.sleep(begin + plan.ends_ms / 1000 - loop.time())
+    match plan.ending:
+        case Ending.HANG:
+            await asyncio.Event().wait()
+        case Ending.CLOSED:
+            raise InterruptedAnswerError("the connection was closed before the answer was complete")
+        case Ending.RESET:
+            raise InterruptedAnswerError("the connection was reset")
+
+
+def _frames(reply: Reply, usage: Usage | None) -> Iterator[Frame[Event | _Raised]]:
+    for part in reply.parts:
+        for piece in part.pieces:
+            event, tag = _event(part, piece)
+            yield Frame(event, tag, count(piece))
+    yield Frame(Finished(reply.stop, usage), Tag.STOP)
+
+
+def _event(part: Part, piece: str) -> tuple[Event, Tag]:
+    match part:
+        case Text():
+            return TextDelta(piece), Tag.TEXT
+        case Reasoning():
+            return ReasoningDelta(piece), Tag.REASONING
+        case Refusal():
+            return RefusalDelta(piece), Tag.TEXT
+        case _:
+            return ToolCallDelta(part.id, part.name, piece), Tag.ARGUMENTS
+
+
+def _spoilt(plan: Plan[Frame[Event | _Raised]], failure: Failure) -> Plan[Frame[Event | _Raised]]:
+    """What goes wrong with bytes, in process: an error, where a client would have raised one."""
+    settings = failure.settings
+    match failure.type:
+        case "malformed_json":
+            return _failing(plan, 0, UnreadableAnswerError(settings["raw"]))
+        case "empty_body":
+            return _failing(plan, 0, UnreadableAnswerError(""))
+        case "html_error":
+            return _failing(plan, 0, UnreadableAnswerError(page(settings["status"])))
+        case "error_in_200":
+            return _failing(plan, 0, embedded(failure))
+        case "error_in_stream":
+            return _failing(plan, settings["after_chunks"], embedded(failure))
+    return plan
+
+
+def _failing(
+    plan: Plan[Frame[Event | _Raised]], chunks: int, error: Exception
+) -> Plan[Frame[Event | _Raised]]:
+    return interrupted(plan, chunks, lambda _: _Raised(error))

@@ -1,0 +1,64 @@
+"""Failures that are errors in the provider's own words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.failures.kinds import KINDS
+from peripety.simulator.model import ApiError, ErrorKind, RetryForm, RetryHint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from peripety.simulator.scenario.model import Failure
+
+__all__ = ["embedded", "refusal"]
+
+_ERRORS = {
+    "auth_error": ErrorKind.AUTHENTICATION,
+    "permission_denied": ErrorKind.PERMISSION,
+    "not_found": ErrorKind.NOT_FOUND,
+    "invalid_request": ErrorKind.INVALID_REQUEST,
+    "conflict": ErrorKind.CONFLICT,
+    "too_large": ErrorKind.TOO_LARGE,
+    "rate_limit": ErrorKind.RATE_LIMIT,
+    "out_of_credits": ErrorKind.BILLING,
+    "overloaded": ErrorKind.OVERLOADED,
+    "unavailable": ErrorKind.UNAVAILABLE,
+    "server_error": ErrorKind.SERVER,
+    "timeout": ErrorKind.TIMEOUT,
+}
+
+
+def refusal(failure: Failure, *, stream: bool) -> ApiError | None:
+    """The error a failure answers with instead of anything else; None, where it does something else.
+
+    Args:
+        failure: what goes wrong.
+        stream: whether the answer would be streamed.
+    """
+    if failure.type in _ERRORS:
+        return _error(failure.type, failure.settings)
+    if failure.type == "error_in_stream" and not stream:
+        return embedded(failure)
+    return None
+
+
+def embedded(failure: Failure) -> ApiError:
+    """The error that arrives inside an answer, with `error_in_200` and `error_in_stream`."""
+    error = failure.settings["error"]
+    settings = dict(KINDS[error].defaults)
+    if failure.settings["message"] is not None:
+        settings["message"] = failure.settings["message"]
+    return _error(error, settings)
+
+
+def _error(name: str, settings: Mapping[str, Any]) -> ApiError:
+    after = settings.get("retry_after")
+    return ApiError(
+        _ERRORS[name],
+        settings["message"],
+        param=settings.get("param"),
+        retry=None if after is None else RetryHint(after, RetryForm(settings["form"])),
+        status=settings.get("status"),
+    )
