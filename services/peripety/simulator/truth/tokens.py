@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["BYTES_PER_TOKEN", "count", "pieces"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["BYTES_PER_TOKEN", "count", "pieces", "shares"]
 
 BYTES_PER_TOKEN = 4
 
@@ -27,6 +32,15 @@ def pieces(text: str) -> tuple[str, ...]:
             found.append(text[begin:at])
             begin = at
     return (*found, text[begin:])
+
+
+def shares(parts: Iterable[str]) -> Iterator[int]:
+    """How many tokens each part of a text brings; together these are as many as the whole text has."""
+    size = 0
+    for part in parts:
+        before = size
+        size += _size(part)
+        yield -(-size // BYTES_PER_TOKEN) + (-before // BYTES_PER_TOKEN)
 
 
 def _size(text: str) -> int:

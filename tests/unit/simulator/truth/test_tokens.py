@@ -35,3 +35,14 @@ def test_pieces_are_the_text_and_as_many_as_are_counted(text: str) -> None:
     assert "".join(cut) == text
     assert len(cut) == tokens.count(text)
     assert all(cut)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=9)))
+def test_shares_add_up_to_the_whole_however_it_is_divided(parts: list[str]) -> None:
+    assert sum(tokens.shares(parts)) == tokens.count("".join(parts))
+
+
+def test_each_token_brings_one() -> None:
+    assert list(tokens.shares(tokens.pieces("日本語を話す a🙂b🙂"))) == [1] * tokens.count(
+        "日本語を話す a🙂b🙂"
+    )
