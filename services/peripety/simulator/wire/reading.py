@@ -67,8 +67,8 @@ class Wording(Protocol):
         """A text is none of those that are allowed."""
         ...
 
-    def unexpected(self, path: Path) -> ApiError:
-        """A member that this object does not have."""
+    def unexpected(self, path: Path) -> ApiError | None:
+        """A member that this object does not have; None where such members are ignored."""
         ...
 
 
@@ -124,9 +124,12 @@ class Fields:
         return (*self.path, name)
 
     def only(self, *names: str) -> None:
-        """Refuse members of other names."""
+        """Refuse members of other names, if the provider does."""
         if not self.value.keys() <= set(names):
-            raise self.wording.unexpected(self.at(next(name for name in self.value if name not in names)))
+            first = next(name for name in self.value if name not in names)
+            fault = self.wording.unexpected(self.at(first))
+            if fault is not None:
+                raise fault
 
     def get(self, name: str, *kinds: Kind, default: Any = _REQUIRED) -> Any:
         """A member of one of these types; of any type where none is named."""

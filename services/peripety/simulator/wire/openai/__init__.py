@@ -1,0 +1,1 @@
+"""What the APIs of OpenAI, and those that follow them, have in common."""

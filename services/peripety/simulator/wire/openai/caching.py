@@ -1,0 +1,49 @@
+"""What a request says about the prompt cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.model import Marker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.simulator.wire.reading import Fields
+
+__all__ = ["MEMBERS", "marker", "read_controls"]
+
+MEMBERS = ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention")
+
+_MODES = ("implicit", "explicit")
+_TTLS = ("30m", "12h")
+
+
+def marker(part: Fields) -> Marker | None:
+    """The breakpoint on a content part; without a lifetime of its own, it has the request's."""
+    breakpoint_ = part.object("prompt_cache_breakpoint", None)
+    if breakpoint_ is None:
+        return None
+    breakpoint_.only("mode", "ttl")
+    breakpoint_.choice("mode", ("explicit",))
+    return Marker(breakpoint_.choice("ttl", _TTLS, ""))
+
+
+def read_controls(body: Fields, options: Sequence[str], ttls: Sequence[str]) -> dict[str, Any]:
+    """The cache controls of a request as a whole, as they were sent.
+
+    Args:
+        body: the request.
+        options: the members of `prompt_cache_options`.
+        ttls: the lifetimes that may be asked for.
+    """
+    body.text("prompt_cache_key", None)
+    body.choice("prompt_cache_retention", ("in_memory", "24h"), None)
+    given = body.object("prompt_cache_options", None)
+    if given is not None:
+        given.only(*options)
+        given.choice("mode", _MODES, None)
+        given.choice("ttl", ttls, None)
+        given.text("comparison_response_id", None)
+        given.flag("prewarm", None)
+    return {name: body.value[name] for name in MEMBERS if body.value.get(name) is not None}

@@ -1,0 +1,185 @@
+"""A chat completion, whole and as chunks of a stream."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.model import Frame, Reasoning, Refusal, Stop, Tag, Text, ToolUse
+from peripety.simulator.truth.tokens import count, shares
+from peripety.simulator.wire import sse
+from peripety.simulator.wire.json_text import compact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.simulator.model import Part, Reply, Request, Usage
+
+__all__ = ["Completion", "chunks", "served_by", "texts"]
+
+_FINISH = {
+    Stop.END: "stop",
+    Stop.STOP_SEQUENCE: "stop",
+    Stop.REFUSAL: "stop",
+    Stop.TOOL_USE: "tool_calls",
+    Stop.LENGTH: "length",
+    Stop.CONTENT_FILTER: "content_filter",
+}
+_TIERS = {"fast": "priority", "priority": "priority", "flex": "flex", "scale": "scale"}
+_DONE = sse.event(b"[DONE]")
+_PAD = 16
+
+Delta = tuple[dict[str, Any], Tag, int]
+
+
+class Completion:
+    """One answer, in the words of OpenAI; dialects override what they say otherwise."""
+
+    def __init__(self, request: Request, reply: Reply) -> None:
+        self.request = request
+        self.reply = reply
+
+    def document(self) -> dict[str, Any]:
+        """The answer as one JSON value."""
+        choice = {
+            "index": 0,
+            "message": self.message(),
+            "logprobs": None,
+            "finish_reason": _FINISH[self.reply.stop],
+        }
+        return {
+            **self.envelope("chat.completion"),
+            "choices": [choice],
+            "usage": self.usage(self.reply.usage),
+        }
+
+    def frames(self) -> Iterator[Frame[bytes]]:
+        """The answer as a stream."""
+        options = self.request.options
+        envelope = self.envelope("chat.completion.chunk")
+        head = compact(envelope)[:-1] + b',"choices":[{"index":0,"delta":'
+        tail = b'}],"usage":null' if options.get("include_usage") else b"}]"
+        pad = options.get("include_obfuscation")
+
+        def chunk(delta: Mapping[str, Any], finish: str | None = None) -> bytes:
+            body = compact(delta)
+            rest = _obfuscation(body) if pad else b"}"
+            return sse.event(
+                head + body + b',"logprobs":null,"finish_reason":' + compact(finish) + tail + rest
+            )
+
+        for delta, tag, tokens in self.deltas():
+            yield Frame(chunk(delta), tag, tokens)
+        yield Frame(chunk({}, _FINISH[self.reply.stop]), Tag.STOP)
+        if options.get("include_usage"):
+            last = {**envelope, "choices": [], "usage": self.usage(self.reply.usage)}
+            yield Frame(sse.event(compact(last)), Tag.USAGE)
+        yield Frame(_DONE, Tag.END)
+
+    # ---- what the dialects say otherwise
+
+    def envelope(self, kind: str) -> dict[str, Any]:
+        """What the whole answer and each of its chunks begin with."""
+        reply = self.reply
+        return {
+            "id": f"chatcmpl-{reply.id}",
+            "object": kind,
+            "created": int(reply.created),
+            "model": reply.model,
+            "service_tier": served_by(self.request.options.get("service_tier")),
+            "system_fingerprint": "fp_" + sha256(reply.model.encode()).hexdigest()[:10],
+        }
+
+    def message(self) -> dict[str, Any]:
+        """The message of a whole answer."""
+        said: dict[str, Any] = {
+            "role": "assistant",
+            "content": texts(self.reply, Text),
+            "refusal": texts(self.reply, Refusal),
+            "annotations": [],
+        }
+        calls = self.calls()
+        return {**said, "tool_calls": calls} if calls else said
+
+    def calls(self) -> list[dict[str, Any]]:
+        """The tool calls of a whole answer."""
+        return [
+            {"id": f"call_{part.id}", "type": "function", "function": _function(part.name, part.json)}
+            for part in self.reply.parts
+            if isinstance(part, ToolUse)
+        ]
+
+    def deltas(self) -> Iterator[Delta]:
+        """What each chunk adds, with what it carries and how many tokens of output."""
+        # Thoughts are not shown; the time that they take passes before anything is.
+        hidden = sum(count(part.text) for part in self.reply.parts if isinstance(part, Reasoning))
+        content = "" if texts(self.reply, Text) is not None else None
+        yield {"role": "assistant", "content": content, "refusal": None}, Tag.START, hidden
+        yield from self.spoken()
+
+    def spoken(self) -> Iterator[Delta]:
+        """What the chunks add that carry prose, refusals and calls."""
+        index = 0
+        for part in self.reply.parts:
+            if isinstance(part, Text):
+                for piece, tokens in chunks(part):
+                    yield {"content": piece}, Tag.TEXT, tokens
+            elif isinstance(part, Refusal):
+                for piece, tokens in chunks(part):
+                    yield {"refusal": piece}, Tag.TEXT, tokens
+            elif isinstance(part, ToolUse):
+                begun = {"index": index, "id": f"call_{part.id}", "type": "function"}
+                yield (
+                    {"tool_calls": [{**begun, "function": _function(part.name, "")}]},
+                    Tag.PART,
+                    count(part.name),
+                )
+                for piece, tokens in chunks(part):
+                    added = {"index": index, "function": {"arguments": piece}}
+                    yield {"tool_calls": [added]}, Tag.ARGUMENTS, tokens
+                index += 1
+
+    def usage(self, usage: Usage) -> dict[str, Any]:
+        """What it cost."""
+        return {
+            "prompt_tokens": usage.input,
+            "completion_tokens": usage.output,
+            "total_tokens": usage.input + usage.output,
+            "prompt_tokens_details": {
+                "cached_tokens": usage.read,
+                "cache_write_tokens": sum(usage.written.values()),
+                "audio_tokens": 0,
+            },
+            "completion_tokens_details": {
+                "reasoning_tokens": usage.reasoning,
+                "audio_tokens": 0,
+                "accepted_prediction_tokens": 0,
+                "rejected_prediction_tokens": 0,
+            },
+        }
+
+
+def texts(reply: Reply, *kinds: type[Text | Refusal | Reasoning]) -> str | None:
+    """The text of all parts of these kinds; None if there are none."""
+    found = [part.text for part in reply.parts if isinstance(part, kinds)]
+    return "".join(found) if found else None
+
+
+def chunks(part: Part) -> Iterator[tuple[str, int]]:
+    """The pieces of a part, with how many tokens each of them brings."""
+    return zip(part.pieces, shares(part.pieces), strict=True)
+
+
+def served_by(tier: str | None) -> str:
+    """The service tier that serves a request that asks for one."""
+    return _TIERS.get(tier or "auto", "default")
+
+
+def _function(name: str, arguments: str) -> dict[str, str]:
+    return {"name": name, "arguments": arguments}
+
+
+def _obfuscation(body: bytes) -> bytes:
+    """Padding that hides how long a delta is; the same for the same delta."""
+    padding = sha256(body).hexdigest()[: _PAD - len(body) % _PAD]
+    return b',"obfuscation":"' + padding.encode() + b'"}'

@@ -1,0 +1,156 @@
+"""How OpenAI says what is wrong with a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.model import ApiError, ErrorKind
+from peripety.simulator.wire.reading import Kind, bracketed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.simulator.wire.reading import Fields, Path
+
+__all__ = ["Wording", "bounded", "invalid", "named", "sized", "unsupported", "unsupported_value"]
+
+_NAMES = {
+    Kind.STRING: "a string",
+    Kind.INTEGER: "an integer",
+    Kind.NUMBER: "a decimal",
+    Kind.BOOLEAN: "a boolean",
+    Kind.OBJECT: "an object",
+    Kind.ARRAY: "an array",
+    Kind.NULL: "null",
+}
+_NAME_LENGTH = 64
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+class Wording:
+    """The words of `api.openai.com`."""
+
+    def not_json(self, reason: str) -> ApiError:
+        """The body cannot be read as JSON."""
+        return invalid(
+            "We could not parse the JSON body of your request. (HINT: This likely means you aren't using "
+            "your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not "
+            f"valid JSON: {reason}.)"
+        )
+
+    def missing(self, path: Path) -> ApiError:
+        """A required member is not there."""
+        if path == ("model",):
+            return invalid("you must provide a model parameter")
+        return invalid(
+            f"Missing required parameter: '{bracketed(path)}'.", path, "missing_required_parameter"
+        )
+
+    def mistyped(self, path: Path, wanted: Sequence[Kind], value: Any) -> ApiError:
+        """A value is of another type than those that are wanted."""
+        names = [_NAMES[kind] for kind in wanted]
+        expected = f"one of {', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
+        at = bracketed(path) or "body"
+        message = f"Invalid type for '{at}': expected {expected}, but got {_NAMES[Kind.of(value)]} instead."
+        return invalid(message, path, "invalid_type")
+
+    def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
+        """A text is none of those that are allowed."""
+        quoted = [f"'{choice}'" for choice in choices]
+        if len(quoted) > 2:  # noqa: PLR2004 - three are a list with commas
+            quoted = [", ".join(quoted[:-1]) + ",", quoted[-1]]
+        are = "are" if len(choices) > 1 else "is"
+        message = f"Invalid value: '{value}'. Supported values {are}: {' and '.join(quoted)}."
+        return invalid(message, path, "invalid_value")
+
+    def unexpected(self, path: Path) -> ApiError:
+        """A member that this object does not have."""
+        return invalid(f"Unknown parameter: '{bracketed(path)}'.", path, "unknown_parameter")
+
+
+def invalid(message: str, path: Path | str | None = None, code: str | None = None) -> ApiError:
+    """A request that is not valid, in words of its own."""
+    param = path if isinstance(path, str) else bracketed(path) if path else None
+    return ApiError(ErrorKind.INVALID_REQUEST, message, param=param, code=code)
+
+
+def unsupported(name: str, instead: str | None = None) -> ApiError:
+    """A parameter that is not for this model."""
+    message = f"Unsupported parameter: '{name}' is not supported with this model."
+    if instead is not None:
+        message += f" Use '{instead}' instead."
+    return invalid(message, name, "unsupported_parameter")
+
+
+def unsupported_value(name: str, value: Any, only: Any) -> ApiError:
+    """A value that this model does not take."""
+    message = (
+        f"Unsupported value: '{name}' does not support {value} with this model. Only the default ({only}) "
+        "value is supported."
+    )
+    return invalid(message, name, "unsupported_value")
+
+
+def bounded(fields: Fields, name: str, low: float, high: float | None = None, *, whole: bool = False) -> None:
+    """Refuse a number that is not within bounds, or no number; one that is left out is fine."""
+    value = fields.integer(name, None) if whole else fields.number(name, None)
+    if value is None or (low <= value and (high is None or value <= high)):
+        return
+    kind = "integer" if whole else "decimal"
+    below = value < low
+    side, sign, bound = ("below minimum", ">=", low) if below else ("above maximum", "<=", high)
+    path = fields.at(name)
+    message = (
+        f"Invalid '{bracketed(path)}': {kind} {side} value. Expected a value {sign} {bound}, but got {value} "
+        "instead."
+    )
+    raise invalid(message, path, f"{kind}_{'below_min' if below else 'above_max'}_value")
+
+
+def sized(path: Path, items: Sequence[Any], low: int, high: int) -> None:
+    """Refuse an array that is too short or too long."""
+    count = len(items)
+    if low <= count <= high:
+        return
+    if count == 0:
+        what, side, bound, got, code = "empty array", "minimum", low, "an empty array", "empty_array"
+    elif count < low:
+        what, side, bound, code = "array too short", "minimum", low, "array_below_min_length"
+        got = f"an array with length {count}"
+    else:
+        what, side, bound, code = "array too long", "maximum", high, "array_above_max_length"
+        got = f"an array with length {count}"
+    message = (
+        f"Invalid '{bracketed(path)}': {what}. Expected an array with {side} length {bound}, but got {got} "
+        "instead."
+    )
+    raise invalid(message, path, code)
+
+
+def named(fields: Fields, name: str = "name") -> str:
+    """A name of a tool or schema: up to 64 letters, digits, underscores and dashes."""
+    value = fields.text(name)
+    path = fields.at(name)
+    where = bracketed(path)
+    if not value:
+        raise invalid(
+            f"Invalid '{where}': empty string. Expected a string with minimum length 1, but got an empty "
+            "string instead.",
+            path,
+            "empty_string",
+        )
+    if len(value) > _NAME_LENGTH:
+        raise invalid(
+            f"Invalid '{where}': string too long. Expected a string with maximum length {_NAME_LENGTH}, but "
+            f"got a string with length {len(value)} instead.",
+            path,
+            "string_above_max_length",
+        )
+    if not _NAME_CHARACTERS.issuperset(value):
+        raise invalid(
+            f"Invalid '{where}': string does not match pattern. Expected a string that matches the pattern "
+            "'^[a-zA-Z0-9_-]+$'.",
+            path,
+            "invalid_value",
+        )
+    return value
