@@ -1,0 +1,256 @@
+"""The log of captured calls: bounded in memory, and whole in a file if there is to be one."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from difflib import SequenceMatcher
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from peripety.simulator.capture.calls import Answered, Asked, Captured, Failed
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from peripety.sim.patterns import Subject
+    from peripety.simulator.capture.calls import Outcome
+    from peripety.simulator.model import Request
+    from peripety.simulator.scenario.model import Rule
+
+__all__ = ["CaptureLog"]
+
+LIMIT = 10_000
+
+_COMPARED = 200
+_SHOWN = 80
+
+
+class CaptureLog:
+    """Every call, in order. Several threads may use it.
+
+    A text that is searched for may stand anywhere in a prompt; a compiled regular expression is searched for.
+
+    Args:
+        rules: the rules that may answer, for what was never used.
+        path: a file that gets one line of JSON for each call, appended and flushed at once; None is no file.
+        limit: how many calls are kept in memory.
+    """
+
+    def __init__(
+        self, rules: Callable[[], Sequence[Rule]], path: Path | None = None, limit: int = LIMIT
+    ) -> None:
+        self._rules = rules
+        self._lock = RLock()
+        self._calls: deque[Captured] = deque(maxlen=limit)
+        self._used: Counter[str] = Counter()
+        self._number = 0
+        self._file = None
+        if path is not None:
+            self._number = _mended(path)
+            self._file = path.open("ab")
+
+    def record(
+        self, request: Request, subject: Subject, time: float, label: str | None, outcome: Outcome
+    ) -> Captured:
+        """Add a call; see `Captured` for the arguments."""
+        asked = Asked.of(request, subject)
+        with self._lock:
+            self._number += 1
+            call = Captured(self._number, time, asked, label, outcome)
+            self._calls.append(call)
+            if label is not None:
+                self._used[label] += 1
+            if self._file is not None:
+                self._file.write(_line(call))
+                self._file.flush()
+        return call
+
+    def clear(self) -> None:
+        """Forget every call, and which rules were used; the file keeps what it has."""
+        with self._lock:
+            self._calls.clear()
+            self._used.clear()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    # ---- queries
+
+    def __iter__(self) -> Iterator[Captured]:
+        """Iterate over the calls, oldest first."""
+        with self._lock:
+            return iter(list(self._calls))
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def last(self, count: int = 1) -> list[Captured]:
+        """The latest calls, oldest first."""
+        return list(self)[-count:] if count > 0 else []
+
+    def count(self, predicate: Callable[[Captured], bool]) -> int:
+        """How many calls a predicate holds for."""
+        return sum(1 for call in self if predicate(call))
+
+    def find_by_prompt(self, prompt: str | re.Pattern[str]) -> list[Captured]:
+        """The calls whose prompt has a text."""
+        return [call for call in self if _has(call.request.prompt, prompt)]
+
+    def find_responses(self) -> list[Captured]:
+        """The calls that were answered."""
+        return [call for call in self if isinstance(call.outcome, Answered)]
+
+    def find_failures(self, kind: str | None = None) -> list[Captured]:
+        """The calls that failed or whose answer a failure spoilt; with `kind`, those that this one did."""
+        return [call for call in self if (found := _failure(call)) is not None and kind in {None, found}]
+
+    def unused_rules(self) -> list[str]:
+        """The labels of the rules that have answered nothing."""
+        labels = (f"response[{number}]" for number in range(len(self._rules())))
+        return [label for label in labels if label not in self._used]
+
+    def unused_turns(self) -> list[str]:
+        """The labels of the turns that have answered nothing."""
+        labels = (
+            f"response[{number}].turn[{turn}]"
+            for number, rule in enumerate(self._rules())
+            for turn in range(len(rule.turns))
+        )
+        return [label for label in labels if label not in self._used]
+
+    # ---- assertions
+
+    def assert_received(self, prompt: str | re.Pattern[str]) -> None:
+        """Hold that some prompt has a text.
+
+        Raises:
+            AssertionError: none has; the message shows the nearest.
+        """
+        if not self.find_by_prompt(prompt):
+            raise AssertionError(f"no prompt has {_quoted(prompt)}; {self._nearest(prompt)}")
+
+    def assert_not_received(self, prompt: str | re.Pattern[str]) -> None:
+        """Hold that no prompt has a text.
+
+        Raises:
+            AssertionError: some prompt has.
+        """
+        if found := self.find_by_prompt(prompt):
+            raise AssertionError(f"{_shown(found[0])} has {_quoted(prompt)}, and no prompt should")
+
+    def assert_count(self, count: int, prompt: str | re.Pattern[str] | None = None) -> None:
+        """Hold that there were so many calls, or so many whose prompt has a text.
+
+        Raises:
+            AssertionError: there were more or fewer.
+        """
+        found = list(self) if prompt is None else self.find_by_prompt(prompt)
+        if len(found) != count:
+            which = "calls" if prompt is None else f"prompts with {_quoted(prompt)}"
+            shown = "".join(f"\n  {_shown(call)}" for call in found[-5:])
+            raise AssertionError(f"{len(found)} {which}, not {count}{shown and ':'}{shown}")
+
+    def assert_order(self, *prompts: str | re.Pattern[str]) -> None:
+        """Hold that prompts came in this order, whatever came between.
+
+        Raises:
+            AssertionError: one of them did not come, or not after the one before it.
+        """
+        calls = iter(self)
+        after = "from the beginning"
+        for prompt in prompts:
+            found = next((call for call in calls if _has(call.request.prompt, prompt)), None)
+            if found is None:
+                earlier = self.find_by_prompt(prompt)
+                where = f"only {_shown(earlier[-1])} does" if earlier else self._nearest(prompt)
+                raise AssertionError(f"{after}, no prompt has {_quoted(prompt)}; {where}")
+            after = f"after {_shown(found)}"
+
+    def assert_last_contains(self, text: str | re.Pattern[str]) -> None:
+        """Hold that the text of the latest answer has a text.
+
+        Raises:
+            AssertionError: it has not, or nothing was answered.
+        """
+        answers = self.find_responses()
+        if not answers:
+            raise AssertionError(f"nothing was answered, so no answer has {_quoted(text)}")
+        last = answers[-1]
+        answer = last.outcome.text if isinstance(last.outcome, Answered) else ""
+        if not _has(answer, text):
+            raise AssertionError(
+                f"{_short(answer)}, the latest answer, to {_shown(last)}, lacks {_quoted(text)}"
+            )
+
+    def assert_all_used(self) -> None:
+        """Hold that every rule and every turn has answered.
+
+        Raises:
+            AssertionError: some have not; the message names them.
+        """
+        if unused := [*self.unused_rules(), *self.unused_turns()]:
+            raise AssertionError(f"never used: {', '.join(unused)}")
+
+    def _nearest(self, wanted: str | re.Pattern[str]) -> str:
+        calls = self.last(_COMPARED)
+        if not calls:
+            return "nothing was received"
+        text = wanted if isinstance(wanted, str) else wanted.pattern
+        matcher = SequenceMatcher(b=text[:_COMPARED], autojunk=False)
+
+        def likeness(call: Captured) -> float:
+            matcher.set_seq1(call.request.prompt[:_COMPARED])
+            return matcher.ratio()
+
+        return f"of {len(self)} received, the nearest is {_shown(max(calls, key=likeness))}"
+
+
+def _line(call: Captured) -> bytes:
+    # Half a pair of surrogates has no UTF-8, but an escape in JSON.
+    return json.dumps(call.to_json(), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _mended(path: Path) -> int:
+    """End the last line of a file if it was cut off, and count the lines."""
+    if not path.exists():
+        return 0
+    with path.open("r+b") as file:
+        lines = 0
+        line = b"\n"
+        for lines, line in enumerate(file, 1):  # noqa: B007 - the last ones count
+            pass
+        if not line.endswith(b"\n"):
+            file.write(b"\n")
+    return lines
+
+
+def _has(text: str, wanted: str | re.Pattern[str]) -> bool:
+    return wanted in text if isinstance(wanted, str) else wanted.search(text) is not None
+
+
+def _quoted(wanted: str | re.Pattern[str]) -> str:
+    return _short(wanted) if isinstance(wanted, str) else f"/{wanted.pattern}/"
+
+
+def _failure(call: Captured) -> str | None:
+    match call.outcome:
+        case Failed(type=kind):
+            return kind
+        case Answered(failure=kind):
+            return kind
+    return None
+
+
+def _shown(call: Captured) -> str:
+    return f"#{call.number} {_short(call.request.prompt)}"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
