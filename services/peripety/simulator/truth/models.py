@@ -141,9 +141,9 @@ class Model:
     """A model's card.
 
     Attributes:
-        name: what it is called; a card that stands for all other names bears the name that was asked for.
+        name: what it is called, by who asks for it.
         apis: the APIs it is asked by.
-        names: globs over the names it is found by.
+        names: globs over the names it is found by; those that are no globs are listed.
         released: since when there is the model, where that is known.
         context: the most input tokens it reads; None is no limit.
         output: the most output tokens it may be asked for; None is no limit.
@@ -204,12 +204,17 @@ class Models:
 
     def of(self, api: Api) -> tuple[Model, ...]:
         """The models an API lists."""
-        return tuple(card for card in self._cards if api in card.apis and not _is_glob(card.name))
+        return tuple(
+            replace(card, name=name)
+            for card in self._cards
+            for name in card.names
+            if api in card.apis and not _is_glob(name)
+        )
 
     def _search(self, name: str, api: Api) -> Model:
         for card in self._cards:
             if api in card.apis and any(fnmatchcase(name, glob) for glob in card.names):
-                return replace(card, name=name) if _is_glob(card.name) else card
+                return replace(card, name=name)
         raise LookupError(f"no card for {api} fits {name!r}: the last one of an API has to fit every name")
 
 

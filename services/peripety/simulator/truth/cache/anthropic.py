@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from peripety.simulator.model import ApiError, ErrorKind, Marker, Section
+from peripety.simulator.model import ApiError, ErrorKind, Section
 from peripety.simulator.truth.cache.visit import Entry, Findings
 
 if TYPE_CHECKING:
@@ -17,10 +16,8 @@ if TYPE_CHECKING:
     from peripety.simulator.truth.cache.visit import Entries
     from peripety.simulator.truth.models import CacheRules
 
-__all__ = ["look", "marked"]
+__all__ = ["look"]
 
-# Blocks that may not carry a marker, wherever they stand.
-UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 # Neighbours of one of these kinds are one position together.
 RUNS = frozenset({"tool_use", "tool_result"})
 
@@ -39,7 +36,9 @@ def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt
         ApiError: the marks are not valid.
     """
     cuts = prefixes.ends()
-    breakpoints = [mark for mark in marked(rules, prompt) if cuts[mark.block].tokens >= rules.minimum]
+    breakpoints = [
+        mark for mark in _breakpoints(rules, prompt.blocks) if cuts[mark.block].tokens >= rules.minimum
+    ]
     positions = _positions(prompt.blocks)
     hit = -1
     used: list[Entry] = []
@@ -59,75 +58,30 @@ def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt
     for mark in breakpoints:
         if mark.block > hit:
             cut = cuts[mark.block]
-            written[mark.ttl] = written.get(mark.ttl, 0) + cut.tokens - reached
-            reached = cut.tokens
+            if cut.tokens > reached:
+                written[mark.ttl] = written.get(mark.ttl, 0) + cut.tokens - reached
+                reached = cut.tokens
             kept.append(Entry(cut.key, rules.ttls[mark.ttl]))
     return Findings(read=read, written=written, used=tuple(used), at_start=tuple(kept))
 
 
-def marked(rules: CacheRules, prompt: Prompt) -> list[Breakpoint]:
-    """The marks of a prompt, in its order: the caller's own, and the automatic one.
-
-    Raises:
-        ApiError: they are not valid.
-    """
-    explicit = {number: block.marker for number, block in enumerate(prompt.blocks) if block.marker}
-    for number in explicit:
-        _check_block(prompt, number)
-    count = len(explicit)
-    marks = {number: marker.ttl for number, marker in explicit.items()}
-    control = prompt.controls.get("cache_control")
-    if control is not None:
-        automatic = Marker(control.get("ttl") or rules.default_ttl, automatic=True)
-        last = _last_markable(prompt.blocks)
-        own = explicit.get(last)
-        if own is None:
-            count += 1
-        elif own.ttl != automatic.ttl:
-            message = (
-                f"cache_control: the last block is marked with ttl='{own.ttl}' already, and cannot be cached "
-                f"automatically with ttl='{automatic.ttl}'; give both the same ttl, or remove one of them."
-            )
-            raise _invalid(message, "cache_control")
-        if last >= 0:
-            marks[last] = automatic.ttl
-    if count > rules.breakpoints:
-        message = (
-            f"A maximum of {rules.breakpoints} blocks with cache_control may be provided. Found {count}."
+def _breakpoints(rules: CacheRules, blocks: Sequence[Block]) -> list[Breakpoint]:
+    """The marks of a prompt, in its order."""
+    marks = [Breakpoint(number, block.marker.ttl) for number, block in enumerate(blocks) if block.marker]
+    if len(marks) > rules.breakpoints:
+        raise _invalid(
+            f"A maximum of {rules.breakpoints} blocks with cache_control may be provided. Found {len(marks)}."
         )
-        raise _invalid(message, None)
-    ordered = [Breakpoint(number, marks[number]) for number in sorted(marks)]
-    for before, after in pairwise(ordered):
+    for before, after in pairwise(marks):
         if rules.ttls[after.ttl] > rules.ttls[before.ttl]:
-            param = f"{_path(prompt.blocks, after.block)}.cache_control.ttl"
-            message = (
+            param = f"{_path(blocks, after.block)}.cache_control.ttl"
+            raise _invalid(
                 f"{param}: a ttl='{after.ttl}' cache_control block must not come after a ttl='{before.ttl}' "
                 "cache_control block. Note that blocks are processed in the following order: `tools`, "
-                "`system`, `messages`."
+                "`system`, `messages`.",
+                param,
             )
-            raise _invalid(message, param)
-    return ordered
-
-
-def _check_block(prompt: Prompt, number: int) -> None:
-    block = prompt.blocks[number]
-    if block.kind in UNMARKABLE:
-        param = f"{_path(prompt.blocks, number)}.{block.kind}.cache_control"
-        raise _invalid(f"{param}: Extra inputs are not permitted", param)
-    if _is_empty(block):
-        param = f"{_path(prompt.blocks, number)}.text"
-        raise _invalid(f"{param}: cache_control cannot be set for empty text blocks", param)
-
-
-def _last_markable(blocks: Sequence[Block]) -> int:
-    for number in range(len(blocks) - 1, -1, -1):
-        if blocks[number].kind not in UNMARKABLE and not _is_empty(blocks[number]):
-            return number
-    return -1
-
-
-def _is_empty(block: Block) -> bool:
-    return block.kind == "text" and not json.loads(block.content)["text"]
+    return marks
 
 
 def _positions(blocks: Sequence[Block]) -> list[int]:
@@ -152,5 +106,5 @@ def _path(blocks: Sequence[Block], number: int) -> str:
     return f"{block.section}.{before}"
 
 
-def _invalid(message: str, param: str | None) -> ApiError:
+def _invalid(message: str, param: str | None = None) -> ApiError:
     return ApiError(ErrorKind.INVALID_REQUEST, message, param=param)
