@@ -1,0 +1,321 @@
+"""Content blocks: what each type holds, in whose messages it may stand, and what it weighs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.model import Marker, Role
+from peripety.simulator.truth import tokens
+from peripety.simulator.wire.anthropic.wording import invalid
+from peripety.simulator.wire.json_text import content
+from peripety.simulator.wire.reading import Fields, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["UNMARKABLE", "Content", "marker", "read_blocks", "read_system"]
+
+# What an image, or a document that is no text, counts as; the provider's figure depends on its size.
+IMAGE_TOKENS = 1600
+PAGE_TOKENS = 3000
+
+# Blocks that cannot carry a breakpoint.
+UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+
+_TTLS = ("5m", "1h")
+_IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+_USERS = frozenset({"tool_result", "container_upload"})
+_ASSISTANTS = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
+_MEDIA = frozenset({"image", "document", "search_result"})
+# What server tools leave in a history is taken as it is.
+_OPAQUE = (
+    "bash_code_execution_tool_result",
+    "code_execution_tool_result",
+    "container_upload",
+    "server_tool_use",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "web_fetch_tool_result",
+    "web_search_tool_result",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One block of a message or of the system prompt.
+
+    Attributes:
+        type: its type.
+        value: its members as they were sent.
+        place: its path in the body.
+        marker: the cache breakpoint on it.
+    """
+
+    type: str
+    value: Mapping[str, Any]
+    place: tuple[str | int, ...]
+    marker: Marker | None = None
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether a breakpoint can stand on it."""
+        return self.type not in UNMARKABLE
+
+    def bytes(self, role: Role) -> bytes:
+        """What a cache compares: the block and who says it, without markers and without what is not set."""
+        return content(
+            {**{k: v for k, v in self.value.items() if v is not None}, "role": role}, "cache_control"
+        )
+
+    @property
+    def tokens(self) -> int:
+        """How many input tokens it costs."""
+        return _weight(self.value)
+
+    @property
+    def has_image(self) -> bool:
+        """Whether there is an image in it."""
+        nested = self.value.get("content")
+        return self.type == "image" or (
+            isinstance(nested, list)
+            and any(isinstance(each, dict) and each.get("type") == "image" for each in nested)
+        )
+
+    @property
+    def text(self) -> str:
+        """The prose of a text block, or of a tool's result."""
+        if self.type == "text":
+            return str(self.value["text"])
+        nested = self.value.get("content", "")
+        if isinstance(nested, str):
+            return nested
+        return "\n".join(each["text"] for each in nested if each.get("type") == "text")
+
+
+def read_blocks(fields: Fields, name: str, role: Role, *, strict: bool) -> list[Content]:
+    """The content of a message: a text, or blocks.
+
+    Args:
+        fields: the message.
+        name: the member that holds its content.
+        role: who says it.
+        strict: whether the rules of the API's newer version hold.
+
+    Raises:
+        ApiError: a block is not valid, or not for this role.
+    """
+    value = fields.get(name, Kind.STRING, Kind.ARRAY)
+    if isinstance(value, str):
+        return [_plain(value, fields.at(name))] if value else []
+    blocks = [_read(block, _MESSAGE) for block in fields.objects(name)]
+    for block in blocks:
+        _check_role(block, role, strict=strict)
+    return blocks
+
+
+def read_system(fields: Fields) -> list[Content]:
+    """The system prompt: a text, or text blocks."""
+    value = fields.get("system", Kind.STRING, Kind.ARRAY, default="")
+    if isinstance(value, str):
+        return [_plain(value, fields.at("system"))] if value else []
+    return [_read(block, {"text": _text}) for block in fields.objects("system")]
+
+
+def marker(fields: Fields) -> Marker | None:
+    """The member `cache_control`."""
+    control = fields.object("cache_control", None)
+    if control is None:
+        return None
+    control.choice("type", ("ephemeral",))
+    control.only("type", "ttl")
+    return Marker(control.choice("ttl", _TTLS, "5m"))
+
+
+def _plain(text: str, place: tuple[str | int, ...]) -> Content:
+    if not text.strip():
+        raise invalid("text content blocks must contain non-whitespace text", place[:1])
+    return Content("text", {"type": "text", "text": text}, place)
+
+
+_Readers = dict[str, "Callable[[Fields], None]"]
+
+
+def _read(fields: Fields, readers: _Readers) -> Content:
+    type_ = fields.text("type")
+    if type_ not in readers:
+        expected = ", ".join(f"'{name}'" for name in sorted(readers))
+        raise invalid(
+            f"Input tag '{type_}' found using 'type' does not match any of the expected tags: {expected}",
+            fields.path,
+        )
+    # The type is a step of the path, as it is in the provider's messages.
+    tagged = Fields(fields.value, fields.at(type_), fields.wording)
+    readers[type_](tagged)
+    return Content(type_, fields.value, fields.path, marker(tagged))
+
+
+def _check_role(block: Content, role: Role, *, strict: bool) -> None:
+    allowed = {
+        Role.USER: block.type not in _ASSISTANTS,
+        Role.ASSISTANT: block.type not in _USERS and not (strict and block.type == "document"),
+        Role.SYSTEM: block.type == "text",
+    }
+    if not allowed[role]:
+        owner = "user" if block.type in _USERS | _MEDIA else "assistant"
+        raise invalid(f"`{block.type}` blocks can only be in `{owner}` messages", block.place[:2])
+    if strict and role is Role.USER and block.type == "text" and block.value.get("citations"):
+        raise invalid(
+            "citations are not permitted on text blocks of user messages", (*block.place, "text", "citations")
+        )
+
+
+# ---- what each type holds
+
+
+def _text(fields: Fields) -> None:
+    fields.only("type", "text", "citations", "cache_control")
+    text = fields.text("text")
+    fields.get("citations", Kind.ARRAY, default=None)
+    if text.strip():
+        return
+    if text == "" and fields.value.get("cache_control") is not None:
+        raise invalid("cache_control cannot be set for empty text blocks", fields.path)
+    what = "be non-empty" if text == "" else "contain non-whitespace text"
+    raise invalid(f"text content blocks must {what}", fields.path[:1])
+
+
+def _image(fields: Fields) -> None:
+    fields.only("type", "source", "transformations", "cache_control")
+    fields.object("transformations", None)
+    _source(fields, {"base64": _IMAGE_TYPES, "url": (), "file": ()})
+
+
+def _document(fields: Fields) -> None:
+    fields.only("type", "source", "citations", "context", "title", "cache_control")
+    fields.object("citations", None)
+    fields.text("context", None)
+    fields.text("title", None)
+    kinds = {"base64": ("application/pdf",), "text": ("text/plain",), "url": (), "file": (), "content": ()}
+    _source(fields, kinds)
+
+
+def _source(fields: Fields, kinds: Mapping[str, Sequence[str]]) -> None:
+    """Where an image or a document comes from; `kinds` names the media types of each way, if it has any."""
+    source = fields.object("source")
+    kind = source.choice("type", tuple(kinds))
+    source = Fields(source.value, source.at(kind), source.wording)
+    if kind in ("url", "file"):
+        member = "url" if kind == "url" else "file_id"
+        source.only("type", member)
+        source.text(member)
+    elif kind == "content":
+        source.only("type", "content")
+        if isinstance(source.get("content", Kind.STRING, Kind.ARRAY), list):
+            for block in source.objects("content"):
+                _read(block, {"text": _text, "image": _image})
+    else:
+        source.only("type", "media_type", "data")
+        source.choice("media_type", kinds[kind])
+        source.text("data")
+
+
+def _search_result(fields: Fields) -> None:
+    fields.only("type", "content", "source", "title", "citations", "cache_control")
+    fields.text("source")
+    fields.text("title")
+    fields.object("citations", None)
+    for block in fields.objects("content"):
+        _read(block, {"text": _text})
+
+
+def _thinking(fields: Fields) -> None:
+    fields.only("type", "thinking", "signature")
+    fields.text("thinking")
+    fields.text("signature")
+
+
+def _redacted_thinking(fields: Fields) -> None:
+    fields.only("type", "data")
+    fields.text("data")
+
+
+def _tool_use(fields: Fields) -> None:
+    fields.only("type", "id", "name", "input", "caller", "toolset_name", "cache_control")
+    _call_id(fields, "id")
+    fields.text("name")
+    fields.object("input")
+
+
+def _tool_result(fields: Fields) -> None:
+    fields.only("type", "tool_use_id", "content", "is_error", "toolset_name", "cache_control")
+    _call_id(fields, "tool_use_id")
+    fields.flag("is_error", default=None)
+    if isinstance(fields.get("content", Kind.STRING, Kind.ARRAY, default=""), list):
+        for block in fields.objects("content"):
+            if "cache_control" in block:
+                raise invalid("Extra inputs are not permitted", block.at("cache_control"))
+            _read(block, _RESULT)
+
+
+def _call_id(fields: Fields, name: str) -> None:
+    if not _CALL_ID.fullmatch(fields.text(name)):
+        raise invalid("String should match pattern '^[a-zA-Z0-9_-]+$'", fields.at(name))
+
+
+def _opaque(_fields: Fields) -> None:
+    """Nothing of it is looked at."""
+
+
+_RESULT: _Readers = {
+    "text": _text,
+    "image": _image,
+    "document": _document,
+    "search_result": _search_result,
+    "tool_reference": _opaque,
+    "browser_state": _opaque,
+}
+_MESSAGE: _Readers = {
+    "text": _text,
+    "image": _image,
+    "document": _document,
+    "search_result": _search_result,
+    "thinking": _thinking,
+    "redacted_thinking": _redacted_thinking,
+    "tool_use": _tool_use,
+    "tool_result": _tool_result,
+    **dict.fromkeys(_OPAQUE, _opaque),
+}
+
+
+# ---- what it weighs
+
+
+def _weight(block: Mapping[str, Any]) -> int:
+    match block.get("type"):
+        case "text":
+            return tokens.count(block["text"])
+        case "image":
+            return IMAGE_TOKENS
+        case "document":
+            return _document_weight(block["source"])
+        case "tool_result" if isinstance(block.get("content"), list):
+            return tokens.count(block["tool_use_id"]) + sum(map(_weight, block["content"]))
+        case "tool_result":
+            return tokens.count(block["tool_use_id"]) + tokens.count(block.get("content", ""))
+        case _:
+            return tokens.count(content(block, "type", "cache_control").decode())
+
+
+def _document_weight(source: Mapping[str, Any]) -> int:
+    match source["type"]:
+        case "text":
+            return tokens.count(source["data"])
+        case "content":
+            inner = source["content"]
+            return tokens.count(inner) if isinstance(inner, str) else sum(map(_weight, inner))
+        case _:
+            return PAGE_TOKENS

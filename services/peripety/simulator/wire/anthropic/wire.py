@@ -1,0 +1,109 @@
+"""The Messages API as one of the simulator's wires."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.model import Api, Request
+from peripety.simulator.wire.anthropic.answers import frames, message
+from peripety.simulator.wire.anthropic.body import VERSIONS, read_body
+from peripety.simulator.wire.anthropic.errors import error_document, error_value, headers
+from peripety.simulator.wire.anthropic.models import model_page, model_value
+from peripety.simulator.wire.anthropic.wording import invalid
+from peripety.simulator.wire.base import Document, Operation, Route, Wire
+from peripety.simulator.wire.json_text import compact
+from peripety.simulator.wire.sse import event
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.simulator.model import ApiError, Frame, Reply
+    from peripety.simulator.truth.limits import Allowance
+    from peripety.simulator.wire.base import Call, Service
+
+__all__ = ["Anthropic"]
+
+_COUNT = "count_tokens"
+_MODEL = "model"
+
+
+class Anthropic(Wire):
+    """`/v1/messages` and what belongs to it."""
+
+    api = Api.ANTHROPIC
+    routes: Sequence[Route] = (
+        Route("POST", "/v1/messages", Operation.GENERATE, "messages"),
+        Route("POST", "/v1/messages/count_tokens", Operation.OTHER, _COUNT),
+        Route("GET", "/v1/models", Operation.OTHER, "models"),
+        Route("GET", "/v1/models/{model_id}", Operation.OTHER, _MODEL),
+    )
+
+    def media_type(self, request: Request) -> str:  # noqa: ARG002 - every stream is of one kind
+        """Server-sent events."""
+        return "text/event-stream; charset=utf-8"
+
+    def request(self, call: Call, service: Service) -> Request:  # noqa: ARG002 - nothing is stored here
+        """Read a request for an answer."""
+        body = read_body(call.body, _version(call))
+        return Request(
+            api=self.api,
+            model=body.model,
+            messages=body.messages,
+            system=body.system,
+            tools=body.tools,
+            prompt=body.prompt,
+            key=_key(call),
+            conversation=call.conversation,
+            max_tokens=body.max_tokens,
+            stop=body.stop,
+            stream=body.stream,
+            reasoning=body.thinking.on,
+            schema=body.schema,
+            options={"shown": body.thinking.shown, "speed": body.speed},
+        )
+
+    def document(self, request: Request, reply: Reply) -> Any:
+        """A message."""
+        return message(reply, **request.options)
+
+    def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
+        """The events that build a message."""
+        return list(frames(reply, **request.options))
+
+    def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:
+        """The request's id, and what is left of the limits."""
+        return headers(request_id, allowance, now)
+
+    def error(self, error: ApiError, request_id: str, now: float) -> Document:
+        """An error."""
+        return error_document(error, request_id, now)
+
+    def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:  # noqa: ARG002
+        """The event `error`."""
+        return event(compact(error_value(error, request_id)), "error")
+
+    def other(self, call: Call, service: Service) -> Document:
+        """Count tokens, or tell which models there are."""
+        version = _version(call)
+        if call.route.name == _COUNT:
+            body = read_body(call.body, version, counting=True)
+            return Document(200, compact({"input_tokens": body.prompt.tokens}))
+        models = service.models(self.api)
+        if call.route.name == _MODEL:
+            return Document(200, compact(model_value(models, call.params["model_id"])))
+        return Document(200, compact(model_page(models, call.params)))
+
+
+def _version(call: Call) -> str:
+    version = call.headers.get("anthropic-version")
+    if version is None:
+        raise invalid("anthropic-version: header is required")
+    if version not in VERSIONS:
+        raise invalid(f'anthropic-version: "{version}" is not a valid version')
+    return version
+
+
+def _key(call: Call) -> str:
+    """The credential; where there are two, the older header's, as with the provider."""
+    bearer = call.headers.get("authorization", "").partition(" ")
+    return call.headers.get("x-api-key") or (bearer[2].strip() if bearer[0].lower() == "bearer" else "")
