@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from peripety.simulator.truth.models import Model
     from peripety.simulator.wire.base import Call
 
-__all__ = ["mentions_json", "metadata", "read", "read_stream", "stops"]
+__all__ = ["TIERS", "VERBOSITIES", "mentions_json", "read", "read_metadata", "read_stream", "stops"]
 
 _MEMBERS = (
     "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "messages",
@@ -47,8 +47,8 @@ _MEMBERS = (
 )  # fmt: skip
 _REPLACED = {"functions": "tools", "function_call": "tool_choice"}
 _UNSUPPORTED = ("audio", "moderation", "web_search_options")
-_TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
-_VERBOSITIES = ("low", "medium", "high")
+TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
+VERBOSITIES = ("low", "medium", "high")
 _FORMATS = ("text", "json_object", "json_schema")
 _STOPS = 4
 _METADATA = 16
@@ -84,12 +84,12 @@ def read(call: Call) -> Request:
             "parallel_tool_calls": body.value.get("parallel_tool_calls"),
             "reasoning_effort": effort,
             "response_format": body.value.get("response_format"),
-            "verbosity": body.choice("verbosity", _VERBOSITIES, None),
+            "verbosity": body.choice("verbosity", VERBOSITIES, None),
         },
         controls,
     )
     check_caching(prompt, model)
-    metadata(body)
+    read_metadata(body)
     return Request(
         api=Api.OPENAI_CHAT,
         model=name,
@@ -103,7 +103,7 @@ def read(call: Call) -> Request:
         stop=stops(body, _STOPS),
         stream=stream,
         schema=schema,
-        options={**options, "service_tier": body.choice("service_tier", _TIERS, None)},
+        options={**options, "service_tier": body.choice("service_tier", TIERS, None)},
     )
 
 
@@ -128,7 +128,7 @@ def _check_members(body: Fields) -> None:
     body.object("logit_bias", None)
 
 
-def metadata(body: Fields) -> Mapping[str, str] | None:
+def read_metadata(body: Fields) -> Mapping[str, str] | None:
     """The caller's own notes: up to 16 texts."""
     notes = body.object("metadata", None)
     if notes is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from peripety.simulator.model import Part, Reply, Request, Usage
 
-__all__ = ["Completion", "chunks", "served_by", "texts"]
+__all__ = ["Completion", "chunks", "obfuscation", "served_by", "texts"]
 
 _FINISH = {
     Stop.END: "stop",
@@ -63,7 +63,7 @@ class Completion:
 
         def chunk(delta: Mapping[str, Any], finish: str | None = None) -> bytes:
             body = compact(delta)
-            rest = _obfuscation(body) if pad else b"}"
+            rest = b',"obfuscation":' + compact(obfuscation(body)) + b"}" if pad else b"}"
             return sse.event(
                 head + body + b',"logprobs":null,"finish_reason":' + compact(finish) + tail + rest
             )
@@ -179,7 +179,6 @@ def _function(name: str, arguments: str) -> dict[str, str]:
     return {"name": name, "arguments": arguments}
 
 
-def _obfuscation(body: bytes) -> bytes:
+def obfuscation(data: bytes) -> str:
     """Padding that hides how long a delta is; the same for the same delta."""
-    padding = sha256(body).hexdigest()[: _PAD - len(body) % _PAD]
-    return b',"obfuscation":"' + padding.encode() + b'"}'
+    return sha256(data).hexdigest()[: _PAD - len(data) % _PAD]

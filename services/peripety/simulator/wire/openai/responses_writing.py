@@ -1,0 +1,218 @@
+"""A response, whole and as the events of a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.model import Frame, Reasoning, Refusal, Stop, Tag, Text, ToolUse
+from peripety.simulator.truth.tokens import count
+from peripety.simulator.wire import sse
+from peripety.simulator.wire.json_text import compact
+from peripety.simulator.wire.openai.chat_writing import chunks, obfuscation, served_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.simulator.model import Part, Reply, Request, Usage
+
+__all__ = ["Response", "event", "response_id"]
+
+_INCOMPLETE = {Stop.LENGTH: "max_output_tokens", Stop.CONTENT_FILTER: "content_filter"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """An event without its number."""
+
+    name: str
+    data: Mapping[str, Any]
+    tag: Tag
+    tokens: int = 0
+
+
+def response_id(reply: Reply) -> str:
+    """The id of the response that is this answer."""
+    return f"resp_{reply.id}"
+
+
+def event(name: str, number: int, data: Mapping[str, Any]) -> bytes:
+    """An event of a stream."""
+    return sse.event(compact({"type": name, "sequence_number": number, **data}), name)
+
+
+class Response:
+    """One answer."""
+
+    def __init__(self, request: Request, reply: Reply) -> None:
+        self._request = request
+        self._reply = reply
+        self._summarized = request.options["response"]["reasoning"]["summary"] is not None
+        self._cut = None if request.options["prewarm"] else _INCOMPLETE.get(reply.stop)
+
+    def document(self) -> dict[str, Any]:
+        """The answer as one JSON value."""
+        tier = served_by(self._request.options["response"]["service_tier"])
+        return {
+            **self._object("completed" if self._cut is None else "incomplete"),
+            "completed_at": int(self._reply.created) if self._cut is None else None,
+            "incomplete_details": None if self._cut is None else {"reason": self._cut},
+            "output": [self._item(at, part) for at, part in enumerate(self._reply.parts)],
+            "service_tier": tier,
+            "usage": _usage(self._reply.usage),
+        }
+
+    def frames(self) -> Iterator[Frame[bytes]]:
+        """The answer as a stream."""
+        pad = self._request.options["include_obfuscation"]
+        for number, each in enumerate(self._events()):
+            data = each.data
+            if pad and "delta" in data:
+                data = {**data, "obfuscation": obfuscation(data["delta"].encode())}
+            yield Frame(event(each.name, number, data), each.tag, each.tokens)
+
+    def _object(self, status: str) -> dict[str, Any]:
+        """A response of which nothing is known yet."""
+        return {
+            "id": response_id(self._reply),
+            "object": "response",
+            "created_at": int(self._reply.created),
+            "status": status,
+            "completed_at": None,
+            "error": None,
+            "incomplete_details": None,
+            "model": self._reply.model,
+            "output": [],
+            "usage": None,
+            **self._request.options["response"],
+        }
+
+    # ---- items
+
+    def _id(self, prefix: str, at: int) -> str:
+        return f"{prefix}_{self._reply.id}{at:02}"
+
+    def _item(self, at: int, part: Part) -> dict[str, Any]:
+        """An item of the output, complete."""
+        last = at == len(self._reply.parts) - 1
+        return self._begun(at, part) | self._filled(part, "incomplete" if self._cut and last else "completed")
+
+    def _begun(self, at: int, part: Part) -> dict[str, Any]:
+        """An item when it begins."""
+        if isinstance(part, Reasoning):
+            return {"id": self._id("rs", at), "type": "reasoning", "summary": []}
+        if isinstance(part, ToolUse):
+            return {
+                "id": self._id("fc", at),
+                "type": "function_call",
+                "status": "in_progress",
+                "arguments": "",
+                "call_id": f"call_{part.id}",
+                "name": part.name,
+            }
+        return {
+            "id": self._id("msg", at),
+            "type": "message",
+            "status": "in_progress",
+            "content": [],
+            "role": "assistant",
+        }
+
+    def _filled(self, part: Part, status: str) -> dict[str, Any]:
+        """What an item has at its end that it did not have when it began."""
+        if isinstance(part, Reasoning):
+            summary = [_summary(part.text)] if self._summarized else []
+            return {"summary": summary, "encrypted_content": part.signature}
+        if isinstance(part, ToolUse):
+            return {"status": status, "arguments": part.json}
+        return {"status": status, "content": [_content(part, part.text)]}
+
+    # ---- events
+
+    def _events(self) -> Iterator[_Event]:
+        begun = {"response": self._object("in_progress")}
+        yield _Event("response.created", begun, Tag.START)
+        yield _Event("response.in_progress", begun, Tag.START)
+        for at, part in enumerate(self._reply.parts):
+            item = self._item(at, part)
+            place = {"item_id": item["id"], "output_index": at}
+            tokens = count(part.name) if isinstance(part, ToolUse) else 0
+            yield _Event(
+                "response.output_item.added",
+                {"output_index": at, "item": self._begun(at, part)},
+                Tag.PART,
+                tokens,
+            )
+            if isinstance(part, ToolUse):
+                yield from _call(part, place)
+            elif isinstance(part, Reasoning):
+                # Thoughts that are not shown take their time all the same.
+                hidden = 0 if self._summarized else count(part.text)
+                if self._summarized:
+                    yield from _thoughts(part, place)
+                yield _Event(
+                    "response.output_item.done", {"output_index": at, "item": item}, Tag.PART, hidden
+                )
+                continue
+            else:
+                yield from _prose(part, place)
+            yield _Event("response.output_item.done", {"output_index": at, "item": item}, Tag.PART)
+        end = "response.completed" if self._cut is None else "response.incomplete"
+        yield _Event(end, {"response": self.document()}, Tag.END)
+
+
+def _prose(part: Text | Refusal, place: Mapping[str, Any]) -> Iterator[_Event]:
+    place = {**place, "content_index": 0}
+    yield _Event("response.content_part.added", {**place, "part": _content(part, "")}, Tag.PART)
+    refused = isinstance(part, Refusal)
+    name = "response.refusal" if refused else "response.output_text"
+    extra: dict[str, Any] = {} if refused else {"logprobs": []}
+    for piece, tokens in chunks(part):
+        yield _Event(f"{name}.delta", {**place, "delta": piece, **extra}, Tag.TEXT, tokens)
+    whole = {"refusal" if refused else "text": part.text}
+    yield _Event(f"{name}.done", {**place, **whole, **extra}, Tag.PART)
+    yield _Event("response.content_part.done", {**place, "part": _content(part, part.text)}, Tag.PART)
+
+
+def _thoughts(part: Reasoning, place: Mapping[str, Any]) -> Iterator[_Event]:
+    name = "response.reasoning_summary"
+    place = {**place, "summary_index": 0}
+    yield _Event(f"{name}_part.added", {**place, "part": _summary("")}, Tag.PART)
+    for piece, tokens in chunks(part):
+        yield _Event(f"{name}_text.delta", {**place, "delta": piece}, Tag.REASONING, tokens)
+    yield _Event(f"{name}_text.done", {**place, "text": part.text}, Tag.PART)
+    yield _Event(f"{name}_part.done", {**place, "part": _summary(part.text)}, Tag.PART)
+
+
+def _call(part: ToolUse, place: Mapping[str, Any]) -> Iterator[_Event]:
+    name = "response.function_call_arguments"
+    for piece, tokens in chunks(part):
+        yield _Event(f"{name}.delta", {**place, "delta": piece}, Tag.ARGUMENTS, tokens)
+    yield _Event(f"{name}.done", {**place, "name": part.name, "arguments": part.json}, Tag.PART)
+
+
+def _summary(text: str) -> dict[str, str]:
+    return {"type": "summary_text", "text": text}
+
+
+def _content(part: Text | Refusal, text: str) -> dict[str, Any]:
+    if isinstance(part, Refusal):
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {
+            "cached_tokens": usage.read,
+            "cache_write_tokens": sum(usage.written.values()),
+            "cache_write_tokens_details": {
+                "ttl_30m_tokens": usage.written.get("30m", 0),
+                "ttl_12h_tokens": usage.written.get("12h", 0),
+            },
+        },
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.input + usage.output,
+    }
