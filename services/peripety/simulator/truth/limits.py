@@ -196,7 +196,8 @@ def _refuse(limit: Limit, model: str, levels: Mapping[str, int], wanted: Mapping
     waits = {
         dimension: -((levels[dimension] - wanted[dimension] * UNIT) // size)
         for dimension, size in sizes.items()
-        if levels[dimension] < wanted[dimension] * UNIT
+        # Clocks are read to the microsecond: nobody who comes back when told is refused for the one missing.
+        if levels[dimension] + size < wanted[dimension] * UNIT
     }
     if waits:
         dimension = max(waits, key=lambda each: waits[each])

@@ -1,0 +1,196 @@
+"""The meter: a request's life from being let in to being paid for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from peripety.simulator.model import Api, ApiError, Block, ErrorKind, Request, Section, Usage
+from peripety.simulator.scenario.model import Limit, Scenario
+from peripety.simulator.state import Table
+from peripety.simulator.truth.keys import fingerprint
+from peripety.simulator.truth.limits import Bucket
+from peripety.simulator.truth.meter import Meter
+from support.prompts import NOW, block, prompt
+
+OPUS = "claude-opus-5-5"
+
+
+class Tables(defaultdict[str, Table]):
+    def __init__(self) -> None:
+        super().__init__(Table)
+
+    def fork(self) -> Tables:
+        copy = Tables()
+        copy.update({name: table.fork() for name, table in self.items()})
+        return copy
+
+
+def meter(*limits: Limit, tables: Tables | None = None) -> Meter:
+    return Meter(Scenario(limits=limits), tables if tables is not None else Tables())
+
+
+def request(
+    *blocks: Block,
+    api: Api = Api.ANTHROPIC,
+    model: str = OPUS,
+    key: str = "sk-1",
+    max_tokens: int | None = None,
+) -> Request:
+    return Request(api, model, (), prompt=prompt(*blocks), key=key, max_tokens=max_tokens)
+
+
+RULES = block("rules ", 600, ttl="5m", section=Section.SYSTEM)
+HELLO = block("hello", 40)
+
+
+def test_a_request_is_metered_from_its_beginning_to_its_end() -> None:
+    whole = meter(Limit(input_tokens_per_minute=6400))
+    for read, written, left in ((0, {"5m": 600}, 5760), (600, {}, 5720)):
+        metered = whole.begin(request(RULES, HELLO), NOW)
+        usage = metered.usage(25, 5)
+        assert usage == Usage(40, read, written, 25, 5)
+        metered.started(NOW)
+        metered.finished(NOW)
+        allowance = metered.allowance(NOW)
+        assert allowance is not None
+        assert allowance.input_tokens is not None
+        assert allowance.input_tokens.remaining == left
+    account = whole.ledger.account(fingerprint("sk-1"), OPUS)
+    assert (account.requests, account.usage) == (2, Usage(80, 600, {"5m": 600}, 50, 10))
+    assert account.amount == 80 * 4_000_000 + 600 * 200_000 + 600 * 5_000_000 + 50 * 20_000_000
+
+
+def test_the_bill_follows_the_usage_that_was_told_last() -> None:
+    metered = meter().begin(request(HELLO), NOW)
+    assert metered.bill.total == 40 * 4_000_000
+    metered.usage(1)
+    assert metered.bill.total == 40 * 4_000_000 + 20_000_000
+
+
+def test_what_never_started_is_not_paid_for_and_leaves_nothing() -> None:
+    whole = meter(Limit(tokens_per_minute=1000, requests_per_minute=10, concurrency=1))
+    metered = whole.begin(request(RULES, HELLO), NOW)
+    metered.abandoned(NOW)
+    assert list(whole.ledger) == []
+    again = whole.begin(request(RULES, HELLO), NOW)
+    assert again.usage(0).read == 0
+    allowance = again.allowance(NOW)
+    assert allowance is not None
+    assert allowance.tokens == Bucket(1000, 360, 38.4)
+    assert allowance.requests == Bucket(10, 8, 12.0)
+
+
+def test_what_was_started_is_paid_for_when_its_reader_leaves() -> None:
+    whole = meter()
+    metered = whole.begin(request(RULES, HELLO), NOW)
+    metered.usage(10)
+    metered.started(NOW)
+    metered.abandoned(NOW)
+    assert [account.usage for account in whole.ledger] == [Usage(40, 0, {"5m": 600}, 10)]
+    assert whole.begin(request(RULES, HELLO), NOW).usage(0).read == 600
+
+
+def test_a_request_ends_once() -> None:
+    whole = meter(Limit(concurrency=1))
+    metered = whole.begin(request(HELLO), NOW)
+    metered.finished(NOW)
+    metered.finished(NOW)
+    metered.abandoned(NOW)
+    assert [account.requests for account in whole.ledger] == [1]
+
+
+def test_an_answer_that_is_repeated_is_read_where_answers_are_cached() -> None:
+    whole = meter()
+    answer = block("answer", 30, message=1)
+    whole.begin(request(HELLO, api=Api.DEEPSEEK, model="deepseek-flash"), NOW).finished(NOW, [answer])
+    longer = request(HELLO, answer, block("why?", 5, message=2), api=Api.DEEPSEEK, model="deepseek-flash")
+    assert whole.begin(longer, NOW).usage(0) == Usage(5, 70)
+
+
+def test_a_request_that_is_refused_makes_no_entry_live_on() -> None:
+    whole = meter(Limit(requests_per_minute=1))
+    whole.begin(request(RULES), NOW).finished(NOW)
+    with pytest.raises(ApiError):
+        whole.begin(request(RULES), NOW + 10)
+    assert whole.begin(request(RULES), NOW + 299).usage(0).read == 600
+    assert whole.begin(request(RULES), NOW + 600).usage(0).read == 0
+
+
+def test_the_output_that_is_allowed_is_reserved_until_it_is_known() -> None:
+    whole = meter(Limit(tokens_per_minute=1000))
+    metered = whole.begin(request(HELLO, max_tokens=900), NOW)
+    with pytest.raises(ApiError):
+        whole.begin(request(HELLO, max_tokens=100), NOW)
+    metered.usage(60)
+    metered.finished(NOW)
+    whole.begin(request(HELLO, max_tokens=800), NOW)
+
+
+def test_forks_go_separate_ways() -> None:
+    tables = Tables()
+    whole = meter(Limit(requests_per_minute=2), tables=tables)
+    whole.begin(request(RULES), NOW).finished(NOW)
+    fork = meter(Limit(requests_per_minute=2), tables=tables.fork())
+    assert fork.begin(request(RULES), NOW).usage(0).read == 600
+    assert [account.requests for account in fork.ledger] == [1]
+    whole.begin(request(RULES), NOW)
+    with pytest.raises(ApiError):
+        whole.begin(request(RULES), NOW)
+
+
+def test_other_limits_hold_after_a_reload() -> None:
+    whole = meter()
+    whole.reload(Scenario(limits=(Limit(requests_per_minute=1),)))
+    whole.begin(request(HELLO), NOW)
+    with pytest.raises(ApiError):
+        whole.begin(request(HELLO), NOW)
+
+
+def test_no_key_is_kept_anywhere() -> None:
+    tables = Tables()
+    whole = meter(Limit(requests_per_minute=9), tables=tables)
+    whole.begin(request(RULES, HELLO, key="sk-very-secret"), NOW).finished(NOW)
+    kept = {name: [(key, table.get(key)) for key in table] for name, table in tables.items()}
+    assert kept["bills"]
+    assert "secret" not in repr(kept)
+
+
+@pytest.mark.parametrize(
+    ("api", "model", "tokens", "code", "message"),
+    [
+        (
+            Api.ANTHROPIC,
+            "claude-haiku-4-5",
+            200_001,
+            None,
+            "prompt is too long: 200001 tokens > 200000 maximum",
+        ),
+        (
+            Api.OPENAI_CHAT,
+            "gpt-4o",
+            128_001,
+            "context_length_exceeded",
+            (
+                "This model's maximum context length is 128000 tokens. However, your messages resulted in 128001 "
+                "tokens. Please reduce the length of the messages."
+            ),
+        ),
+        (
+            Api.GEMINI,
+            "gemini-2.5-pro",
+            1_048_577,
+            None,
+            "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+        ),
+    ],
+)
+def test_a_prompt_longer_than_the_models_context_is_refused(
+    api: Api, model: str, tokens: int, code: str | None, message: str
+) -> None:
+    with pytest.raises(ApiError) as error:
+        meter().begin(request(block("a", tokens), api=api, model=model), NOW)
+    assert (error.value.kind, error.value.code) == (ErrorKind.INVALID_REQUEST, code)
+    assert error.value.message == message
+    meter().begin(request(block("a", tokens - 1), api=api, model=model), NOW)
