@@ -95,6 +95,12 @@ SEED  ?= 1
 fuzz-diff: $(VENV)/installed-dev native  ## Compare both cores over random cases: STEPS=1000000 LOGIC=100000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.differential --steps $(STEPS) --logic $(LOGIC) --seed $(SEED)
 
+PAIRS ?= 1000000
+
+.PHONY: fuzz-patterns
+fuzz-patterns: $(VENV)/installed-dev native  ## Compare matching with a naive scan over random cases: PAIRS=1000000 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m fuzz.patterns --pairs $(PAIRS) --seed $(SEED)
+
 MINUTES ?= 1
 
 .PHONY: fuzz

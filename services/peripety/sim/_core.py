@@ -7,9 +7,24 @@ compared to the byte and neither shares Python objects with its caller.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-__all__ = ["Core", "CoreError", "CoreProgram", "CoreState", "Data", "Refusal", "Rule"]
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from peripety.sim.patterns.predicates import Predicate
+
+__all__ = [
+    "Core",
+    "CoreError",
+    "CoreProgram",
+    "CoreState",
+    "Data",
+    "PatternIndex",
+    "PatternRow",
+    "Refusal",
+    "Rule",
+]
 
 Refusal = Callable[[str, str, str], Exception]
 """Makes the exception for a refusal from its code, message and path, as `CoreError` does."""
@@ -103,6 +118,39 @@ class Rule(Protocol):
         """
 
 
+class PatternRow(NamedTuple):
+    """A pattern, for an index: numbers of predicates, one for each text of a subject; None holds always.
+
+    Attributes:
+        predicates: for the text, the model and the tool result.
+        anchor: which of them to find the pattern by: the one that holds most rarely; None if there is none.
+        first: lowest number of earlier answers.
+        last: highest number of earlier answers.
+    """
+
+    predicates: tuple[int | None, int | None, int | None]
+    anchor: int | None
+    first: int
+    last: int
+
+
+class PatternIndex(Protocol):
+    """Many patterns as one index. Immutable; every thread may use it.
+
+    Texts that are not Unicode are refused with `UnicodeEncodeError`.
+    """
+
+    def first(
+        self, text: str, model: str, tool_result: str | None, message_index: int, skip: Container[int], /
+    ) -> int | None:
+        """The number of the first pattern that matches and is not to be skipped."""
+
+    def matches(
+        self, index: int, text: str, model: str, tool_result: str | None, message_index: int, /
+    ) -> bool:
+        """Whether one pattern matches."""
+
+
 class Core(Protocol):
     """One implementation of the engine."""
 
@@ -134,3 +182,6 @@ class Core(Protocol):
 
     def run_seed(self, seed: int, run: int) -> int:
         """The seed of dry-run number `run`."""
+
+    def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
+        """An index over patterns; the predicates of the texts, the models and the tool results."""

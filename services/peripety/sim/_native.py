@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 import peripety_simcore
 
 from peripety.sim._core import CoreError
+from peripety.sim._pure.patterns import PatternIndex
 
 if TYPE_CHECKING:
-    from peripety.sim._core import Data, Refusal, Rule
+    from collections.abc import Sequence
+
+    from peripety.sim._core import Data, PatternRow, Refusal, Rule
+    from peripety.sim.patterns.predicates import Predicate
 
 __all__ = ["NativeCore"]
 
@@ -64,6 +68,10 @@ class NativeCore:
     def run_seed(self, seed: int, run: int) -> int:
         """The seed of a dry-run."""
         return peripety_simcore.run_seed(seed, run)
+
+    def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
+        """An index over patterns."""
+        return PatternIndex(predicates, rows)
 
 
 class _State:

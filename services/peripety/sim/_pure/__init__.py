@@ -13,11 +13,15 @@ from peripety.sim._core import CoreError
 from peripety.sim._pure import border, rng
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.logic import evaluate
+from peripety.sim._pure.patterns import PatternIndex
 from peripety.sim._pure.program import Program
 from peripety.sim._pure.rules import Data, Rule
 
 if TYPE_CHECKING:
-    from peripety.sim._core import Refusal
+    from collections.abc import Sequence
+
+    from peripety.sim._core import PatternRow, Refusal
+    from peripety.sim.patterns.predicates import Predicate
 
 __all__ = ["PurePythonCore"]
 
@@ -58,3 +62,7 @@ class PurePythonCore:
     def run_seed(self, seed: int, run: int) -> int:
         """The seed of a dry-run."""
         return rng.run_seed(seed, run)
+
+    def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
+        """An index over patterns."""
+        return PatternIndex(predicates, rows)

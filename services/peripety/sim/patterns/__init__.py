@@ -1,5 +1,7 @@
 """Patterns over texts: which of many rules is the first to match a prompt."""
 
+from peripety.sim.patterns.matcher import Matcher
+from peripety.sim.patterns.syntax import PatternError
 from peripety.sim.patterns.types import Pattern, Subject, TextKind, TextPattern
 
-__all__ = ["Pattern", "Subject", "TextKind", "TextPattern"]
+__all__ = ["Matcher", "Pattern", "PatternError", "Subject", "TextKind", "TextPattern"]

@@ -1,0 +1,105 @@
+"""Texts that a match cannot do without: what an index over many patterns looks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.sim.patterns.syntax import Assertion, Characters, Choice, Repeat, Sequence, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peripety.sim.patterns.syntax import Node
+
+__all__ = ["Literals", "likelihood", "required"]
+
+Literals = frozenset[str]
+"""Folded texts, one of which has to occur in a folded text; none at all can occur in no text."""
+
+MOST_LITERALS = 128
+"""How many literals are kept for one pattern."""
+MOST_LENGTH = 64
+"""How long a literal is kept, in characters."""
+
+_DECISIVE = 8  # a literal that is longer says no more
+_FREQUENCY = 1 / 20  # of a character in a text, roughly
+_NOTHING: Literals = frozenset([""])
+_TOO_LIKELY = 0.5
+
+# All texts that are like a tree, if they are few and short; and literals that it requires, if some are known.
+_Findings = tuple[Literals | None, Literals | None]
+
+
+def likelihood(literals: Literals) -> float:
+    """How many of a text's characters begin one of these literals, roughly, as a share."""
+    return sum(_FREQUENCY ** min(len(text), _DECISIVE) for text in literals)
+
+
+def required(tree: Node) -> Literals | None:
+    """The least likely literals that a tree requires; None where they are in almost any text."""
+    best = _findings(tree)[1]
+    return None if best is None or likelihood(best) > _TOO_LIKELY else best
+
+
+def _findings(tree: Node) -> _Findings:
+    match tree:
+        case Characters(ranges):
+            if sum(last - first + 1 for first, last in ranges) > MOST_LITERALS:
+                return None, None
+            whole = frozenset(fold(chr(code)) for first, last in ranges for code in range(first, last + 1))
+            return whole, whole
+        case Assertion():
+            return _NOTHING, None
+        case Sequence(parts):
+            return _in_order(map(_findings, parts))
+        case Choice(options):
+            return _any_of([*map(_findings, options)])
+        case Repeat(node, least, most):
+            return _repeated(_findings(node), least, most)
+
+
+def _repeated(findings: _Findings, least: int, most: int | None) -> _Findings:
+    if least == 0:
+        return _any_of([findings, (_NOTHING, None)]) if most == 1 else (None, None)
+    whole, best = _in_order([findings] * min(least, MOST_LENGTH))
+    return (whole if most == least <= MOST_LENGTH else None), best
+
+
+def _in_order(findings: Iterable[_Findings]) -> _Findings:
+    run, is_whole = _NOTHING, True
+    best: Literals | None = None
+    for whole, required_here in findings:
+        longer = None if whole is None else _joined(run, whole)
+        if longer is not None:
+            run = longer
+            continue
+        is_whole = False
+        best = _better(_better(best, run), required_here)
+        run = _NOTHING if whole is None else whole
+    return (run if is_whole else None), _better(best, run)
+
+
+def _any_of(findings: list[_Findings]) -> _Findings:
+    return _union([whole for whole, _ in findings]), _union([best for _, best in findings])
+
+
+def _joined(heads: Literals, tails: Literals) -> Literals | None:
+    if len(heads) * len(tails) > MOST_LITERALS:
+        return None
+    joined = frozenset(head + tail for head in heads for tail in tails)
+    return joined if max(map(len, joined), default=0) <= MOST_LENGTH else None
+
+
+def _union(sets: list[Literals | None]) -> Literals | None:
+    union: set[str] = set()
+    for literals in sets:
+        if literals is None:
+            return None
+        union |= literals
+    return frozenset(union) if len(union) <= MOST_LITERALS else None
+
+
+def _better(best: Literals | None, other: Literals | None) -> Literals | None:
+    if other is None or "" in other:
+        return best
+    return other if best is None or likelihood(other) < likelihood(best) else best

@@ -1,0 +1,122 @@
+"""What one text is held against, prepared for every core."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from peripety.sim.patterns.automaton import Automaton
+from peripety.sim.patterns.literals import likelihood, required
+from peripety.sim.patterns.spelling import spelled
+from peripety.sim.patterns.syntax import Assertion, Characters, Sequence, fold, require_text, tree
+from peripety.sim.patterns.types import TextKind
+
+if TYPE_CHECKING:
+    from peripety.sim.patterns.literals import Literals
+    from peripety.sim.patterns.syntax import Node
+    from peripety.sim.patterns.types import TextPattern
+
+__all__ = ["Comparison", "Predicate", "Search", "predicate"]
+
+
+class Comparison:
+    """A text that another is equal to, or contains.
+
+    Attributes:
+        text: what is compared with; folded, if `folds`.
+        whole: the texts are equal; otherwise one contains the other.
+        folds: the letters of ASCII are compared in any case.
+        literals: what has to occur in a folded text; None where nothing has to.
+        likelihood: how likely a text is like this, roughly; for choosing what to look at first.
+    """
+
+    def __init__(self, text: str, *, whole: bool, folds: bool) -> None:
+        folded = fold(text)
+        self.text = folded if folds else text
+        self.whole = whole
+        self.folds = folds
+        self.literals: Literals | None = frozenset([folded]) if text else None
+        self.likelihood = 0.0 if whole else likelihood(self.literals) if self.literals else 1.0
+
+    def holds(self, text: str, folded: str) -> bool:
+        """Whether a text is like this; `folded` is the same text, folded."""
+        given = folded if self.folds else text
+        return given == self.text if self.whole else self.text in given
+
+
+class Search:
+    """A regular expression, which is found in a text.
+
+    Attributes:
+        text: none.
+        whole: never.
+        folds: never: the expression says itself what it folds.
+        literals: what has to occur in a folded text, one of them; None where nothing is known.
+        likelihood: as for comparisons.
+    """
+
+    text = ""
+    whole = False
+    folds = False
+
+    def __init__(self, tree: Node) -> None:
+        self._tree = tree
+        self.literals = required(tree)
+        self.likelihood = 1.0 if self.literals is None else likelihood(self.literals)
+
+    @property
+    def spelled(self) -> str:
+        """It, in the syntax of Rust's crate `regex`."""
+        return spelled(self._tree)
+
+    @cached_property
+    def automaton(self) -> Automaton:
+        """It, for plain Python; most are never asked for."""
+        return Automaton(self._tree)
+
+    def holds(self, text: str, folded: str) -> bool:  # noqa: ARG002 - as for comparisons
+        """Whether it is found in a text."""
+        return self.automaton.matches(text)
+
+
+Predicate = Comparison | Search
+
+
+def predicate(pattern: TextPattern) -> Predicate:
+    """Prepare a pattern. What consists of mere characters becomes a comparison, however it was written.
+
+    Raises:
+        PatternError: it is not of the syntax, larger than the limits, or not Unicode text.
+    """
+    match pattern.kind:
+        case TextKind.ANY:
+            return Comparison("", whole=False, folds=False)
+        case TextKind.EXACT | TextKind.CONTAINS:
+            require_text(pattern.text)
+            return Comparison(pattern.text, whole=pattern.kind is TextKind.EXACT, folds=pattern.ignore_case)
+    found = tree(pattern)
+    return _comparison(found) or Search(found)
+
+
+def _comparison(tree: Node) -> Comparison | None:
+    parts = tree.parts if isinstance(tree, Sequence) else (tree,)
+    whole = len(parts) > 1 and parts[0] is Assertion.START and parts[-1] is Assertion.END
+    characters = [_character(part) for part in (parts[1:-1] if whole else parts)]
+    text = "".join(character for character, _ in characters if character is not None)
+    cases = {folds for _, folds in characters if folds is not None}
+    if len(text) < len(characters) or len(cases) > 1:
+        return None
+    return Comparison(text, whole=whole, folds=cases == {True})
+
+
+def _character(node: Node) -> tuple[str | None, bool | None]:
+    """The one character that a node is, and whether in both cases; a character without cases says None."""
+    if isinstance(node, Characters):
+        codes = [code for span in node.ranges for code in span]
+        letter = chr(codes[0]) if codes else ""
+        has_case = letter.isascii() and letter.isalpha()
+        if codes == [ord(letter)] * 2:
+            return letter, False if has_case else None
+        if has_case and codes == [ord(letter)] * 2 + [ord(letter.lower())] * 2:
+            return letter.lower(), True
+    return None, None

@@ -1,0 +1,510 @@
+r"""How patterns are written: regular expressions and globs, read into one small tree over Unicode scalars.
+
+The syntax is the part of regular expressions that every engine gives the same meaning and that can be matched
+in linear time. What a class or a fold of case means never depends on tables of Unicode: `\d`, `\w`, `\s`,
+`\b` and `(?i)` know ASCII, and every other character is just itself. `^` and `$` are the ends of the whole
+text; `.` is anything but a line feed.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NoReturn
+
+from peripety.errors import InvalidArgumentError
+from peripety.sim.patterns.types import TextKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peripety.sim.patterns.types import TextPattern
+
+__all__ = [
+    "ANYTHING",
+    "EMPTY",
+    "MOST_CHARACTERS",
+    "MOST_NESTED",
+    "MOST_REPEATED",
+    "MOST_STATES",
+    "Assertion",
+    "Characters",
+    "Choice",
+    "Node",
+    "PatternError",
+    "Repeat",
+    "Sequence",
+    "fold",
+    "require_text",
+    "tree",
+]
+
+MOST_CHARACTERS = 20_000
+"""How long a pattern may be, in characters; `exact` and `contains` have no limit."""
+MOST_NESTED = 100
+"""How deep groups and repetitions may be nested."""
+MOST_REPEATED = 1_000
+"""The largest number in a counted repetition."""
+MOST_STATES = 2_000
+"""How large a pattern may become when its repetitions are written out: each character, set of characters,
+group, choice and repetition counts 1, and a set another 1 for each range beyond ASCII."""
+
+_LAST = 0x10FFFF
+_SURROGATES = (0xD800, 0xDFFF)
+
+
+class PatternError(InvalidArgumentError):
+    """A pattern that cannot be taken; the message says what is wrong, at which column, and the way out.
+
+    Attributes:
+        column: where in the pattern, counted from 1.
+    """
+
+    default_code = "BAD_PATTERN"
+
+    def __init__(self, message: str, column: int) -> None:
+        super().__init__(f"{message} (column {column})")
+        self.column = column
+
+
+# ---- the tree
+
+
+@dataclass(frozen=True, slots=True)
+class Characters:
+    """One character out of a set: closed ranges of code points, in order, that do not touch."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """What it counts towards `MOST_STATES`."""
+        return 1 + sum(last > 0x7F for _, last in self.ranges)  # noqa: PLR2004 - the last of ASCII
+
+
+class Assertion(Enum):
+    """What holds between two characters without taking one."""
+
+    START = "start"
+    END = "end"
+    BOUNDARY = "boundary"
+    NO_BOUNDARY = "no boundary"
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One after the other; an empty sequence is the empty text."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several."""
+
+    options: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The same so many times; `most` is None for any number."""
+
+    node: Node
+    least: int
+    most: int | None
+
+
+Node = Characters | Assertion | Sequence | Choice | Repeat
+
+EMPTY = Sequence(())
+
+
+def fold(text: str) -> str:
+    """The text with the capital letters of ASCII made small, and no others."""
+    return text.encode("utf-8").lower().decode("utf-8")
+
+
+def require_text(text: str) -> None:
+    """Refuse what is not Unicode text.
+
+    Raises:
+        PatternError: it is not.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise PatternError(
+            "a pattern is Unicode text, and half of a surrogate pair is none; leave it out", error.start + 1
+        ) from None
+
+
+def tree(pattern: TextPattern) -> Node:
+    """What a pattern matches: it is found in a text when some part of the text is like the tree.
+
+    Raises:
+        PatternError: it is not of the syntax, larger than the limits, or not Unicode text.
+    """
+    text = pattern.text
+    require_text(text)
+    match pattern.kind:
+        case TextKind.ANY:
+            return EMPTY
+        case TextKind.EXACT:
+            folds = pattern.ignore_case
+            return Sequence((Assertion.START, *_literal(text, folds=folds), Assertion.END))
+        case TextKind.CONTAINS:
+            return Sequence(_literal(text, folds=pattern.ignore_case))
+        case TextKind.GLOB:
+            return _Glob(text, folds=pattern.ignore_case).read()
+        case TextKind.REGEX:
+            return _Regex(text, folds=pattern.ignore_case).read()
+
+
+def _literal(text: str, *, folds: bool) -> tuple[Characters, ...]:
+    return tuple(_characters([(ord(character), ord(character))], folds=folds) for character in text)
+
+
+# ---- sets of characters
+
+_Ranges = list[tuple[int, int]]
+
+
+def _ranges(characters: str) -> _Ranges:
+    return [(ord(character), ord(character)) for character in characters]
+
+
+_DIGITS: _Ranges = [(ord("0"), ord("9"))]
+_UPPER = (ord("A"), ord("Z"))
+_LOWER = (ord("a"), ord("z"))
+_CASE = ord("a") - ord("A")
+_WORD: _Ranges = [*_DIGITS, _UPPER, (ord("_"), ord("_")), _LOWER]
+_SPACE: _Ranges = [(ord("\t"), ord("\r")), (ord(" "), ord(" "))]
+_CLASSES = {"d": _DIGITS, "w": _WORD, "s": _SPACE}
+_NAMED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
+_HEX_DIGITS = {"x": 2, "u": 4}
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> _Ranges:
+    merged: _Ranges = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return merged
+
+
+def _complement(ranges: Iterable[tuple[int, int]]) -> _Ranges:
+    complement: _Ranges = []
+    following = 0
+    for first, last in [*_merged(ranges), (_LAST + 1, _LAST + 1)]:
+        low, high = following, first - 1
+        # No range begins or ends within the surrogates, which are no characters.
+        low = _SURROGATES[1] + 1 if _SURROGATES[0] <= low <= _SURROGATES[1] else low
+        high = _SURROGATES[0] - 1 if _SURROGATES[0] <= high <= _SURROGATES[1] else high
+        if low <= high:
+            complement.append((low, high))
+        following = last + 1
+    return complement
+
+
+def _characters(ranges: Iterable[tuple[int, int]], *, folds: bool) -> Characters:
+    """A set; with `folds` both cases of each letter of ASCII that is in it."""
+    wanted = [*ranges]
+    if folds:
+        for case, offset in ((_UPPER, _CASE), (_LOWER, -_CASE)):
+            for first, last in tuple(wanted):
+                low, high = max(first, case[0]), min(last, case[1])
+                if low <= high:
+                    wanted.append((low + offset, high + offset))
+    return Characters(tuple(_merged(wanted)))
+
+
+ANYTHING = Characters(tuple(_complement([])))
+
+
+# ---- reading
+
+
+class _Reader:
+    """What reading both syntaxes has in common."""
+
+    def __init__(self, text: str, *, folds: bool) -> None:
+        self.text = text
+        self.at = 0
+        self.folds = folds
+        if len(text) > MOST_CHARACTERS:
+            self.fail(f"a pattern has at most {MOST_CHARACTERS} characters; split it", MOST_CHARACTERS)
+
+    def fail(self, message: str, at: int | None = None) -> NoReturn:
+        raise PatternError(message, (self.at if at is None else at) + 1)
+
+    def peek(self, amount: int = 1) -> str:
+        return self.text[self.at : self.at + amount]
+
+    def take(self, expected: str) -> bool:
+        """Go over what is expected, if it stands here."""
+        if not self.text.startswith(expected, self.at):
+            return False
+        self.at += len(expected)
+        return True
+
+    def limited(self, node: Node) -> Node:
+        if _size(node) > MOST_STATES:
+            self.fail(
+                f"the pattern becomes larger than {MOST_STATES} characters when its repetitions are written "
+                "out; repeat less, or split it",
+                0,
+            )
+        return node
+
+
+def _size(node: Node) -> int:
+    match node:
+        case Characters():
+            return node.size
+        case Assertion():
+            return 1
+        case Sequence(nodes) | Choice(nodes):
+            return 1 + sum(map(_size, nodes))
+        case Repeat(inner, least, most):
+            return 1 + _size(inner) * max(1, least if most is None else most)
+
+
+class _Glob(_Reader):
+    """`*` any characters, `?` one character, `[abc]`, `[a-z]`, `[!abc]`; everything else is itself."""
+
+    def read(self) -> Node:
+        parts: list[Node] = [Assertion.START]
+        while self.at < len(self.text):
+            start, character = self.at, self.peek()
+            self.at += 1
+            if character == "*":
+                parts.append(Repeat(ANYTHING, 0, None))
+            elif character == "?":
+                parts.append(ANYTHING)
+            elif character == "[":
+                parts.append(self._set(start))
+            else:
+                parts.append(_characters(_ranges(character), folds=self.folds))
+        parts.append(Assertion.END)
+        # A star at an end is what searching does by itself.
+        if len(parts) > 2 and isinstance(parts[-2], Repeat):  # noqa: PLR2004 - more than the two ends
+            parts = parts[:-2]
+        if len(parts) > 1 and isinstance(parts[1], Repeat):
+            parts = parts[2:]
+        return self.limited(Sequence(tuple(parts)))
+
+    def _set(self, start: int) -> Characters:
+        negated = self.take("!")
+        ranges: _Ranges = []
+        while not (ranges and self.peek() == "]"):
+            first = self.peek()
+            if not first or "]" not in self.text[self.at + 1 :]:
+                self.fail("a set of characters is never closed; write [[] for the character [", start)
+            self.at += 1
+            last = first
+            if self.peek() == "-" and self.peek(2) not in {"-", "-]"}:
+                last = self.peek(2)[1]
+                self.at += 2
+            if last < first:
+                self.fail(f"the range {first}-{last} is empty; write {last}-{first}", start)
+            ranges.append((ord(first), ord(last)))
+        self.at += 1
+        wanted = _characters(ranges, folds=self.folds)
+        return Characters(tuple(_complement(wanted.ranges))) if negated else wanted
+
+
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_ASSERTIONS = {"^": Assertion.START, "$": Assertion.END}
+_BOUNDARIES = {"b": Assertion.BOUNDARY, "B": Assertion.NO_BOUNDARY}
+_NOT_LINEAR = {
+    "(?=": "lookahead",
+    "(?!": "lookahead",
+    "(?<=": "lookbehind",
+    "(?<!": "lookbehind",
+    "(?>": "an atomic group",
+    "(?P=": "a backreference",
+    "(?P>": "a recursive group",
+    "(?R": "a recursive group",
+    "(?(": "a condition",
+}
+_DOT = Characters(tuple(_complement(_ranges("\n"))))
+
+
+class _Regex(_Reader):
+    """Recursive descent: choices of sequences of quantified atoms."""
+
+    def read(self) -> Node:
+        self.folds |= self.take("(?i)")
+        node = self._choice(0)
+        if self.at < len(self.text):
+            self.fail("nothing is open that ) could close; write \\) for the character )")
+        return self.limited(node)
+
+    def _choice(self, depth: int) -> Node:
+        if depth > MOST_NESTED:
+            self.fail(f"groups are nested more than {MOST_NESTED} deep; nest less")
+        options = [self._sequence(depth)]
+        while self.take("|"):
+            options.append(self._sequence(depth))
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
+    def _sequence(self, depth: int) -> Node:
+        parts: list[Node] = []
+        while (character := self.peek()) and character not in "|)":
+            parts.append(self._quantified(depth))
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def _quantified(self, depth: int) -> Node:
+        start = self.at
+        node = self._atom(depth)
+        quantifier = self._quantifier()
+        if quantifier is None:
+            return node
+        if isinstance(node, Assertion) and self.text[start] != "(":
+            self.fail("there is nothing to repeat here; write \\ before the character itself", start)
+        self.take("?")  # lazy or greedy: whether it matches is the same
+        if self.peek() == "+":
+            self.fail("a possessive quantifier is not linear-time; leave the second + out")
+        again = self.at
+        if self._quantifier() is not None:
+            self.fail("a repetition is repeated; put the first one into a group", again)
+        return Repeat(node, *quantifier)
+
+    def _quantifier(self) -> tuple[int, int | None] | None:
+        start, character = self.at, self.peek()
+        if character in _QUANTIFIERS:
+            self.at += 1
+            return _QUANTIFIERS[character]
+        end = self.text.find("}", self.at)
+        if character != "{" or end < 0:
+            return None
+        inside = self.text[self.at + 1 : end]
+        low, comma, high = inside.partition(",")
+        if not _is_number(low or high) or not _is_number(high or low):
+            return None  # a brace that counts nothing is a character, as in JSON
+        if not low:
+            self.fail("a counted repetition needs its least number; write {0,…}", start)
+        least = _number(low)
+        most = least if not comma else _number(high) if high else None
+        if max(least, most or 0) > MOST_REPEATED:
+            self.fail(f"a counted repetition goes up to {MOST_REPEATED}; use * or +, or count less", start)
+        if most is not None and most < least:
+            self.fail(f"the repetition {{{inside}}} is empty; write the smaller number first", start)
+        self.at = end + 1
+        return least, most
+
+    def _atom(self, depth: int) -> Node:
+        start, character = self.at, self.peek()
+        if self._quantifier() is not None:
+            self.fail("there is nothing to repeat here; write \\ before the character itself", start)
+        self.at += 1
+        if character == "(":
+            return self._group(start, depth)
+        if character == "[":
+            return self._set(start)
+        if character == "\\":
+            return self._escape(start)
+        if character == ".":
+            return _DOT
+        if character in _ASSERTIONS:
+            return _ASSERTIONS[character]
+        return _characters(_ranges(character), folds=self.folds)
+
+    def _group(self, start: int, depth: int) -> Node:
+        for opening, name in _NOT_LINEAR.items():
+            if self.text.startswith(opening, start):
+                self.fail(f"{name} ({opening}…) is not linear-time; say it with several patterns", start)
+        if self.take("?") and not self.take(":"):
+            named = self.take("P<") or self.take("<")
+            end = self.text.find(">", self.at)
+            if not named or not self.text[self.at : end].isidentifier():
+                self.fail("only (…), (?:…), (?P<name>…) and, at the start, (?i) are known", start)
+            self.at = end + 1
+        node = self._choice(depth + 1)
+        if not self.take(")"):
+            self.fail("a group is never closed; write \\( for the character (", start)
+        return node
+
+    def _escape(self, start: int) -> Node:
+        character = self.peek()
+        if character in _BOUNDARIES and character:
+            self.at += 1
+            return _BOUNDARIES[character]
+        if (character.isdigit() and character.isascii()) or character == "k":
+            self.fail("a backreference is not linear-time; say it with several patterns", start)
+        return _characters(self._escaped(start), folds=self.folds)
+
+    def _escaped(self, start: int) -> _Ranges:
+        """What an escape stands for, inside a set or outside; the backslash is read."""
+        character = self.peek()
+        self.at += 1
+        if not character:
+            self.fail("the pattern ends after a backslash; write \\\\ for the character itself", start)
+        if character in _HEX_DIGITS:
+            digits = self.peek(_HEX_DIGITS[character])
+            if len(digits) < _HEX_DIGITS[character] or not set(digits) <= set(string.hexdigits):
+                self.fail(f"\\{character} needs {_HEX_DIGITS[character]} hexadecimal digits", start)
+            self.at += len(digits)
+            code = int(digits, 16)
+            if _SURROGATES[0] <= code <= _SURROGATES[1]:
+                self.fail("half of a surrogate pair is no character; write the character itself", start)
+            return [(code, code)]
+        if character.lower() in _CLASSES:
+            ranges = _CLASSES[character.lower()]
+            return ranges if character.islower() else _complement(ranges)
+        if character in _NAMED:
+            return _ranges(_NAMED[character])
+        if character.isalnum():
+            self.fail(
+                f"\\{character} is not known: there are \\d \\w \\s \\b, their opposites in capitals, \\n "
+                "\\t \\r \\f \\v, \\xHH and \\uHHHH; the ends of the text are ^ and $",
+                start,
+            )
+        return _ranges(character)
+
+    def _set(self, start: int) -> Characters:
+        negated = self.take("^")
+        ranges: _Ranges = []
+        first = True
+        while first or self.peek() != "]":
+            first = False
+            ranges += self._member(start)
+        self.at += 1
+        wanted = _characters(ranges, folds=self.folds)
+        return Characters(tuple(_complement(wanted.ranges))) if negated else wanted
+
+    def _member(self, start: int) -> _Ranges:
+        here = self.at
+        low = self._one(start)
+        if self.peek() != "-" or self.peek(2) in {"-", "-]"}:
+            return low
+        self.at += 1
+        high = self._one(start)
+        if len(low) != 1 or len(high) != 1 or low[0][0] != low[0][1] or high[0][0] != high[0][1]:
+            self.fail("a range goes from one character to another; write \\- for the character -", here)
+        if high[0][0] < low[0][0]:
+            self.fail("a range goes from the smaller character to the larger; turn it round", here)
+        return [(low[0][0], high[0][0])]
+
+    def _one(self, start: int) -> _Ranges:
+        character = self.peek()
+        if not character:
+            self.fail("a set of characters is never closed; write \\[ for the character [", start)
+        if self.peek(2) == "[:":
+            self.fail("POSIX classes are not known; write the range itself, such as A-Z")
+        here = self.at
+        self.at += 1
+        return self._escaped(here) if character == "\\" else _ranges(character)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _number(text: str) -> int:
+    """A number, or a larger one than any that is allowed: digits are bounded before they are read."""
+    digits = text.lstrip("0") or "0"
+    return int(digits) if len(digits) <= len(str(MOST_REPEATED)) else MOST_REPEATED + 1

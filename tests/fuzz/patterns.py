@@ -1,0 +1,92 @@
+"""Every index over patterns beside the naive scan, on random cases: `make fuzz-patterns`.
+
+    python -m fuzz.patterns --pairs 1000000 --seed 1
+
+A pair is a set of rules and a subject. Cases depend on the seed alone, so that a run can be repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+from fuzz.comparison import cores
+from peripety.sim.patterns import Matcher
+from support.random_patterns import random_rules, random_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.sim.patterns import Pattern, Subject
+
+__all__ = ["compare_rules", "differences"]
+
+SUBJECTS_OF_RULES = 40
+RULES_IN_BATCH = 50
+
+
+def compare_rules(seed: int, number: int) -> str | None:
+    """Compare one random set of rules over its subjects; what differs, if anything does."""
+    random = Random(f"{seed}:patterns:{number}")
+    rules = random_rules(random)
+    matchers = {name: Matcher(rules.patterns, core=core) for name, core in cores().items()}
+    everything = range(len(rules.patterns))
+    for _ in range(SUBJECTS_OF_RULES):
+        subject = random_subject(random, rules)
+        skip = frozenset(random.choices(everything, k=random.choice((0, 0, 1, 3))))
+        expected = rules.naive.first(subject, skip)
+        for name, matcher in matchers.items():
+            found = matcher.first(subject, skip)
+            if found != expected:
+                return _told(
+                    rules.patterns, subject, f"{name} says {found}, skipping {skip}; it is {expected}"
+                )
+            index = random.choice(everything)
+            if matcher.matches(index, subject) != rules.naive.matches(index, subject):
+                return _told(rules.patterns, subject, f"{name} is wrong about pattern {index}")
+    return None
+
+
+def _told(patterns: tuple[Pattern, ...], subject: Subject, what: str) -> str:
+    lines = [f"  {index}: {pattern!r}" for index, pattern in enumerate(patterns)]
+    return "\n".join([what, f"  {subject!r}", *lines])
+
+
+def _batch(seed: int, batch: int) -> list[str]:
+    numbers = range(batch * RULES_IN_BATCH, (batch + 1) * RULES_IN_BATCH)
+    return [told for number in numbers if (told := compare_rules(seed, number)) is not None]
+
+
+def differences(pairs: int, seed: int, workers: int) -> Iterator[str]:
+    """What differs, over at least so many pairs."""
+    batches = -(-pairs // (SUBJECTS_OF_RULES * RULES_IN_BATCH))
+    with ProcessPoolExecutor(workers) as pool:
+        for told in pool.map(partial(_batch, seed), range(batches)):
+            yield from told
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    began = time.monotonic()
+    found = next(differences(given.pairs, given.seed, given.workers), None)
+    took = time.monotonic() - began
+    which = ", ".join(cores())
+    sys.stdout.write(f"seed {given.seed}: {given.pairs} pairs compared in {took:.0f} s on: {which}\n")
+    sys.stdout.write(f"{found or 'no difference'}\n")
+    sys.exit(found is not None)
+
+
+if __name__ == "__main__":
+    main()

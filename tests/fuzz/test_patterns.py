@@ -1,0 +1,41 @@
+"""A short run of what `make fuzz-patterns` does, and whether it would find what it looks for."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from fuzz import patterns
+from fuzz.patterns import compare_rules
+from peripety.sim.patterns import Matcher
+from support.random_patterns import random_rules, random_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    import pytest
+
+    from peripety.sim.patterns import Subject
+
+
+def test_every_index_answers_as_the_naive_scan() -> None:
+    assert [told for number in range(100) if (told := compare_rules(7, number)) is not None] == []
+
+
+def test_random_cases_match_early_late_and_not_at_all() -> None:
+    found = []
+    for seed in range(40):
+        random = Random(seed)
+        rules = random_rules(random)
+        found += [rules.naive.first(random_subject(random, rules), ()) for _ in range(10)]
+    assert 20 < found.count(None) < 200
+    assert len({*found}) > 8
+
+
+def test_an_index_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(Matcher):
+        def first(self, subject: Subject, skip: Container[int] = ()) -> int | None:
+            return super().first(subject) if skip else None
+
+    monkeypatch.setattr(patterns, "Matcher", Wrong)
+    assert any(compare_rules(7, number) for number in range(20))

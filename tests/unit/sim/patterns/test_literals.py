@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from peripety.sim.patterns import TextKind, TextPattern
+from peripety.sim.patterns.literals import required
+from peripety.sim.patterns.syntax import tree
+
+
+@pytest.mark.parametrize(
+    ("text", "literals"),
+    [
+        ("Order", {"order"}),
+        (r"order \d+ is late", {" is late"}),
+        ("^(login|sign in)$", {"login", "sign in"}),
+        ("(?i)LOGIN", {"login"}),
+        ("colou?r", {"color", "colour"}),
+        ("(ab){2,}", {"abab"}),
+        ("(ab)*x", {"x"}),
+        ("(ab|)x", {"abx", "x"}),
+        (r"\d-\d", {f"{one}-{two}" for one in range(10) for two in range(10)}),
+        ("[^a]b", {"b"}),
+        ("(a|b*)", None),
+        (r"\w+", None),
+        (".*", None),
+        ("", None),
+        ("^$", None),
+        (r"[^\s\S]", set()),
+        ("é+", {"é"}),
+    ],
+)
+def test_a_match_needs_one_of_these(text: str, literals: set[str] | None) -> None:
+    found = required(tree(TextPattern(TextKind.REGEX, text)))
+    assert found == (None if literals is None else frozenset(literals))
+
+
+def test_a_long_literal_is_cut() -> None:
+    literals = required(tree(TextPattern(TextKind.REGEX, "ab" * 200)))
+    assert literals == frozenset(["ab" * 32])

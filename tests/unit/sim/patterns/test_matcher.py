@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.sim.patterns import Matcher, Pattern, PatternError, Subject, TextKind, TextPattern
+
+if TYPE_CHECKING:
+    from peripety.sim._core import Core
+
+
+def exact(text: str, *, ignore_case: bool = False) -> TextPattern:
+    return TextPattern(TextKind.EXACT, text, ignore_case)
+
+
+def contains(text: str, *, ignore_case: bool = False) -> TextPattern:
+    return TextPattern(TextKind.CONTAINS, text, ignore_case)
+
+
+def regex(text: str) -> TextPattern:
+    return TextPattern(TextKind.REGEX, text)
+
+
+def glob(text: str) -> TextPattern:
+    return TextPattern(TextKind.GLOB, text)
+
+
+ANY = TextPattern(TextKind.ANY)
+
+
+def test_the_first_pattern_that_matches_is_found(core: Core) -> None:
+    matcher = Matcher([Pattern(contains("log")), Pattern(exact("login")), Pattern(ANY)], core=core)
+    assert matcher.first(Subject("login")) == 0
+    assert matcher.first(Subject("hello")) == 2
+    assert len(matcher) == 3
+
+
+def test_patterns_to_skip_are_passed_over(core: Core) -> None:
+    matcher = Matcher([Pattern(contains("log")), Pattern(exact("login")), Pattern(glob("*in"))], core=core)
+    assert matcher.first(Subject("login"), {0}) == 1
+    assert matcher.first(Subject("login"), [0, 1]) == 2
+    assert matcher.first(Subject("login"), {0, 1, 2}) is None
+
+
+def test_nothing_matches_where_there_are_no_patterns(core: Core) -> None:
+    assert Matcher([], core=core).first(Subject("login")) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "like", "unlike"),
+    [
+        (exact("Login"), ["Login"], ["login", "Login ", ""]),
+        (exact(""), [""], [" "]),
+        (exact("STRASSE", ignore_case=True), ["strasse", "StrasSe"], ["straße", "\u017ftrasse"]),
+        (contains("log"), ["login", "a log"], ["Log", "lo g"]),
+        (contains(""), ["", "x"], []),
+        (contains("Kelvin", ignore_case=True), ["KELVIN!", "a kelvin"], ["\u212aelvin"]),
+        (contains("ÉTÉ", ignore_case=True), ["ÉtÉ"], ["été"]),
+        (regex("b+"), ["abc", "b"], ["ac", ""]),
+        (regex("^b+$"), ["bb"], ["abb", "bb\n"]),
+        (regex("a.b"), ["a\U0001f600b", "a\rb"], ["a\nb", "ab"]),
+        (regex(r"\bin\b"), ["log in!", "in", "éin"], ["login"]),
+        (regex(r"\B"), ["", "aéa\U0001f600", "ab"], ["a", "aéa"]),
+        (regex(r"^\w\D\S$"), ["aé漢"], ["éaa", "a1a"]),
+        (regex("(?i)[k-l]"), ["K"], ["\u212a"]),
+        (glob("log*"), ["log", "login\nnow"], ["a log"]),
+        (glob("*[!0-9]"), ["x", "1x"], ["", "x1"]),
+        (glob("?"), ["é", "\U0001f600", "\n"], ["", "ab"]),
+    ],
+)
+def test_texts_are_compared_as_the_pattern_says(
+    core: Core, pattern: TextPattern, like: list[str], unlike: list[str]
+) -> None:
+    matcher = Matcher([Pattern(pattern)], core=core)
+    assert [text for text in like if matcher.first(Subject(text)) != 0] == []
+    assert [text for text in unlike if matcher.first(Subject(text)) is not None] == []
+    assert all(matcher.matches(0, Subject(text)) for text in like)
+    assert not any(matcher.matches(0, Subject(text)) for text in unlike)
+
+
+def test_every_predicate_has_to_hold(core: Core) -> None:
+    pattern = Pattern(contains("a"), glob("large-*"), contains("done"), (1, 2))
+    matcher = Matcher([pattern], core=core)
+    whole = Subject("a", "large-1", "it is done", 1)
+    assert matcher.first(whole) == 0
+    for other in (
+        Subject("b", "large-1", "it is done", 1),
+        Subject("a", "small-1", "it is done", 1),
+        Subject("a", "large-1", "it is", 1),
+        Subject("a", "large-1", None, 1),
+        Subject("a", "large-1", "it is done", 0),
+        Subject("a", "large-1", "it is done", 3),
+    ):
+        assert matcher.first(other) is None
+        assert not matcher.matches(0, other)
+
+
+def test_a_predicate_on_tool_results_never_holds_where_there_are_none(core: Core) -> None:
+    matcher = Matcher([Pattern(tool_result=ANY), Pattern(tool_result=exact(""))], core=core)
+    assert matcher.first(Subject("a")) is None
+    assert matcher.first(Subject("a", tool_result="")) == 0
+    assert matcher.first(Subject("a", tool_result=""), {0}) == 1
+
+
+def test_a_text_that_is_not_unicode_is_read_with_replacement_characters(core: Core) -> None:
+    matcher = Matcher([Pattern(exact("a\ufffdb")), Pattern(exact("\U0001f600"))], core=core)
+    assert matcher.first(Subject("a\ud83db")) == 0
+    assert matcher.first(Subject("\ud83d\ude00", model="\udc00")) == 1
+    assert matcher.matches(0, Subject("a\udc00b"))
+
+
+def test_a_pattern_that_cannot_be_taken_is_refused(core: Core) -> None:
+    with pytest.raises(PatternError, match="lookahead"):
+        Matcher([Pattern(ANY), Pattern(ANY, regex("(?=a)"))], core=core)
+
+
+@pytest.mark.parametrize("index", [-1, 1])
+def test_only_patterns_that_are_there_can_be_asked_for(core: Core, index: int) -> None:
+    with pytest.raises(IndexError):
+        Matcher([Pattern(ANY)], core=core).matches(index, Subject("a"))
+
+
+def test_one_of_many_literals_is_found_whatever_its_length(core: Core) -> None:
+    texts = [f"{'x' * (number % 23)}{number}" for number in range(2000)]
+    matcher = Matcher([Pattern(contains(text + "!")) for text in texts], core=core)
+    for number in range(0, 2000, 37):
+        expected = next(i for i, text in enumerate(texts) if f"{text}!" in f"a {texts[number]}! b")
+        assert matcher.first(Subject(f"a {texts[number]}! b")) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["(a+)+$", "((a{1,9}){1,9}){1,9}$", "^(a|a)*$", "^(a*)*$", "(.*){1,30}[bc]$", r"(\w+\s?)+:$"]
+)
+def test_a_hostile_pattern_costs_no_more_than_the_text_is_long(core: Core, text: str) -> None:
+    matcher = Matcher([Pattern(regex(text)), Pattern(ANY)], core=core)
+    assert matcher.first(Subject("a" * 20_000 + "!")) == 1
+
+
+def test_a_pattern_as_large_as_they_may_be_is_taken_by_every_core(core: Core) -> None:
+    for text in (r"\w{1000}x", "(.{30}){30}x", "(?:" * 100 + "a" + ")+" * 100, "(é|[^a]{3}){150}x"):
+        matcher = Matcher([Pattern(regex(text))], core=core)
+        assert matcher.first(Subject("é" * 1000)) is None
