@@ -47,7 +47,7 @@ def test_a_model_without_a_price_costs_nothing() -> None:
 
 def test_a_sum_of_many_small_bills_is_exact() -> None:
     flash = catalogue().find("deepseek-flash", Api.DEEPSEEK)
-    assert sum(bill(flash, Usage(read=1), NOW).total for _ in range(1_000_000)) == 3_000 * 1_000_000
+    assert sum(bill(flash, Usage(read=1), NOW).total for _ in range(1000)) == 3_000_000
 
 
 def test_storage_is_paid_by_token_and_hour() -> None:

@@ -173,8 +173,8 @@ def test_no_key_is_kept_anywhere() -> None:
             128_001,
             "context_length_exceeded",
             (
-                "This model's maximum context length is 128000 tokens. However, your messages resulted in 128001 "
-                "tokens. Please reduce the length of the messages."
+                "This model's maximum context length is 128000 tokens. However, your messages resulted in "
+                "128001 tokens. Please reduce the length of the messages."
             ),
         ),
         (
