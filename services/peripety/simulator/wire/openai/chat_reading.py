@@ -102,6 +102,7 @@ def read(call: Call) -> Request:
         max_tokens=most,
         stop=stops(body, _STOPS),
         stream=stream,
+        reasoning=model.takes.reasoning and effort != "none",
         schema=schema,
         options={**options, "service_tier": body.choice("service_tier", TIERS, None)},
     )

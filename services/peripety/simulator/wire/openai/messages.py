@@ -36,8 +36,9 @@ class Messages:
     """
 
     roles: Sequence[str] = ("system", "assistant", "user", "tool", "developer")
+    # The last one is the SDK's own: it sends back what it has parsed, and is not refused.
     assistant_members: Sequence[str] = (
-        "role", "content", "name", "refusal", "tool_calls", "function_call", "audio", "annotations",
+        "role", "content", "name", "refusal", "tool_calls", "function_call", "audio", "annotations", "parsed",
     )  # fmt: skip
 
     def __init__(self, draft: Draft) -> None:
@@ -120,7 +121,7 @@ class Messages:
         call_id = call.text("id")
         call.choice("type", ("function",))
         function = call.object("function")
-        function.only("name", "arguments")
+        function.only("name", "arguments", "parsed_arguments")
         name, written = function.text("name"), function.text("arguments")
         self._called[call_id] = name
         self.draft.call(ToolCall(name, arguments(written), call_id))

@@ -86,8 +86,9 @@ def _check_id(name: str, response_id: str) -> None:
 
 
 def _shown(item: dict[str, Any], response_id: str, at: int) -> dict[str, Any]:
-    """An item as it is listed: with an id, and the content of a message in parts."""
-    shown = {**item, "id": item.get("id") or f"msg_{response_id.removeprefix('resp_')}{at:02}in"}
+    """An item as it is listed: with an id and a status, and the content of a message in parts."""
+    own = {"id": f"item_{response_id.removeprefix('resp_')}{at:02}", "status": "completed"}
+    shown = own | {name: value for name, value in item.items() if value is not None}
     if isinstance(item.get("content"), str):
         kind = "output_text" if item["role"] == "assistant" else "input_text"
         shown["content"] = [{"type": kind, "text": item["content"]}]

@@ -59,8 +59,7 @@ class Wording:
         quoted = [f"'{choice}'" for choice in choices]
         if len(quoted) > 2:  # noqa: PLR2004 - three are a list with commas
             quoted = [", ".join(quoted[:-1]) + ",", quoted[-1]]
-        are = "are" if len(choices) > 1 else "is"
-        message = f"Invalid value: '{value}'. Supported values {are}: {' and '.join(quoted)}."
+        message = f"Invalid value: '{value}'. Supported values are: {' and '.join(quoted)}."
         return invalid(message, path, "invalid_value")
 
     def unexpected(self, path: Path) -> ApiError:
