@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Table"]
+    from peripety.simulator.store import Store
+
+__all__ = ["Table", "Tables"]
 
 LIMIT = 1_000_000
 
@@ -81,3 +83,46 @@ class Table:
         if self._changed:
             self._changed.clear()
         return changed
+
+
+class Tables:
+    """All tables of a simulator, by name; one that is new begins empty.
+
+    Args:
+        store: where they are kept between processes; None forgets them with this one.
+    """
+
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store
+        self._tables: dict[str, Table] = {}
+        for name, entries in (store.load() if store else {}).items():
+            self[name].watch(entries)
+
+    def __getitem__(self, name: str) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = Table()
+            if self._store is not None:
+                table.watch({})
+        return table
+
+    def fork(self) -> Tables:
+        """An independent copy that is kept nowhere."""
+        copy = Tables()
+        copy._tables = {name: table.fork() for name, table in self._tables.items()}
+        return copy
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for table in self._tables.values():
+            table.clear()
+
+    def save(self) -> None:
+        """Keep what has changed since the last time, all of it or nothing."""
+        if self._store is not None:
+            self._store.save({name: table.changes() for name, table in self._tables.items()})
+
+    def close(self) -> None:
+        """Let go of the place they are kept in."""
+        if self._store is not None:
+            self._store.close()

@@ -1,0 +1,41 @@
+"""Tables: bounded, forked, watched."""
+
+from __future__ import annotations
+
+from peripety.simulator.state import Table
+
+
+def test_a_table_forgets_what_was_unused_longest() -> None:
+    table = Table(limit=2)
+    table.put("a", 1)
+    table.put("b", 2)
+    table.get("a")
+    table.put("c", 3)
+    assert list(table) == ["a", "c"]
+    assert table.get("b") is None
+
+
+def test_none_removes() -> None:
+    table = Table()
+    table.put("a", 1)
+    table.put("a", None)
+    assert len(table) == 0
+
+
+def test_a_watched_table_tells_each_change_once() -> None:
+    table = Table(limit=2)
+    table.put("unwatched", 0)
+    table.watch({"a": 1})
+    table.put("b", 2)
+    assert table.changes() == {"b": 2, "unwatched": None}
+    assert table.changes() == {}
+    table.clear()
+    assert table.changes() == {"a": None, "b": None}
+
+
+def test_a_fork_is_independent() -> None:
+    table = Table()
+    table.put("a", 1)
+    fork = table.fork()
+    fork.put("a", 2)
+    assert (table.get("a"), fork.get("a")) == (1, 2)
