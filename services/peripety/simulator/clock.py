@@ -1,0 +1,56 @@
+"""The simulator's time: TTLs, limits, prices and timestamps follow it; delays and pace on a wire never do."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from peripety.errors import FailedPreconditionError, FieldViolation, InvalidArgumentError
+from peripety.simulator.scenario.model import ClockMode
+
+if TYPE_CHECKING:
+    from peripety.simulator.scenario.model import Scenario
+    from peripety.simulator.state import Table
+
+__all__ = ["Clock"]
+
+_NOW = "now"
+
+
+class Clock:
+    """Seconds since 1970: the machine's, or a virtual clock's, which stands still until it is moved.
+
+    Args:
+        scenario: says which of the two, and where the virtual one begins.
+        table: keeps how late it is.
+    """
+
+    def __init__(self, scenario: Scenario, table: Table) -> None:
+        self._virtual = scenario.clock is ClockMode.VIRTUAL
+        self._start = scenario.start.timestamp()
+        self._table = table
+
+    def now(self) -> float:
+        """How late it is."""
+        if not self._virtual:
+            return time.time()
+        now: float | None = self._table.get(_NOW)
+        return self._start if now is None else now
+
+    def advance(self, seconds: float) -> float:
+        """Move the virtual clock on, and say how late it is then.
+
+        Raises:
+            InvalidArgumentError: time does not run backwards.
+            FailedPreconditionError: the clock is the machine's.
+        """
+        if not self._virtual:
+            raise FailedPreconditionError(
+                'the clock is the machine\'s; a scenario with clock = "virtual" has one that can be moved'
+            )
+        if not 0 <= seconds < float("inf"):
+            violation = FieldViolation("seconds", f"{seconds} is not a number of seconds from 0 up")
+            raise InvalidArgumentError("the clock moves forwards only", violations=(violation,))
+        now = self.now() + seconds
+        self._table.put(_NOW, now)
+        return now
