@@ -1,0 +1,96 @@
+"""Which conversation a request belongs to."""
+
+from __future__ import annotations
+
+from peripety.simulator.conversations import Conversation, Conversations
+from peripety.simulator.model import (
+    Api,
+    Message,
+    Reply,
+    Request,
+    Role,
+    Stop,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+from peripety.simulator.state import Table
+
+
+def user(text: str) -> Message:
+    return Message(Role.USER, text)
+
+
+def assistant(text: str, *calls: ToolCall) -> Message:
+    return Message(Role.ASSISTANT, text, calls)
+
+
+def request(*messages: Message, key: str = "k", conversation: str | None = None) -> Request:
+    return Request(Api.OPENAI_CHAT, "m", messages, key=key, conversation=conversation)
+
+
+def reply(*parts: Text | ToolUse) -> Reply:
+    return Reply("id", 0.0, "m", parts, Stop.END, Usage())
+
+
+def found(asked: Request) -> Conversation:
+    return Conversations(Table(), shared=False).find(asked)
+
+
+def test_a_history_is_found_where_the_answer_left_it() -> None:
+    first = found(request(user("a")))
+    second = found(request(user("a"), assistant("one two"), user("b")))
+    assert second.place == first.place_after(reply(Text(("one ", "two"))))
+    assert second.scope == first.scope
+
+
+def test_what_clients_write_differently_does_not_matter() -> None:
+    plain = found(request(user("a"), assistant("one two"), user("b")))
+    merged = found(request(user(" a\n"), assistant("one"), assistant("  two"), user("b")))
+    assert merged.place == plain.place
+
+
+def test_tool_calls_and_results_are_part_of_the_history() -> None:
+    call = ToolCall("f", {"x": 1, "y": 2}, "id-1")
+    result = Message(Role.USER, results=(ToolResult("3", "id-1"),))
+    first = found(request(user("a")))
+    second = found(request(user("a"), assistant("", call), result))
+    third = found(request(user("a"), assistant("", call), result, assistant("done"), user("b")))
+    other = found(request(user("a"), assistant("", ToolCall("f", {"x": 2})), result))
+    assert second.place == first.place_after(reply(ToolUse("id-2", "f", ('{"y":2,', '"x":1}'))))
+    assert third.place == second.place_after(reply(Text(("done",))))
+    assert other.place != second.place
+
+
+def test_histories_that_differ_are_kept_apart() -> None:
+    one = found(request(user("a"), assistant("b"), user("c")))
+    assert one.place != found(request(user("a"), assistant("x"), user("c"))).place
+    assert one.place != found(request(user("x"), assistant("b"), user("c"))).place
+    assert one.place == found(request(user("a"), assistant("b"), user("x"))).place
+
+
+def test_keys_share_nothing() -> None:
+    assert found(request(user("a"))).scope != found(request(user("a"), key="other")).scope
+    named = request(user("a"), conversation="n")
+    assert found(named).scope != found(request(user("a"), key="other", conversation="n")).scope
+
+
+def test_a_named_conversation_is_itself_whatever_is_said() -> None:
+    one = found(request(user("a"), conversation="n"))
+    two = found(request(user("b"), assistant("c"), user("d"), conversation="n"))
+    assert one.scope == one.place == two.scope == two.place == one.place_after(reply(Text(("x",))))
+    assert one.scope != found(request(user("a"), conversation="other")).scope
+
+
+def test_a_subject_is_what_is_new() -> None:
+    call = ToolCall("f", {})
+    results = Message(Role.USER, "and this", results=(ToolResult("r1"), ToolResult("r2")))
+    conversation = found(request(user("old"), assistant("", call), results, user("too")))
+    subject = conversation.subject("model")
+    assert subject.text == "and this\ntoo"
+    assert subject.tool_result == "r1\nr2"
+    assert subject.message_index == 1
+    assert subject.model == "model"
+    assert found(request(user("a"))).subject("m").tool_result is None
