@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from peripety.simulator.failures import KINDS, Place
 from peripety.simulator.model import Reasoning, Refusal, Stop, Text, ToolCall, ToolUse, Usage
+from peripety.simulator.truth.keys import fingerprint
 
 if TYPE_CHECKING:
     from peripety.sim.patterns import Subject
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from peripety.simulator.scenario.model import Failure
 
 __all__ = ["Answered", "Asked", "Captured", "Failed", "Outcome", "Unmatched", "outcome"]
-
-_FINGERPRINT = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Asked:
         system: the system prompt.
         tools: the names of the tools that may be called.
         stream: whether the answer is streamed.
-        key: a fingerprint of the credential; empty without one.
+        key: a fingerprint of the credential; `-` without one.
     """
 
     api: Api
@@ -69,7 +67,7 @@ class Asked:
             system=request.system,
             tools=tuple(tool.name for tool in request.tools),
             stream=request.stream,
-            key=_fingerprint(request.key) if request.key else "",
+            key=fingerprint(request.key),
         )
 
 
@@ -176,10 +174,6 @@ def outcome(reply: Reply | None, error: ApiError | None, failure: Failure | None
         ),
         failure=failure.type if failure else None,
     )
-
-
-def _fingerprint(key: str) -> str:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:_FINGERPRINT]
 
 
 def _joined(reply: Reply, kind: type[Part]) -> str:

@@ -29,9 +29,16 @@ __all__ = [
     "TextDelta",
     "ToolCallDelta",
     "UnreadableAnswerError",
+    "gather",
     "planned",
     "play",
 ]
+
+_ENDS = {
+    Ending.CLOSED: "the connection was closed before the answer was complete",
+    Ending.RESET: "the connection was reset",
+    Ending.HANG: "nothing more would ever arrive",
+}
 
 
 class InterruptedAnswerError(ConnectionError):
@@ -120,17 +127,29 @@ async def play(plan: Plan[Event | _Raised]) -> AsyncIterator[Event]:
     begin = loop.time()
     for at_ms, event in plan.steps:
         await asyncio.sleep(begin + at_ms / 1000 - loop.time())
-        if isinstance(event, _Raised):
-            raise event.error
-        yield event
+        yield _arrived(event)
     await asyncio.sleep(begin + plan.ends_ms / 1000 - loop.time())
-    match plan.ending:
-        case Ending.HANG:
-            await asyncio.Event().wait()
-        case Ending.CLOSED:
-            raise InterruptedAnswerError("the connection was closed before the answer was complete")
-        case Ending.RESET:
-            raise InterruptedAnswerError("the connection was reset")
+    if plan.ending is Ending.HANG:
+        await asyncio.Event().wait()
+    _check_end(plan.ending)
+
+
+def gather(plan: Plan[Event | _Raised]) -> list[Event]:
+    """The events of a plan, without waiting for any of them; raises what `play` raises, and hangs never."""
+    events = [_arrived(event) for _, event in plan.steps]
+    _check_end(plan.ending)
+    return events
+
+
+def _arrived(event: Event | _Raised) -> Event:
+    if isinstance(event, _Raised):
+        raise event.error
+    return event
+
+
+def _check_end(ending: Ending) -> None:
+    if ending is not Ending.CLEAN:
+        raise InterruptedAnswerError(_ENDS[ending])
 
 
 def _frames(reply: Reply, usage: Usage | None) -> Iterator[Frame[Event | _Raised]]:

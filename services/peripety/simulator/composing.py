@@ -1,0 +1,128 @@
+"""From what a scenario says to what a model would have written: parts, in chunks, cut where asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.simulator.chance import signature
+from peripety.simulator.model import Reasoning, Refusal, Stop, Text, ToolUse, Usage
+from peripety.simulator.truth import tokens
+from peripety.simulator.wire.json_text import compact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.simulator.chance import Chance
+    from peripety.simulator.model import Part, Request
+    from peripety.simulator.scenario.model import Response, ScriptedUsage
+
+__all__ = ["Composition", "chunks", "claimed", "output_tokens"]
+
+
+class Composition:
+    """The answer that a response stands for.
+
+    Args:
+        response: what the scenario says.
+        request: its `stop` and `max_tokens` cut the answer off, its `reasoning` may hide thoughts.
+        chance: gives tool calls their ids.
+        size: how many tokens each chunk of a stream holds.
+
+    Attributes:
+        parts: what is written.
+        stop: why it ends.
+        stop_sequence: the text that ended it, with `Stop.STOP_SEQUENCE`.
+    """
+
+    def __init__(self, response: Response, request: Request, chance: Chance, size: int) -> None:
+        self._response, self._request, self._chance, self._size = response, request, chance, size
+        self._left = request.max_tokens
+        self._exceeded = False
+        self._text, self.stop_sequence = _stopped(response.text, request.stop)
+        self._calls = () if self.stop_sequence else response.tool_calls
+        self.parts = tuple(self._written())
+        self.stop = self._why()
+        if self.stop is not Stop.STOP_SEQUENCE:
+            self.stop_sequence = None
+
+    def _why(self) -> Stop:
+        if self._exceeded:
+            return Stop.LENGTH
+        if self._response.refusal is not None:
+            return Stop.REFUSAL
+        if self.stop_sequence is not None:
+            return Stop.STOP_SEQUENCE
+        return self._response.stop or (Stop.TOOL_USE if self._calls else Stop.END)
+
+    def _written(self) -> Iterator[Part]:
+        response = self._response
+        if self._request.reasoning and (pieces := self._take(response.reasoning)):
+            yield Reasoning(pieces, signature(response.reasoning))
+        if response.refusal is not None:
+            yield Refusal(self._take(response.refusal))
+            return
+        if pieces := self._take(self._text):
+            yield Text(pieces)
+        for number, call in enumerate(self._calls):
+            arguments = compact(call.input).decode()
+            # A call for which there is no room is not begun.
+            if pieces := self._take(arguments):
+                mark = signature(f"{call.tool} {arguments}")
+                yield ToolUse(self._chance.id(f"call {number}"), call.tool, pieces, mark)
+
+    def _take(self, text: str) -> tuple[str, ...]:
+        """The chunks of as much of a text as there is room for."""
+        pieces = tokens.pieces(text)
+        if self._left is not None:
+            self._exceeded |= len(pieces) > self._left
+            pieces = pieces[: self._left]
+            self._left -= len(pieces)
+        return _joined(pieces, self._size)
+
+
+def chunks(text: str, size: int) -> tuple[str, ...]:
+    """The chunks of a text, each of so many tokens."""
+    return _joined(tokens.pieces(text), size)
+
+
+def output_tokens(parts: tuple[Part, ...]) -> tuple[int, int]:
+    """How many tokens an answer has, and how many of these are reasoning."""
+    reasoning = sum(tokens.count(part.text) for part in parts if isinstance(part, Reasoning))
+    prose = sum(tokens.count(part.text) for part in parts if isinstance(part, Text | Refusal))
+    calls = (part for part in parts if isinstance(part, ToolUse))
+    return reasoning + prose + sum(
+        tokens.count(call.name) + tokens.count(call.json) for call in calls
+    ), reasoning
+
+
+def claimed(usage: Usage, script: ScriptedUsage) -> Usage:
+    """The usage that a scenario claims in place of the counted one."""
+    read = usage.read if script.cache_read_tokens is None else script.cache_read_tokens
+    written = dict(usage.written)
+    if script.cache_write_tokens is not None:
+        written = {next(iter(written), "5m"): script.cache_write_tokens}
+    fresh = usage.fresh
+    if script.input_tokens is not None:
+        fresh = max(0, script.input_tokens - read - sum(written.values()))
+    return Usage(
+        fresh=fresh,
+        read=read,
+        written=written,
+        output=usage.output if script.output_tokens is None else script.output_tokens,
+        reasoning=usage.reasoning if script.reasoning_tokens is None else script.reasoning_tokens,
+    )
+
+
+def _stopped(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
+    """The text before the first of the stop sequences, and which one that was."""
+    found = [(text.index(stop), stop) for stop in stops if stop and stop in text]
+    if not found:
+        return text, None
+    at, stop = min(found)
+    return text[:at], stop
+
+
+def _joined(pieces: tuple[str, ...], size: int) -> tuple[str, ...]:
+    if size == 1:
+        return pieces
+    return tuple("".join(pieces[at : at + size]) for at in range(0, len(pieces), size))

@@ -1,0 +1,377 @@
+"""The scripted LLM: one handle for tests in this process, for the HTTP server, and for the command line."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+from peripety import sim
+from peripety.simulator.capture import CaptureLog, outcome
+from peripety.simulator.chance import Chance
+from peripety.simulator.clock import Clock
+from peripety.simulator.composing import Composition, chunks, claimed, output_tokens
+from peripety.simulator.conversations import Conversations
+from peripety.simulator.delivery.plan import Manner
+from peripety.simulator.exchange import Exchange
+from peripety.simulator.failures import KINDS, Place, Said, changed, occurs, refusal
+from peripety.simulator.in_process import CONVERSATION, How, answer, events, request
+from peripety.simulator.model import Api, ApiError, ErrorKind, Reply
+from peripety.simulator.scenario.model import CountScope, Response
+from peripety.simulator.script import Script
+from peripety.simulator.state import Tables
+from peripety.simulator.store import Store
+from peripety.simulator.truth.meter import Meter
+from peripety.simulator.truth.models import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from peripety.sim.patterns import Subject
+    from peripety.simulator.conversations import Conversation
+    from peripety.simulator.delivery.events import Event
+    from peripety.simulator.in_process import Answer
+    from peripety.simulator.model import Request
+    from peripety.simulator.scenario.model import Failure, Pace, Scenario
+    from peripety.simulator.script import Position
+    from peripety.simulator.state import Table
+    from peripety.simulator.truth.meter import Metered
+    from peripety.simulator.truth.models import Model
+
+__all__ = ["Simulator"]
+
+
+class Simulator:
+    """A scripted LLM.
+
+    What it answers follows from the scenario, its seed and the requests alone. Several threads may use it;
+    each request is one step.
+
+    Args:
+        scenario: what it says.
+        seed: instead of the scenario's own.
+        state: where it keeps what it remembers: tables, or a file that keeps them between processes; None
+            forgets everything with this handle.
+        capture: a file that gets a line of JSON for each call.
+
+    Raises:
+        PatternError: a pattern is not valid.
+        FailedPreconditionError: the state file cannot be used.
+
+    Attributes:
+        captured: every call, for queries and assertions.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        seed: int | None = None,
+        state: Path | Tables | None = None,
+        capture: Path | None = None,
+    ) -> None:
+        self.captured = CaptureLog(lambda: self.scenario.responses, capture)
+        self._lock = RLock()
+        self._seed = seed
+        self._tables = state if isinstance(state, Tables) else Tables(Store(state) if state else None)
+        self._injected: list[tuple[str, Failure]] = []
+        self._meter = Meter(scenario, self._tables)
+        self._play(scenario)
+
+    def _play(self, scenario: Scenario) -> None:
+        self._script = Script(scenario if self._seed is None else replace(scenario, seed=self._seed))
+        self._clock = Clock(scenario, self._tables["clock"])
+        self._conversations = Conversations(
+            self._tables["conversations"], shared=scenario.counts is CountScope.SHARED
+        )
+
+    # ---- the handle
+
+    @property
+    def scenario(self) -> Scenario:
+        """What it says."""
+        return self._script.scenario
+
+    def fork(self) -> Simulator:
+        """An independent copy in the same state, which is kept in no file."""
+        with self._lock:
+            copy = Simulator(self.scenario, seed=self._seed, state=self._tables.fork())
+            for _, failure in self._injected:
+                copy.inject(failure)
+            return copy
+
+    def reload(self, scenario: Scenario) -> None:
+        """Go on by another scenario, from the next request on.
+
+        Sequences that are under way, counts, caches and limits stay. A rule is the same as before if it has
+        the same name or, without one, the same pattern.
+
+        Raises:
+            PatternError: a pattern is not valid; everything stays as it was.
+        """
+        with self._lock:
+            self._play(scenario)
+            self._meter.reload(scenario)
+
+    def inject(self, failure: Failure) -> None:
+        """Let something go wrong with the next requests, before the scenario's own failures are asked."""
+        with self._lock:
+            self._injected.append((f"injected[{len(self._injected)}]", failure))
+
+    def advance(self, seconds: float) -> float:
+        """Move the virtual clock on, and say how late it is then, in seconds since 1970.
+
+        Raises:
+            FailedPreconditionError: the scenario's clock is the machine's.
+        """
+        with self._step():
+            return self._clock.advance(seconds)
+
+    def has_active_sequence(self, conversation: str = CONVERSATION, key: str = "") -> bool:
+        """Whether a named conversation is inside a sequence."""
+        with self._lock:
+            return self._conversations.has_active_sequence(conversation, key)
+
+    def reset_turns(self) -> None:
+        """End every sequence."""
+        with self._step():
+            self._conversations.reset_turns()
+
+    def reset_counts(self) -> None:
+        """End every sequence; count matches, requests and failures from the beginning."""
+        with self._step():
+            self._conversations.reset_counts()
+            self._injected.clear()
+
+    def reset(self) -> None:
+        """Forget everything: conversations, calls, caches, limits, bills, what is stored, and the time."""
+        with self._step():
+            self.captured.clear()
+            self._tables.clear()
+            self._injected.clear()
+
+    def close(self) -> None:
+        """Let go of its files."""
+        with self._lock:
+            self._tables.close()
+            self.captured.close()
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """Everything that happens in here happens at once, and is kept."""
+        with self._lock:
+            yield
+            self._tables.save()
+
+    # ---- asking in this process
+
+    def execute(self, prompt: str, **how: Unpack[How]) -> Answer:
+        """Ask, and get the whole answer at once, however long it would have taken.
+
+        Args:
+            prompt: what the user says; what was said before is not repeated.
+            how: see `How`.
+
+        Raises:
+            ApiError: the request was refused, or an error arrived inside the answer.
+            InterruptedAnswerError: the answer ends before its end.
+            UnreadableAnswerError: what arrives is no answer.
+        """
+        return answer(self.begin(request(prompt, how)))
+
+    def stream(self, prompt: str, **how: Unpack[How]) -> AsyncIterator[Event]:
+        """Ask, and get the answer piece by piece, at its own pace; see `execute`."""
+        return events(self.begin(request(prompt, how)))
+
+    # ---- what wire modules ask
+
+    def now(self) -> float:
+        """Seconds since 1970 by the simulator's clock."""
+        return self._clock.now()
+
+    def models(self, api: Api) -> Sequence[Model]:
+        """The models that are known of an API's provider."""
+        return catalogue().of(api)
+
+    def objects(self, name: str) -> Table:
+        """What an API stores under a name."""
+        return self._tables[name]
+
+    # ---- answering
+
+    def begin(self, request: Request) -> Exchange:
+        """Decide what answers a request.
+
+        The request uses up what it may of limits and counts, and takes its conversation one step on, whether
+        or not the answer is ever delivered.
+        """
+        with self._step():
+            conversation = self._conversations.find(request)
+            number = self._conversations.next_request(conversation)
+            chance = Chance(self.scenario.seed, conversation.scope, number)
+            subject = conversation.subject(request.model)
+            try:
+                self._check_key(request)
+                metered = self._meter.begin(request, self.now())
+            except ApiError as error:
+                manner = Manner(self.scenario.pace, chance.draw)
+                exchange = Exchange(request, chance.id("request"), manner, error=error)
+            else:
+                exchange = self._decide(request, conversation, subject, chance, metered)
+            self._capture(exchange, subject)
+            return exchange
+
+    def _capture(self, exchange: Exchange, subject: Subject) -> None:
+        reply, manner = exchange.reply, exchange.manner
+        came = outcome(reply, exchange.error, manner.failure, int(manner.delay_ms))
+        self.captured.record(exchange.request, subject, self.now(), exchange.label, came)
+
+    def _check_key(self, request: Request) -> None:
+        keys = self.scenario.keys
+        if keys and request.key not in keys:
+            raise ApiError(ErrorKind.AUTHENTICATION, "Invalid API key")
+
+    def _decide(
+        self,
+        request: Request,
+        conversation: Conversation,
+        subject: Subject,
+        chance: Chance,
+        metered: Metered,
+    ) -> Exchange:
+        failure = self._occurring(conversation, self._general_failures())
+        # What fails before the model has its turn leaves the script where it is.
+        advances = failure is None or KINDS[failure.type].spoils
+        scripted = self._advance(subject, conversation) if advances else _Scripted()
+        if failure is None and scripted.failure is not None:
+            failure = self._occurring(conversation, [(f"{scripted.label}.failure", scripted.failure)])
+        response = scripted.response or Response()
+        pace = response.pace or self.scenario.pace
+        error = self._error(request, scripted, failure)
+        reply = None
+        if error is None:
+            reply = self._reply(request, response, failure, chance, metered, pace)
+        else:
+            metered.abandoned()
+        if advances:
+            self._move(conversation, scripted.position, reply, failure)
+        return Exchange(
+            request=request,
+            id=chance.id("request"),
+            manner=Manner(pace, chance.draw, response.delay_ms, failure),
+            label=scripted.label,
+            reply=reply,
+            error=error,
+            allowance=metered.allowance(self.now()),
+            started=self._moment(metered.started),
+            finished=self._moment(metered.finished),
+            abandoned=self._moment(metered.abandoned),
+        )
+
+    def _moment(self, told: Callable[[float], None]) -> Callable[[], None]:
+        def tell() -> None:
+            with self._step():
+                told(self.now())
+
+        return tell
+
+    # ---- the script
+
+    def _advance(self, subject: Subject, conversation: Conversation) -> _Scripted:
+        """Take the conversation one step on."""
+        script, conversations = self._script, self._conversations
+        position = conversations.position(conversation, script)
+        advance = script.advance(subject, position, conversations.counts(conversation, script))
+        if advance.match is None:
+            default = self.scenario.default_response
+            return _Scripted(None if default is None else "default", default)
+        if advance.entered is not None:
+            conversations.enter(conversation, script.names[advance.entered])
+        step = script.step(advance.match)
+        return _Scripted(advance.match.label, step.response, step.failure, advance.position)
+
+    def _move(
+        self,
+        conversation: Conversation,
+        position: Position | None,
+        reply: Reply | None,
+        failure: Failure | None,
+    ) -> None:
+        """Note where the conversation is, for a caller with the answer and for one who has to ask again."""
+        conversations, script = self._conversations, self._script
+        arrives = failure is None or KINDS[failure.type].place is Place.ANSWER
+        begins = conversation.place == conversation.scope
+        if begins or not arrives:
+            conversations.move(conversation.place, None if arrives else position, script)
+        if reply is not None:
+            conversations.move(conversation.place_after(reply), position, script)
+            conversations.answered(conversation)
+
+    # ---- what goes wrong
+
+    def _general_failures(self) -> Iterable[tuple[str, Failure]]:
+        """What may go wrong with any request, each with the name that it is counted under."""
+        yield from self._injected
+        for number, failure in enumerate(self.scenario.failures):
+            yield f"failures[{number}]", failure
+
+    def _occurring(
+        self, conversation: Conversation, failures: Iterable[tuple[str, Failure]]
+    ) -> Failure | None:
+        """The first failure that occurs."""
+        for name, failure in failures:
+            stream, ordinal = self._conversations.next_chance(conversation, name)
+            if occurs(failure, ordinal, partial(self._draw, stream)):
+                return failure
+        return None
+
+    def _draw(self, stream: str, index: int) -> int:
+        return sim.draw(self.scenario.seed, stream, 0, index)
+
+    def _error(self, request: Request, scripted: _Scripted, failure: Failure | None) -> ApiError | None:
+        """What is answered instead of an answer."""
+        if failure is not None:
+            return refusal(failure, stream=request.stream)
+        if scripted.label is not None or request.api is Api.IN_PROCESS:
+            return None
+        message = "no rule of the scenario matches this prompt, and there is no default_response"
+        return ApiError(ErrorKind.INVALID_REQUEST, message)
+
+    # ---- answers
+
+    def _reply(
+        self,
+        request: Request,
+        response: Response,
+        failure: Failure | None,
+        chance: Chance,
+        metered: Metered,
+        pace: Pace,
+    ) -> Reply:
+        size = pace.tokens_per_chunk
+        composition = Composition(response, request, chance, size)
+        said = Said(composition.parts, composition.stop)
+        if failure is not None:
+            said = changed(said, failure, request.tools, lambda text: chunks(text, size))
+        usage = metered.usage(*output_tokens(said.parts))
+        return Reply(
+            id=chance.id(),
+            created=self.now(),
+            model=request.model,
+            parts=said.parts,
+            stop=said.stop,
+            usage=usage if response.usage is None else claimed(usage, response.usage),
+            stop_sequence=composition.stop_sequence,
+        )
+
+
+class _Scripted(NamedTuple):
+    """What the script says to a prompt."""
+
+    label: str | None = None
+    response: Response | None = None
+    failure: Failure | None = None
+    position: Position | None = None

@@ -1,0 +1,142 @@
+"""Many conversations at once with a scripted LLM, each beside a model of what it has to be told."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from peripety.sim.patterns import Pattern, TextKind, TextPattern
+from peripety.simulator.model import Api, Message, Request, Role, Text
+from peripety.simulator.scenario.model import Failure, Response, Rule, Scenario, Turn
+
+if TYPE_CHECKING:
+    from peripety.simulator.simulator import Simulator
+
+WORDS = ("alpha", "beta", "gamma", "delta", "omega")
+ANY = Pattern()
+
+
+def has(word: str) -> Pattern:
+    return Pattern(TextPattern(TextKind.CONTAINS, word))
+
+
+SCENARIO = Scenario(
+    responses=(
+        Rule(
+            has("alpha"),
+            Response("0"),
+            turns=(
+                Turn(ANY, Response("0.0")),
+                Turn(has("beta"), Response("0.1")),
+                Turn(ANY, Response("0.2")),
+            ),
+        ),
+        Rule(has("beta"), Response("1"), max_matches=2),
+        Rule(
+            has("gamma"),
+            Response("2"),
+            max_matches=3,
+            turns=(
+                Turn(has("gamma"), failure=Failure("auth_error", {"message": "no"})),
+                Turn(ANY, Response("2.1")),
+            ),
+        ),
+        Rule(
+            has("delta"),
+            failure=Failure("out_of_credits", {"message": "no"}, times=1),
+            response=Response("3"),
+        ),
+    ),
+    default_response=Response("default"),
+)
+
+
+@dataclass
+class Conversation:
+    """One conversation: what was said, and what the rules say comes next, written as plainly as they are."""
+
+    name: str
+    named: bool
+    said: tuple[Message, ...] = ()
+    counts: dict[int, int] = field(default_factory=dict)
+    failures: dict[int, int] = field(default_factory=dict)
+    active: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        # Conversations without a name are told apart by how they begin.
+        self.said = (Message(Role.USER, self.name), Message(Role.ASSISTANT, "default"))
+
+    def request(self, prompt: str) -> Request:
+        """The next request: a named one says what is new, another repeats everything."""
+        new = Message(Role.USER, prompt)
+        messages = (new,) if self.named else (*self.said, new)
+        return Request(
+            Api.OPENAI_CHAT, "m", messages, key="k", conversation=self.name if self.named else None
+        )
+
+    def expected(self, prompt: str) -> str | None:
+        """What is answered, by a naive reading of the rules; None is an error."""
+        rules = SCENARIO.responses
+        if self.active is not None:
+            rule, turn = self.active
+            step = rules[rule].turns[turn]
+            if step.expect.text.text in prompt:
+                self.active = (rule, turn + 1) if turn + 1 < len(rules[rule].turns) else None
+                return step.response.text if step.failure is None and step.response else None
+            self.active = None
+        for index, entry in enumerate(rules):
+            limit = entry.max_matches
+            if entry.pattern.text.text not in prompt or (
+                limit is not None and self.counts.get(index, 0) >= limit
+            ):
+                continue
+            self.counts[index] = self.counts.get(index, 0) + 1
+            self.active = (index, 0) if entry.turns else None
+            if entry.failure is not None:
+                self.failures[index] = self.failures.get(index, 0) + 1
+                if self.failures[index] == 1:
+                    return None
+            return entry.response.text if entry.response else None
+        return "default"
+
+    def heard(self, request: Request, answer: str | None) -> None:
+        """Note what was said; what failed was not."""
+        if answer is not None:
+            self.said = (*self.said, request.messages[-1], Message(Role.ASSISTANT, answer))
+
+
+def ask(simulator: Simulator, request: Request) -> tuple[str | None, str]:
+    """The text of an answer, None for an error; and all of it, for comparing transcripts."""
+    exchange = simulator.begin(request)
+    exchange.started()
+    exchange.finished()
+    if exchange.reply is None:
+        return None, f"{exchange.id} {exchange.error!r}"
+    text = "".join(part.text for part in exchange.reply.parts if isinstance(part, Text))
+    return text, f"{exchange.id} {exchange.reply}"
+
+
+def converse(simulator: Simulator, conversations: int, operations: int, seed: int) -> int:
+    """Take so many steps in so many conversations, in random order.
+
+    Returns:
+        How many answers were right.
+
+    Raises:
+        AssertionError: one was not.
+    """
+    chance = random.Random(seed)
+    all_of_them = [Conversation(f"c{number}", named=number % 2 == 0) for number in range(conversations)]
+    for _ in range(operations):
+        conversation = chance.choice(all_of_them)
+        prompt = " ".join(chance.choices(WORDS, k=chance.randint(1, 2)))
+        request = conversation.request(prompt)
+        expected = conversation.expected(prompt)
+        heard, _ = ask(simulator, request)
+        assert heard == expected, (conversation, prompt)
+        conversation.heard(request, heard)
+        if len(conversation.said) > 20:
+            renewed = Conversation(f"{conversation.name}'", named=conversation.named)
+            all_of_them[all_of_them.index(conversation)] = renewed
+    return operations

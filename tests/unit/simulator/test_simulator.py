@@ -1,0 +1,338 @@
+"""The handle: asking in process, state and its forms, and what goes wrong."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.errors import FailedPreconditionError, InvalidArgumentError
+from peripety.sim.patterns import Pattern, TextKind, TextPattern
+from peripety.simulator.delivery.events import Finished, InterruptedAnswerError, TextDelta
+from peripety.simulator.model import Api, ApiError, ErrorKind, Message, Request, Role, Stop
+from peripety.simulator.scenario.model import (
+    ClockMode,
+    CountScope,
+    Failure,
+    Response,
+    Rule,
+    Scenario,
+    ScriptedCall,
+    ScriptedUsage,
+    Turn,
+)
+from peripety.simulator.simulator import Simulator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from peripety.simulator.exchange import Exchange
+
+ANY = Pattern()
+DENIED = Failure("auth_error", {"message": "not this key"})
+
+
+def contains(text: str) -> Pattern:
+    return Pattern(TextPattern(TextKind.CONTAINS, text))
+
+
+def rule(text: str, answer: str, *turns: Turn) -> Rule:
+    return Rule(contains(text), Response(answer), turns=turns)
+
+
+STEPS = rule("enter", "one", Turn(ANY, Response("two")), Turn(ANY, Response("three")))
+SCENARIO = Scenario((STEPS, rule("other", "else")), default_response=Response("default"))
+
+
+def wired(*messages: Message, name: str | None = None, key: str = "k") -> Request:
+    return Request(Api.OPENAI_CHAT, "m", messages, key=key, conversation=name)
+
+
+def user(text: str) -> Message:
+    return Message(Role.USER, text)
+
+
+def said(exchange: Exchange) -> str | None:
+    return None if exchange.reply is None else "".join(part.text for part in exchange.reply.parts)  # type: ignore[union-attr]
+
+
+# ---- answers
+
+
+def test_a_call_is_answered_and_says_by_what() -> None:
+    simulator = Simulator(SCENARIO)
+    answers = [simulator.execute(prompt) for prompt in ("enter", "x", "y", "z", "other")]
+    assert [(each.text, each.label) for each in answers] == [
+        ("one", "response[0]"),
+        ("two", "response[0].turn[0]"),
+        ("three", "response[0].turn[1]"),
+        ("default", "default"),
+        ("else", "response[1]"),
+    ]
+
+
+def test_what_nothing_matches_is_answered_with_nothing() -> None:
+    answer = Simulator(Scenario((STEPS,))).execute("unknown")
+    assert (answer.text, answer.label, answer.tool_calls) == ("", None, ())
+
+
+def test_over_a_wire_what_nothing_matches_is_an_error() -> None:
+    exchange = Simulator(Scenario((STEPS,))).begin(wired(user("unknown")))
+    assert exchange.error is not None
+    assert exchange.error.kind is ErrorKind.INVALID_REQUEST
+    assert exchange.reply is None
+
+
+def test_one_call_is_one_step_even_where_the_next_turn_would_take_anything() -> None:
+    simulator = Simulator(SCENARIO)
+    simulator.execute("enter")
+    assert simulator.has_active_sequence()
+    simulator.execute("")
+    assert simulator.has_active_sequence()
+    simulator.execute("")
+    assert not simulator.has_active_sequence()
+
+
+def test_tool_calls_reasoning_and_claimed_usage_arrive_as_scripted() -> None:
+    response = Response(
+        text="prose",
+        reasoning="thought",
+        tool_calls=(ScriptedCall("f", {"x": [1, "ü"]}), ScriptedCall("g")),
+        usage=ScriptedUsage(input_tokens=100, output_tokens=7, cache_read_tokens=60),
+        delay_ms=250,
+    )
+    answer = Simulator(Scenario((Rule(ANY, response),))).execute("p")
+    assert (answer.text, answer.reasoning, answer.delay_ms, answer.stop) == (
+        "prose",
+        "thought",
+        250,
+        Stop.TOOL_USE,
+    )
+    assert [(call.name, call.arguments) for call in answer.tool_calls] == [("f", {"x": [1, "ü"]}), ("g", {})]
+    assert len({call.id for call in answer.tool_calls}) == 2
+    assert answer.usage is not None
+    assert (answer.usage.input, answer.usage.read, answer.usage.fresh, answer.usage.output) == (
+        100,
+        60,
+        40,
+        7,
+    )
+
+
+def test_an_answer_ends_where_the_caller_says() -> None:
+    simulator = Simulator(Scenario((Rule(ANY, Response("0123456789abcdef")),)))
+    cut = simulator.execute("p", max_tokens=2)
+    assert (cut.text, cut.stop) == ("01234567", Stop.LENGTH)
+    exchange = simulator.begin(replace(wired(user("p")), stop=("zz", "abc", "9")))
+    assert exchange.reply is not None
+    assert said(exchange) == "012345678"
+    assert (exchange.reply.stop, exchange.reply.stop_sequence) == (Stop.STOP_SEQUENCE, "9")
+
+
+async def test_a_streamed_answer_is_the_same_in_pieces() -> None:
+    simulator = Simulator(Scenario((Rule(ANY, Response("12345678")),)))
+    events = [event async for event in simulator.stream("p")]
+    assert events[:-1] == [TextDelta("1234"), TextDelta("5678")]
+    assert isinstance(events[-1], Finished)
+    assert events[-1].stop is Stop.END
+
+
+def test_rules_can_look_at_tool_results_and_at_the_place_in_the_conversation() -> None:
+    second = Rule(replace(ANY, message_index=(1, 1)), Response("second"))
+    result = Rule(replace(ANY, tool_result=TextPattern(TextKind.CONTAINS, "42")), Response("result"))
+    simulator = Simulator(Scenario((second, result), default_response=Response("other")))
+    assert [simulator.execute("p").text for _ in range(3)] == ["other", "second", "other"]
+    assert simulator.execute("", tool_results=["it is 42"]).text == "result"
+
+
+# ---- state
+
+
+def test_conversations_are_apart_and_so_are_their_counts() -> None:
+    once = replace(STEPS, max_matches=1)
+    simulator = Simulator(Scenario((once,), default_response=Response("default")))
+    assert simulator.execute("enter", conversation="a").text == "one"
+    assert simulator.execute("enter", conversation="b").text == "one"
+    assert simulator.execute("x", conversation="a").text == "two"
+    simulator.reset_turns()
+    assert simulator.execute("enter", conversation="a").text == "default"
+    assert simulator.execute("enter", conversation="c").text == "one"
+
+
+def test_counts_may_be_shared() -> None:
+    once = replace(STEPS, max_matches=1)
+    shared = Scenario((once,), default_response=Response("default"), counts=CountScope.SHARED)
+    simulator = Simulator(shared)
+    answers = [simulator.execute("enter", conversation=name).text for name in "ab"]
+    assert answers == ["one", "default"]
+
+
+def test_a_history_that_is_repeated_goes_on_where_it_was() -> None:
+    simulator = Simulator(SCENARIO)
+    history = [user("enter"), Message(Role.ASSISTANT, "one"), user("x")]
+    assert said(simulator.begin(wired(user("enter")))) == "one"
+    assert said(simulator.begin(wired(*history))) == "two"
+    assert said(simulator.begin(wired(*history))) == "two"  # asked again, for instance after a cut
+    assert said(simulator.begin(wired(*history, Message(Role.ASSISTANT, "two"), user("y")))) == "three"
+
+
+def test_counts_can_be_reset_and_sequences_too() -> None:
+    simulator = Simulator(Scenario((replace(STEPS, max_matches=1),), default_response=Response("default")))
+    simulator.execute("enter")
+    simulator.reset_turns()
+    assert not simulator.has_active_sequence()
+    assert simulator.execute("enter").text == "default"
+    simulator.reset_counts()
+    assert simulator.execute("enter").text == "one"
+
+
+def test_a_reset_forgets_everything() -> None:
+    simulator = Simulator(SCENARIO)
+    before = [simulator.execute(prompt) for prompt in ("enter", "x")]
+    simulator.advance(60)
+    simulator.reset()
+    assert [simulator.execute(prompt) for prompt in ("enter", "x")] == before
+    assert len(simulator.captured) == 2
+
+
+def test_a_fork_goes_its_own_way() -> None:
+    simulator = Simulator(SCENARIO)
+    simulator.execute("enter")
+    fork = simulator.fork()
+    assert fork.execute("x").text == "two"
+    assert fork.execute("y").text == "three"
+    assert simulator.execute("x").text == "two"
+
+
+def test_a_reload_keeps_sequences_and_counts() -> None:
+    simulator = Simulator(Scenario((replace(STEPS, max_matches=1),)))
+    simulator.execute("enter")
+    changed = replace(STEPS, max_matches=1, turns=(Turn(ANY, Response("new")),))
+    simulator.reload(Scenario((rule("before", "b"), changed), default_response=Response("default")))
+    assert [simulator.execute(prompt).text for prompt in ("x", "enter", "before")] == ["new", "default", "b"]
+
+
+def test_a_sequence_that_a_reload_leaves_no_place_for_ends() -> None:
+    simulator = Simulator(SCENARIO)
+    simulator.execute("enter")
+    simulator.execute("x")
+    simulator.reload(Scenario((replace(STEPS, turns=STEPS.turns[:1]),), default_response=Response("default")))
+    assert simulator.execute("y").text == "default"
+
+
+def test_a_scenario_that_cannot_be_compiled_leaves_the_old_one() -> None:
+    simulator = Simulator(SCENARIO)
+    simulator.execute("enter")
+    with pytest.raises(InvalidArgumentError):
+        simulator.reload(Scenario((Rule(Pattern(TextPattern(TextKind.REGEX, "(")), Response("x")),)))
+    assert simulator.execute("x").text == "two"
+
+
+def test_state_is_kept_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    texts = []
+    for prompt in ("enter", "x", "y", "z"):
+        simulator = Simulator(SCENARIO, state=path)
+        texts.append(simulator.execute(prompt).text)
+        simulator.close()
+    assert texts == ["one", "two", "three", "default"]
+
+
+def test_a_file_of_something_else_is_not_touched(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    with sqlite3.connect(foreign) as database:
+        database.execute("CREATE TABLE t (x)")
+    database.close()
+    text = tmp_path / "text"
+    text.write_text("not a database, but some text", encoding="utf-8")
+    for path in (foreign, text, tmp_path / "missing" / "state"):
+        with pytest.raises(FailedPreconditionError, match=path.name):
+            Simulator(SCENARIO, state=path)
+    assert text.read_text(encoding="utf-8") == "not a database, but some text"
+
+
+def test_a_virtual_clock_stands_still_until_it_is_moved() -> None:
+    simulator = Simulator(SCENARIO)
+    start = simulator.now()
+    assert simulator.now() == start == SCENARIO.start.timestamp()
+    assert simulator.advance(90.5) == start + 90.5
+    with pytest.raises(InvalidArgumentError, match="forwards"):
+        simulator.advance(-1)
+    with pytest.raises(FailedPreconditionError, match="virtual"):
+        Simulator(replace(SCENARIO, clock=ClockMode.REAL)).advance(1)
+
+
+# ---- failures
+
+
+def test_a_failure_is_raised_and_captured() -> None:
+    simulator = Simulator(Scenario((Rule(ANY, failure=DENIED),)))
+    with pytest.raises(ApiError, match="not this key") as raised:
+        simulator.execute("p")
+    assert raised.value.kind is ErrorKind.AUTHENTICATION
+    assert [call.request.prompt for call in simulator.captured.find_failures("auth_error")] == ["p"]
+
+
+def test_a_failing_turn_is_used_up() -> None:
+    simulator = Simulator(
+        Scenario((rule("enter", "one", Turn(ANY, failure=DENIED), Turn(ANY, Response("two"))),))
+    )
+    simulator.execute("enter")
+    with pytest.raises(ApiError):
+        simulator.execute("x")
+    assert simulator.execute("x").text == "two"
+
+
+@pytest.mark.parametrize("failing", [DENIED, Failure("stream_cut", {"after_chunks": 1})])
+def test_a_failing_turn_is_used_up_for_a_caller_who_repeats_the_history(failing: Failure) -> None:
+    turns = (Turn(ANY, Response("lost"), failing), Turn(ANY, Response("two")))
+    simulator = Simulator(Scenario((rule("enter", "one", *turns),)))
+    history = [user("enter"), Message(Role.ASSISTANT, "one"), user("x")]
+    simulator.begin(wired(history[0]))
+    simulator.begin(wired(*history))
+    assert said(simulator.begin(wired(*history))) == "two"
+
+
+def test_a_failure_of_some_calls_leaves_the_response_to_the_others() -> None:
+    twice = replace(DENIED, times=2)
+    simulator = Simulator(Scenario((Rule(ANY, Response("fine"), twice),)))
+    outcomes = [simulator.begin(wired(user("p"))).error is None for _ in range(4)]
+    assert outcomes == [False, False, True, True]
+
+
+def test_chance_depends_on_the_seed_alone() -> None:
+    scenario = Scenario((Rule(ANY, Response("fine"), replace(DENIED, probability=0.5)),))
+
+    def outcomes(seed: int) -> list[bool]:
+        simulator = Simulator(scenario, seed=seed)
+        return [simulator.begin(wired(user("p"))).error is None for _ in range(50)]
+
+    assert outcomes(1) == outcomes(1)
+    assert outcomes(1) != outcomes(2)
+    assert 10 < sum(outcomes(1)) < 40
+
+
+def test_what_fails_before_the_model_leaves_the_sequence_where_it_is() -> None:
+    simulator = Simulator(SCENARIO)
+    simulator.execute("enter")
+    simulator.inject(replace(DENIED, times=1))
+    with pytest.raises(ApiError):
+        simulator.execute("x")
+    assert simulator.execute("x").text == "two"
+
+
+def test_a_cut_answer_is_an_interruption_in_process() -> None:
+    cut = Failure("stream_cut", {"after_chunks": 1})
+    simulator = Simulator(Scenario((Rule(ANY, Response("12345678"), cut),)))
+    with pytest.raises(InterruptedAnswerError):
+        simulator.execute("p")
+
+
+def test_only_the_scenarios_keys_are_let_in() -> None:
+    simulator = Simulator(replace(SCENARIO, keys=("good",)))
+    refused = simulator.begin(wired(user("enter"), key="bad"))
+    assert refused.error is not None
+    assert refused.error.kind is ErrorKind.AUTHENTICATION
+    assert said(simulator.begin(wired(user("enter"), key="good"))) == "one"
