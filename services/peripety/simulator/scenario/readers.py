@@ -1,0 +1,368 @@
+"""How plain values become a scenario's: each reader takes one value, and notes what is wrong with it.
+
+A reader that finds fault gives None back and goes on, so that an author is told everything at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Protocol
+
+from peripety.simulator.scenario.documents import DocumentError, parse_json
+from peripety.simulator.scenario.files import FileError
+from peripety.simulator.scenario.problems import FieldPath, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from peripety.simulator.scenario.files import Files
+
+__all__ = [
+    "FILE",
+    "JSON",
+    "Fault",
+    "Reader",
+    "Reading",
+    "Table",
+    "Tagged",
+    "array",
+    "boolean",
+    "choice",
+    "compact",
+    "integer",
+    "json_value",
+    "number",
+    "shorthand",
+    "shown",
+    "string",
+    "text",
+]
+
+FILE = "$file"
+"""The only key of a table that stands for what is in a file."""
+JSON = "$json"
+"""The only key of a table that stands for the value of a JSON text, which TOML cannot always say."""
+
+_DEEPEST = 64
+_SHOWN = 40
+_SEVERAL = 2
+
+
+class Reading:
+    """One document while it is read.
+
+    Args:
+        files: the files that it may refer to.
+
+    Attributes:
+        problems: what was found wrong so far.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.problems: list[Problem] = []
+
+    def wrong(self, path: FieldPath, sentence: str) -> None:
+        """Note what is wrong with a field."""
+        self.problems.append(Problem(path, sentence))
+
+
+class Reader(Protocol):
+    """Takes one value of a document; gives None back for one that it found fault with."""
+
+    def __call__(self, value: Any, path: FieldPath, reading: Reading, /) -> Any: ...  # noqa: D102
+
+
+# ---- tables
+
+
+Fault = tuple[FieldPath, str]
+"""What is wrong with a field of a table: the way to it from the table, and a sentence."""
+
+
+def _right(_given: Mapping[str, Any]) -> Iterable[Fault]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Reads a table of known fields.
+
+    Attributes:
+        name: what such a table is called in messages, with its article.
+        make: makes its value of the fields that are given.
+        fields: the fields and their readers.
+        required: the fields that must be there.
+        check: finds what is wrong with fields that are right by themselves; those that are not, are None.
+        meant: other names that somebody may try for a field.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    fields: Mapping[str, Reader]
+    required: tuple[str, ...] = ()
+    check: Callable[[Mapping[str, Any]], Iterable[Fault]] = _right
+    meant: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, value: Any, path: FieldPath, reading: Reading) -> Any:
+        """Read it."""
+        if not isinstance(value, dict):
+            reading.wrong(path, f"{self.name} is a table, not {shown(value)}")
+            return None
+        before = len(reading.problems)
+        given, tried = {}, set()
+        for key, item in value.items():
+            reader = self.fields.get(key)
+            if reader is not None:
+                given[key] = reader(item, (*path, key), reading)
+            else:
+                tried.add(meant := self._meant(key))
+                reading.wrong((*path, key), self._unknown(key, meant))
+        for key in self.required:
+            if key not in value and key not in tried:
+                reading.wrong(path, f"{self.name} needs the field `{key}`")
+        for within, sentence in self.check(given):
+            reading.wrong((*path, *within), sentence)
+        return self.make(**given) if len(reading.problems) == before else None
+
+    def _meant(self, key: str) -> str | None:
+        meant = self.meant.get(key)
+        return meant if meant in self.fields else _closest(key, self.fields)
+
+    def _unknown(self, key: str, meant: str | None) -> str:
+        if meant is not None:
+            return f"{self.name} has no field `{key}`; did you mean `{meant}`?"
+        return f"{self.name} has no field `{key}`; there {_listed(self.fields)}"
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Reads a table whose field `type` says which other fields it has.
+
+    Attributes:
+        name: what such a table is called in messages, with its article.
+        tables: how the other fields are read, for each type.
+    """
+
+    name: str
+    tables: Mapping[str, Table]
+
+    def __call__(self, value: Any, path: FieldPath, reading: Reading) -> Any:
+        """Read it."""
+        if not isinstance(value, dict):
+            example = next(iter(self.tables))
+            reading.wrong(
+                path, f'{self.name} is a table like {{ type = "{example}", … }}, not {shown(value)}'
+            )
+            return None
+        others = {**value}
+        tag = others.pop("type", None)
+        if isinstance(tag, str) and tag in self.tables:
+            return self.tables[tag](others, path, reading)
+        if tag is None:
+            reading.wrong(path, f"{self.name} needs the field `type`; there {_listed(self.tables)}")
+        else:
+            reading.wrong((*path, "type"), _no_choice(tag, self.tables))
+        return None
+
+
+def shorthand(make: Callable[[str], Any], table: Reader) -> Reader:
+    """Read a table, or the one text that matters of it."""
+
+    def read(value: Any, path: FieldPath, reading: Reading) -> Any:
+        if isinstance(value, dict):
+            return table(value, path, reading)
+        if isinstance(value, str):
+            return None if (found := string(value, path, reading)) is None else make(found)
+        reading.wrong(path, f"expected text or a table, not {shown(value)}")
+        return None
+
+    return read
+
+
+# ---- values
+
+
+def array(item: Reader) -> Reader:
+    """Read an array into a tuple."""
+
+    def read(value: Any, path: FieldPath, reading: Reading) -> Any:
+        if isinstance(value, list):
+            return tuple([item(each, (*path, index), reading) for index, each in enumerate(value)])
+        reading.wrong(path, f"expected an array, not {shown(value)}")
+        return None
+
+    return read
+
+
+def string(value: Any, path: FieldPath, reading: Reading) -> str | None:
+    """Read a text that UTF-8 can say."""
+    if not isinstance(value, str):
+        reading.wrong(path, f"expected text, not {shown(value)}")
+        return None
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        reading.wrong(path, "this text holds half of a surrogate pair; write the whole character")
+        return None
+    return value
+
+
+def text(value: Any, path: FieldPath, reading: Reading) -> str | None:
+    """Read a text, or `{"$file": …}` for the text of a file."""
+    if isinstance(value, dict) and value.keys() == {FILE}:
+        found: str | None = _file(value[FILE], (*path, FILE), reading, reading.files.text)
+        return found
+    if isinstance(value, dict):
+        reading.wrong(path, f'expected text or {{ "{FILE}" = "path" }}, not another table')
+        return None
+    return string(value, path, reading)
+
+
+def boolean(value: Any, path: FieldPath, reading: Reading) -> bool | None:
+    """Read true or false."""
+    if isinstance(value, bool):
+        return value
+    reading.wrong(path, f"expected true or false, not {shown(value)}")
+    return None
+
+
+def integer(least: int, most: int) -> Reader:
+    """Read a whole number within bounds."""
+
+    def read(value: Any, path: FieldPath, reading: Reading) -> int | None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            reading.wrong(path, f"expected a whole number, not {shown(value)}")
+            return None
+        return value if _within(value, least, most, path, reading) else None
+
+    return read
+
+
+def number(least: float, most: float) -> Reader:
+    """Read a number within bounds, whole or not, as a float."""
+
+    def read(value: Any, path: FieldPath, reading: Reading) -> float | None:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            reading.wrong(path, f"expected a number, not {shown(value)}")
+            return None
+        return float(value) if _within(value, least, most, path, reading) else None
+
+    return read
+
+
+def choice(choices: Mapping[str, Any]) -> Reader:
+    """Read one of several words as what it stands for."""
+
+    def read(value: Any, path: FieldPath, reading: Reading) -> Any:
+        if isinstance(value, str) and value in choices:
+            return choices[value]
+        reading.wrong(path, _no_choice(value, choices))
+        return None
+
+    return read
+
+
+def json_value(value: Any, path: FieldPath, reading: Reading) -> Any:
+    """Read a JSON value, in which tables with the key `$file` or `$json` stand for others."""
+    if isinstance(value, dict) and value.keys() == {FILE}:
+        return _plain(_file(value[FILE], (*path, FILE), reading, reading.files.value), path, reading)
+    if isinstance(value, dict) and value.keys() == {JSON}:
+        return _plain(_parsed(value[JSON], (*path, JSON), reading), path, reading)
+    return _inside(value, path, reading, json_value)
+
+
+def _plain(value: Any, path: FieldPath, reading: Reading) -> Any:
+    """Read a JSON value, in which everything stands for itself."""
+    return _inside(value, path, reading, _plain)
+
+
+def _inside(value: Any, path: FieldPath, reading: Reading, read: Reader) -> Any:
+    if isinstance(value, dict | list) and len(path) > _DEEPEST:
+        reading.wrong(path, f"nested more than {_DEEPEST} levels deep")
+    elif isinstance(value, dict):
+        return {string(key, path, reading): read(item, (*path, key), reading) for key, item in value.items()}
+    elif isinstance(value, list):
+        return [read(item, (*path, index), reading) for index, item in enumerate(value)]
+    elif isinstance(value, str):
+        return string(value, path, reading)
+    elif isinstance(value, float) and not math.isfinite(value):
+        reading.wrong(path, f"JSON has no number {value}")
+    elif value is None or isinstance(value, bool | int | float):
+        return value
+    else:
+        reading.wrong(path, f'JSON has no {type(value).__name__}; write it as text: "{value}"')
+    return None
+
+
+def _file(name: Any, path: FieldPath, reading: Reading, read: Callable[[str], Any]) -> Any:
+    if string(name, path, reading) is None:
+        return None
+    try:
+        return read(name)
+    except FileError as error:
+        reading.wrong(path, str(error))
+        return None
+
+
+def _parsed(value: Any, path: FieldPath, reading: Reading) -> Any:
+    if string(value, path, reading) is None:
+        return None
+    try:
+        return parse_json(value)
+    except DocumentError as error:
+        reading.wrong(path, f"{error.sentence} (line {error.place.line}, column {error.place.column} of it)")
+        return None
+
+
+# ---- words
+
+
+def compact(value: Any) -> str:
+    """A JSON value as text, without spaces."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: short."""
+    match value:
+        case dict():
+            return "a table"
+        case list():
+            return "an array"
+        case str():
+            cut = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+            return json.dumps(cut, ensure_ascii=False)
+        case bool() | None:
+            return json.dumps(value)
+        case _:
+            return f"{value}"[:_SHOWN]
+
+
+def _within(value: float, least: float, most: float, path: FieldPath, reading: Reading) -> bool:
+    if least <= value <= most:
+        return True
+    bounds = f"at least {least:g}" if most == math.inf else f"from {least} to {most}"
+    reading.wrong(path, f"{shown(value)} is out of range; expected {bounds}")
+    return False
+
+
+def _no_choice(value: Any, choices: Iterable[str]) -> str:
+    close = _closest(value, choices) if isinstance(value, str) else None
+    way_out = f'did you mean "{close}"?' if close else f"there {_listed(choices)}"
+    return f"{shown(value)} is none of the choices; {way_out}"
+
+
+def _closest(word: str, words: Iterable[str]) -> str | None:
+    return next(iter(get_close_matches(word, list(words), n=1)), None)
+
+
+def _listed(words: Iterable[str]) -> str:
+    """The words that there are, as the end of a sentence."""
+    quoted = [f"`{word}`" for word in words]
+    if len(quoted) < _SEVERAL:
+        return f"is only {quoted[0]}" if quoted else "are none"
+    return f"are {', '.join(quoted[:-1])} and {quoted[-1]}"
