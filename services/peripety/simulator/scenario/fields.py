@@ -30,7 +30,6 @@ from peripety.simulator.scenario.readers import (
     array,
     boolean,
     choice,
-    compact,
     integer,
     json_value,
     number,
@@ -39,6 +38,7 @@ from peripety.simulator.scenario.readers import (
     string,
     text,
 )
+from peripety.simulator.wire.json_text import compact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -172,7 +172,7 @@ _PATTERN = _patterns(
 
 def _response(**given: Any) -> Response:
     if "json" in given:
-        given["text"] = compact(given.pop("json"))
+        given["text"] = compact(given.pop("json")).decode()
     return Response(**given)
 
 

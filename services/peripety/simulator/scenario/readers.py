@@ -31,7 +31,6 @@ __all__ = [
     "array",
     "boolean",
     "choice",
-    "compact",
     "integer",
     "json_value",
     "number",
@@ -319,11 +318,6 @@ def _parsed(value: Any, path: FieldPath, reading: Reading) -> Any:
 
 
 # ---- words
-
-
-def compact(value: Any) -> str:
-    """A JSON value as text, without spaces."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def shown(value: Any) -> str:

@@ -10,8 +10,9 @@ from peripety.sim.patterns import Pattern, TextKind, TextPattern
 from peripety.simulator.failures.kinds import KINDS
 from peripety.simulator.scenario.fields import TEXT_FIELDS
 from peripety.simulator.scenario.model import Failure, Response, ScriptedCall
-from peripety.simulator.scenario.readers import FILE, JSON, compact
+from peripety.simulator.scenario.readers import FILE, JSON
 from peripety.simulator.scenario.toml import to_toml
+from peripety.simulator.wire.json_text import compact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +101,7 @@ def _failure(failure: Failure) -> dict[str, Any]:
 
 def _input(value: Any) -> Any:
     """A JSON value, as JSON where TOML cannot say it or a table of it would be read as something else."""
-    return {JSON: compact(value)} if _needs_json(value) else value
+    return {JSON: compact(value).decode()} if _needs_json(value) else value
 
 
 def _needs_json(value: Any) -> bool:
