@@ -64,7 +64,7 @@ class ScenarioError(InvalidArgumentError):
         many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__(
             f"{source} is no valid scenario: {many}",
-            violations=[FieldViolation(p.field, f"{p.sentence} ({self.where(p)})") for p in problems],
+            violations=[FieldViolation(p.field or "/", f"{p.sentence} ({self.where(p)})") for p in problems],
         )
 
     def where(self, problem: Problem) -> str:

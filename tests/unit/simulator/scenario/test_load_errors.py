@@ -360,7 +360,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         toml_case('a = """\nx', "2:2", "", "not valid TOML: "),
         toml_case("seed = 1\nseed = 2", "2:9", "", "not valid TOML: Cannot overwrite a value"),
         toml_case(f"seed = {'9' * 5000}", "1:1", "", "not valid TOML: Exceeds the limit"),
-        json_case('{"seed": 1,\n}', "2:1", "", "not valid JSON: "),
+        json_case('{"seed": 1\n "x": 2}', "2:2", "", "not valid JSON: Expecting ',' delimiter"),
         json_case(
             '{"seed": 1,\n "seed": 2}', "2:2", "", "not valid JSON: the key 'seed' stands here a second time"
         ),

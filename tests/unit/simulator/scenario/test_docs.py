@@ -1,0 +1,102 @@
+"""The user's guide says what there is, and its examples work."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import pytest
+
+from peripety.simulator.failures.kinds import KINDS, Kind, Setting
+from peripety.simulator.model import Stop
+from peripety.simulator.scenario.load import read_scenario
+from peripety.simulator.scenario.model import (
+    Failure,
+    Limit,
+    Pace,
+    Response,
+    Rule,
+    Scenario,
+    ScriptedCall,
+    ScriptedUsage,
+    Turn,
+)
+from support.repository import ROOT
+
+GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
+EXAMPLES = ROOT / "examples" / "simulator"
+BLOCK = re.compile(r"^```(toml|json)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FIRST_CELL = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+
+blocks = [
+    pytest.param(*match.groups(), id=f"line-{GUIDE.count(chr(10), 0, match.start()) + 1}")
+    for match in BLOCK.finditer(GUIDE)
+]
+
+
+def section(heading: str) -> str:
+    (found,) = re.findall(rf"^##+ {heading}\n(.*?)(?=^##|\Z)", GUIDE, re.DOTALL | re.MULTILINE)
+    return str(found)
+
+
+def names(kind: type[Any]) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
+
+
+@pytest.mark.parametrize(("format_", "text"), blocks)
+def test_every_scenario_of_the_guide_is_valid(format_: str, text: str) -> None:
+    assert read_scenario(text, format=format_, base=EXAMPLES) != Scenario()
+
+
+def test_the_guide_has_scenarios() -> None:
+    assert len(blocks) >= 8
+
+
+@pytest.mark.parametrize(
+    ("heading", "fields"),
+    [
+        ("Scenario", names(Scenario)),
+        ("Rule", names(Rule)),
+        ("Turn", names(Turn)),
+        ("Turn Sequences", names(Turn)),
+        ("Pattern", {"type", "text", "pattern", "ignore_case", "model", "tool_result", "message_index"}),
+        ("Response", names(Response) | {"json"}),
+        ("Tool call", names(ScriptedCall)),
+        ("Usage", names(ScriptedUsage)),
+        ("Pace", names(Pace)),
+        ("Limit", names(Limit)),
+        ("Failure", names(Failure) - {"settings"} | KINDS.keys()),
+    ],
+)
+def test_the_guide_has_every_field(heading: str, fields: set[str]) -> None:
+    assert set(FIRST_CELL.findall(section(heading))) == fields
+
+
+def test_the_guide_has_every_reason_to_stop() -> None:
+    (row,) = (line for line in section("Response").splitlines() if line.startswith("| `stop` |"))
+    assert set(re.findall(r"`(\w+)`", row)) == {"stop", *(stop.value for stop in Stop)}
+
+
+def setting(name: str, about: Setting) -> str:
+    choices = f": {', '.join(f'`{choice}`' for choice in about.choices)}" if about.choices else ""
+    default = "" if about.default is None else f" (`{about.default}`)"
+    return f"`{name}`: {about.about}{choices}{default}"
+
+
+def row(name: str, kind: Kind) -> str:
+    needs = "tool calls" if kind.calls else "an answer" if kind.spoils else ""
+    settings = "; ".join(setting(name, about) for name, about in kind.settings.items())
+    return f"| `{name}` | {kind.about} | {needs} | {settings} |"
+
+
+def test_the_guide_has_every_failure_as_it_is() -> None:
+    table = "\n".join(
+        ["| type | what happens | spoils | fields |", "| --- | --- | --- | --- |"]
+        + [row(name, kind) for name, kind in KINDS.items()]
+    )
+    assert f"<!-- failures -->\n{table}\n<!-- /failures -->" in GUIDE, f"the guide has to have\n\n{table}"
+
+
+def test_nothing_is_said_of_what_was_removed() -> None:
+    assert "conversations" not in re.findall(r"`(\w+)`", GUIDE)

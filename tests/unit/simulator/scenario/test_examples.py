@@ -1,0 +1,69 @@
+"""The example files are scenarios, and say what their comments promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from peripety.sim.patterns import Pattern, TextKind, TextPattern
+from peripety.simulator.scenario.load import load_scenario
+from peripety.simulator.scenario.model import ScriptedCall
+from support.repository import ROOT
+
+EXAMPLES = ROOT / "examples" / "simulator"
+FILES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_file())
+ANY = Pattern()
+
+
+def contains(text: str) -> Pattern:
+    return Pattern(TextPattern(TextKind.CONTAINS, text))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_example_is_a_scenario(name: str) -> None:
+    assert load_scenario(EXAMPLES / name).responses
+
+
+def test_there_are_the_examples_that_the_guide_names() -> None:
+    assert FILES == [
+        "failures.toml",
+        "files.json",
+        "limits.toml",
+        "multi_turn.toml",
+        "simple.toml",
+        "tools.toml",
+    ]
+
+
+def test_the_flows_of_the_multi_turn_example() -> None:
+    login, review, fallback = load_scenario(EXAMPLES / "multi_turn.toml").responses
+    assert [login.pattern, *(turn.expect for turn in login.turns)] == [contains("login"), ANY, ANY]
+    assert [review.pattern, *(turn.expect for turn in review.turns)] == [
+        contains("review"),
+        ANY,
+        contains("fix"),
+    ]
+    assert (fallback.pattern, fallback.turns) == (ANY, ())
+    assert login.response is not None
+    assert "username" in login.response.text
+    assert fallback.response is not None
+    assert '"login"' in fallback.response.text
+    assert '"review"' in fallback.response.text
+
+
+def test_the_simple_example_has_no_sequences() -> None:
+    assert not any(rule.turns for rule in load_scenario(EXAMPLES / "simple.toml").responses)
+
+
+def test_the_files_of_an_example_are_read() -> None:
+    edit, _ = load_scenario(EXAMPLES / "files.json").responses
+    assert edit.response is not None
+    edits = [
+        {"line": 1, "old": "frist", "new": "first"},
+        {"line": 3, "old": None, "new": "A line at the end."},
+    ]
+    assert edit.response.tool_calls == (
+        ScriptedCall("apply_edits", {"path": "notes.txt", "edits": edits, "reason": None}),
+        ScriptedCall("write_file", {"path": "notes.txt", "text": "The first line.\nThe second line.\n"}),
+    )
+    assert edit.turns[0].response is not None
+    assert edit.turns[0].response.text.startswith("# Edited\n")
