@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.sim.patterns.syntax import PatternError, tree
+from peripety.sim.patterns import Pattern, PatternError, TextKind, TextPattern
+from peripety.sim.patterns.syntax import tree
 from peripety.simulator.failures.kinds import KINDS
 from peripety.simulator.model import Stop
 from peripety.simulator.scenario.model import (
