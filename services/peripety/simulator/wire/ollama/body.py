@@ -1,0 +1,234 @@
+"""Requests for an answer, of a conversation or of a single prompt."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.model import Block, Prompt, Role, Section, Tool, ToolCall, ToolResult
+from peripety.simulator.truth import tokens
+from peripety.simulator.wire.dialogue import Dialogue
+from peripety.simulator.wire.json_text import content
+from peripety.simulator.wire.ollama.wording import Wording, invalid
+from peripety.simulator.wire.reading import Fields, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from peripety.simulator.model import Message
+
+__all__ = ["Body", "read_chat", "read_generate", "read_model"]
+
+# What a model reads at most, unless `options.num_ctx` says otherwise; more is left out without a word.
+USUAL_CONTEXT = 4096
+
+_ROLES = ("system", "user", "assistant", "tool")
+_THINKING = (True, False, "low", "medium", "high", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a body says.
+
+    Attributes:
+        model: the model's name.
+        messages: the conversation.
+        system: the system prompt.
+        tools: what may be called.
+        prompt: what the model reads of all that.
+        max_tokens: the most output tokens; None is no limit.
+        stop: texts at which the answer ends.
+        stream: whether the answer is streamed.
+        thinking: whether the model thinks, and shows it.
+        schema: what the answer has to follow.
+        loading: with nothing to answer, whether the model is loaded or unloaded.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    system: str
+    tools: tuple[Tool, ...]
+    prompt: Prompt
+    max_tokens: int | None
+    stop: tuple[str, ...]
+    stream: bool
+    thinking: bool
+    schema: Mapping[str, Any] | None
+    loading: str | None
+
+
+def read_model(data: bytes) -> tuple[Fields, str]:
+    """A body, and the model that it names.
+
+    Raises:
+        ApiError: it is not valid, or names none.
+    """
+    body = Fields.parse(data, Wording())
+    model = body.text("model", None) or body.text("name", None)
+    if not model:
+        raise body.wording.missing(body.at("model"))
+    return body, model
+
+
+def read_chat(data: bytes) -> Body:
+    """The body of `/api/chat`.
+
+    Raises:
+        ApiError: it is not valid.
+    """
+    body, model = read_model(data)
+    messages = body.objects("messages", None)
+    dialogue = Dialogue()
+    for message in messages:
+        _listen(dialogue, message)
+    tools = body.objects("tools", None)
+    blocks = [*map(_declaration, tools), *map(_block, messages, range(len(messages)))]
+    return _body(body, model, dialogue, tuple(map(_tool, tools)), blocks)
+
+
+def read_generate(data: bytes) -> Body:
+    """The body of `/api/generate`.
+
+    Raises:
+        ApiError: it is not valid.
+    """
+    body, model = read_model(data)
+    dialogue = Dialogue()
+    blocks = []
+    system, prompt = body.text("system", None), body.text("prompt", None)
+    _check_images(body)
+    if system:
+        dialogue.instruct(system)
+        blocks.append(Block(Section.SYSTEM, "system", system.encode(), tokens.count(system)))
+    if prompt:
+        dialogue.ask(prompt)
+        blocks.append(Block(Section.MESSAGES, "user", prompt.encode(), tokens.count(prompt), message=0))
+    return _body(body, model, dialogue, (), blocks)
+
+
+def _body(body: Fields, model: str, dialogue: Dialogue, tools: tuple[Tool, ...], blocks: list[Block]) -> Body:
+    options = body.object("options", None) or Fields({}, body.at("options"), body.wording)
+    predict = options.integer("num_predict", None)
+    keep = body.get("keep_alive", Kind.STRING, Kind.INTEGER, Kind.NUMBER, default=None)
+    loading = None if dialogue.messages or dialogue.system else "unload" if keep in (0, "0", "0s") else "load"
+    stream = body.flag("stream", default=None)
+    return Body(
+        model=model,
+        messages=dialogue.messages,
+        system=dialogue.system,
+        tools=tools,
+        prompt=Prompt(_kept(blocks, options.integer("num_ctx", None) or USUAL_CONTEXT)),
+        max_tokens=predict if predict is not None and predict >= 0 else None,
+        stop=_stops(options),
+        stream=True if stream is None else stream,
+        thinking=_thinking(body),
+        schema=_schema(body),
+        loading=loading,
+    )
+
+
+# ---- messages
+
+
+def _listen(dialogue: Dialogue, message: Fields) -> None:
+    role = message.choice("role", _ROLES)
+    text = message.text("content", None) or ""
+    message.text("thinking", None)
+    _check_images(message)
+    match role:
+        case "system":
+            dialogue.instruct(text)
+        case "user":
+            dialogue.ask(text)
+        case "tool":
+            name = message.text("tool_name", None) or message.text("name", None) or ""
+            dialogue.result(ToolResult(text, message.text("tool_call_id", None) or "", name))
+        case _:
+            dialogue.answer(text)
+            for call in message.objects("tool_calls", None):
+                dialogue.call(_call(call))
+
+
+def _call(fields: Fields) -> ToolCall:
+    function = fields.object("function")
+    arguments = function.object("arguments", None)
+    return ToolCall(
+        function.text("name"), {} if arguments is None else arguments.value, fields.text("id", None) or ""
+    )
+
+
+def _check_images(fields: Fields) -> None:
+    for image in fields.texts("images", None):
+        try:
+            base64.b64decode(image, validate=True)
+        except binascii.Error:
+            raise invalid("illegal base64 data in an image", fields.at("images")) from None
+
+
+def _block(message: Fields, index: int) -> Block:
+    """What a message costs: its text, its thoughts and its calls; pictures are left to the model."""
+    said = {name: value for name, value in message.value.items() if name not in ("images", "role") and value}
+    calls = said.pop("tool_calls", [])
+    weight = sum(tokens.count(text) for text in said.values() if isinstance(text, str))
+    weight += sum(tokens.count(content(call).decode()) for call in calls)
+    section = Section.SYSTEM if message.value["role"] == Role.SYSTEM else Section.MESSAGES
+    return Block(section, message.value["role"], content(message.value), weight, message=index)
+
+
+def _kept(blocks: list[Block], room: int) -> tuple[Block, ...]:
+    """What fits into the context; tools, instructions and the latest message always do."""
+    excess = sum(block.tokens for block in blocks) - room
+    kept: list[Block] = []
+    for number, block in enumerate(blocks):
+        if excess > 0 and block.section is Section.MESSAGES and number < len(blocks) - 1:
+            excess -= block.tokens
+        else:
+            kept.append(block)
+    return tuple(kept)
+
+
+# ---- the rest
+
+
+def _tool(fields: Fields) -> Tool:
+    function = fields.object("function")
+    parameters = function.object("parameters", None)
+    return Tool(
+        function.text("name"),
+        function.text("description", None) or "",
+        {} if parameters is None else parameters.value,
+    )
+
+
+def _declaration(fields: Fields) -> Block:
+    text = content(fields.value)
+    return Block(Section.TOOLS, "tool", text, tokens.count(text.decode()))
+
+
+def _stops(options: Fields) -> tuple[str, ...]:
+    value = options.get("stop", Kind.STRING, Kind.ARRAY, default=None)
+    return (value,) if isinstance(value, str) else tuple(options.texts("stop", None))
+
+
+def _thinking(body: Fields) -> bool:
+    """Whether the model thinks: it does unless it is told not to."""
+    value = body.get("think", Kind.BOOLEAN, Kind.STRING, default=None)
+    if value is not None and value not in _THINKING:
+        raise invalid(
+            f'invalid think value: "{value}" (must be "high", "medium", "low", "max", true, or false)',
+            body.at("think"),
+        )
+    return value is not False
+
+
+def _schema(body: Fields) -> Mapping[str, Any] | None:
+    value = body.get("format", Kind.STRING, Kind.OBJECT, default=None)
+    if isinstance(value, str) and value not in ("", "json"):
+        raise invalid(
+            f'invalid format: "{value}"; expected "json" or a valid JSON Schema object', body.at("format")
+        )
+    if value == "json":
+        return {}
+    return value if isinstance(value, dict) else None
