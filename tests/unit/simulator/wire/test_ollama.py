@@ -208,7 +208,7 @@ CALLS = [
     {"function": {"name": "weather", "arguments": {"city": "Oslo"}}},
     {"function": {"name": "time", "arguments": {}}},
 ]
-CREATED = {"model": "test-model", "created_at": "2026-01-01T00:00:00.000000Z"}
+CREATED: dict[str, Any] = {"model": "test-model", "created_at": "2026-01-01T00:00:00.000000Z"}
 END = {
     "done": True,
     "done_reason": "stop",
@@ -238,7 +238,7 @@ def test_a_stream_is_lines_with_whole_calls_and_the_figures_in_the_last() -> Non
     frames = WIRE.frames(read(), reply(*PARTS, stop=Stop.TOOL_USE, usage=USAGE))
     assert all(frame.data.endswith(b"}\n") and frame.data.count(b"\n") == 1 for frame in frames)
     lines = [json.loads(frame.data) for frame in frames]
-    said = [
+    said: list[dict[str, Any]] = [
         {"thinking": "Let me "},
         {"thinking": "think."},
         {"content": "Hel"},

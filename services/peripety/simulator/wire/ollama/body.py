@@ -66,7 +66,7 @@ def read_model(data: bytes) -> tuple[Fields, str]:
         ApiError: it is not valid, or names none.
     """
     body = Fields.parse(data, Wording())
-    model = body.text("model", None) or body.text("name", None)
+    model = _text(body, "model") or _text(body, "name")
     if not model:
         raise body.wording.missing(body.at("model"))
     return body, model
@@ -110,7 +110,7 @@ def read_generate(data: bytes) -> Body:
 
 def _body(body: Fields, model: str, dialogue: Dialogue, tools: tuple[Tool, ...], blocks: list[Block]) -> Body:
     options = body.object("options", None) or Fields({}, body.at("options"), body.wording)
-    predict = options.integer("num_predict", None)
+    predict, room = options.integer("num_predict", None), options.integer("num_ctx", None)
     keep = body.get("keep_alive", Kind.STRING, Kind.INTEGER, Kind.NUMBER, default=None)
     loading = None if dialogue.messages or dialogue.system else "unload" if keep in (0, "0", "0s") else "load"
     stream = body.flag("stream", default=None)
@@ -119,7 +119,7 @@ def _body(body: Fields, model: str, dialogue: Dialogue, tools: tuple[Tool, ...],
         messages=dialogue.messages,
         system=dialogue.system,
         tools=tools,
-        prompt=Prompt(_kept(blocks, options.integer("num_ctx", None) or USUAL_CONTEXT)),
+        prompt=Prompt(_kept(blocks, room or USUAL_CONTEXT)),
         max_tokens=predict if predict is not None and predict >= 0 else None,
         stop=_stops(options),
         stream=True if stream is None else stream,
@@ -129,12 +129,18 @@ def _body(body: Fields, model: str, dialogue: Dialogue, tools: tuple[Tool, ...],
     )
 
 
+def _text(fields: Fields, name: str) -> str:
+    """A string, which is empty where it is left out."""
+    value = fields.text(name, None)
+    return value or ""
+
+
 # ---- messages
 
 
 def _listen(dialogue: Dialogue, message: Fields) -> None:
     role = message.choice("role", _ROLES)
-    text = message.text("content", None) or ""
+    text = _text(message, "content")
     message.text("thinking", None)
     _check_images(message)
     match role:
@@ -143,8 +149,8 @@ def _listen(dialogue: Dialogue, message: Fields) -> None:
         case "user":
             dialogue.ask(text)
         case "tool":
-            name = message.text("tool_name", None) or message.text("name", None) or ""
-            dialogue.result(ToolResult(text, message.text("tool_call_id", None) or "", name))
+            name = _text(message, "tool_name") or _text(message, "name")
+            dialogue.result(ToolResult(text, _text(message, "tool_call_id"), name))
         case _:
             dialogue.answer(text)
             for call in message.objects("tool_calls", None):
@@ -154,9 +160,7 @@ def _listen(dialogue: Dialogue, message: Fields) -> None:
 def _call(fields: Fields) -> ToolCall:
     function = fields.object("function")
     arguments = function.object("arguments", None)
-    return ToolCall(
-        function.text("name"), {} if arguments is None else arguments.value, fields.text("id", None) or ""
-    )
+    return ToolCall(function.text("name"), {} if arguments is None else arguments.value, _text(fields, "id"))
 
 
 def _check_images(fields: Fields) -> None:
@@ -197,7 +201,7 @@ def _tool(fields: Fields) -> Tool:
     parameters = function.object("parameters", None)
     return Tool(
         function.text("name"),
-        function.text("description", None) or "",
+        _text(function, "description"),
         {} if parameters is None else parameters.value,
     )
 
