@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from peripety.sim.patterns import Pattern, TextKind, TextPattern
+from peripety.simulator.model import ApiError, ErrorKind
 from peripety.simulator.scenario.load import load_scenario
 from peripety.simulator.scenario.model import ScriptedCall
+from peripety.simulator.simulator import Simulator
 from support.repository import ROOT
 
 EXAMPLES = ROOT / "examples" / "simulator"
@@ -67,3 +71,49 @@ def test_the_files_of_an_example_are_read() -> None:
     )
     assert edit.turns[0].response is not None
     assert edit.turns[0].response.text.startswith("# Edited\n")
+
+
+def test_the_login_flow_goes_from_prompt_to_prompt() -> None:
+    simulator = Simulator(load_scenario(EXAMPLES / "multi_turn.toml"))
+    labels = [simulator.execute(prompt).label for prompt in ("login", "somebody", "secret", "somebody")]
+    assert labels == ["response[0]", "response[0].turn[0]", "response[0].turn[1]", "response[2]"]
+
+
+def test_the_review_flow_ends_where_no_fix_is_asked_for() -> None:
+    simulator = Simulator(load_scenario(EXAMPLES / "multi_turn.toml"))
+    labels = [
+        simulator.execute(prompt).label for prompt in ("review", "a.py", "fix it", "review", "a.py", "no")
+    ]
+    entry, named = "response[1]", "response[1].turn[0]"
+    assert labels == [entry, named, "response[1].turn[1]", entry, named, "response[2]"]
+
+
+def test_the_calls_of_an_example_are_answered_by_their_results() -> None:
+    simulator = Simulator(load_scenario(EXAMPLES / "tools.toml"))
+    (call,) = simulator.execute("What is the time in Rome?").tool_calls
+    assert call.name == "get_time"
+    assert simulator.execute("", tool_results=["12:30"]).text == "That is the time there now."
+    assert len(simulator.execute("compare them").tool_calls) == 2
+    assert simulator.execute("", tool_results=["one", "two"]).text == "They differ in one line."
+
+
+def test_the_third_try_of_an_example_succeeds() -> None:
+    scenario = load_scenario(EXAMPLES / "failures.toml")
+    simulator = Simulator(replace(scenario, failures=()))
+    for _ in range(2):
+        with pytest.raises(ApiError) as caught:
+            simulator.execute("retry")
+        assert caught.value.kind is ErrorKind.RATE_LIMIT
+    assert simulator.execute("retry").text == "Third time lucky."
+
+
+def test_three_of_ten_requests_of_an_example_fail() -> None:
+    scenario = load_scenario(EXAMPLES / "failures.toml")
+    simulator = Simulator(replace(scenario, failures=()))
+    failed = 0
+    for _ in range(20):
+        try:
+            assert simulator.execute("sometimes").text == "It worked."
+        except ApiError:
+            failed += 1
+    assert failed == 3
