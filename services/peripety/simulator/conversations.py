@@ -194,7 +194,12 @@ def _value(text: str) -> Any:
 
 def _line(role: Role, messages: Sequence[Message]) -> bytes:
     """What was said in a row by one side, without what APIs and clients write differently: space and ids."""
-    texts = "".join("".join(message.text.split()) for message in messages)
-    calls = [[call.name, call.arguments] for message in messages for call in message.calls]
-    results = ["".join(result.text.split()) for message in messages for result in message.results]
-    return json.dumps([role, texts, calls, results], sort_keys=True).encode() + b"\n"
+    said = "".join(message.text for message in messages)
+    done = [
+        [[call.name, call.arguments] for message in messages for call in message.calls],
+        ["".join(result.text.split()) for message in messages for result in message.results],
+    ]
+    line = f"{role.value} {''.join(said.split())}"
+    if any(done):
+        line += f"\t{json.dumps(done, sort_keys=True)}"
+    return f"{line}\n".encode("utf-8", "surrogatepass")
