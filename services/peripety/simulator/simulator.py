@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
 
 from peripety import sim
 from peripety.simulator.capture import CaptureLog, outcome
@@ -152,6 +152,12 @@ class Simulator:
             self.captured.clear()
             self._tables.clear()
             self._injected.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let go of its files."""
