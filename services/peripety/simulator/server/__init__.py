@@ -1,0 +1,7 @@
+"""The scripted LLM over HTTP: one base URL that serves the paths of every provider."""
+
+from __future__ import annotations
+
+from peripety.simulator.server.runner import LOOPBACK, Server, serve, serve_in_thread
+
+__all__ = ["LOOPBACK", "Server", "serve", "serve_in_thread"]

@@ -1,0 +1,122 @@
+"""From an HTTP request to its answer, in the words of the provider that it was meant for."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import structlog
+
+from peripety.logs import outline
+from peripety.simulator.chance import Chance
+from peripety.simulator.model import ApiError, ErrorKind
+from peripety.simulator.server import replies
+from peripety.simulator.server.connection import Connection
+from peripety.simulator.server.control import PREFIX
+from peripety.simulator.wire.base import Call, Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from aiohttp import web
+
+    from peripety.simulator.exchange import Exchange
+    from peripety.simulator.server.control import Control
+    from peripety.simulator.server.routing import Router, Target
+    from peripety.simulator.simulator import Simulator
+    from peripety.simulator.wire.base import Wire
+
+__all__ = ["App"]
+
+_log = structlog.get_logger(__name__)
+
+
+class App:
+    """Answers requests; no request can end it.
+
+    Args:
+        simulator: decides what is answered.
+        router: the APIs.
+        control: the endpoints that are no provider's.
+    """
+
+    def __init__(self, simulator: Simulator, router: Router, control: Control) -> None:
+        self._simulator = simulator
+        self._router = router
+        self._control = control
+
+    async def handle(self, request: web.BaseRequest) -> bool:
+        """Answer a request, and say whether its connection is kept."""
+        connection = Connection(request)
+        path = request.rel_url.raw_path
+        try:
+            if path.startswith(PREFIX):
+                document = self._control.answer(request.method, path, await connection.body())
+                await connection.deliver(replies.of_document(document, {}))
+            else:
+                await self._answer(request, path, connection)
+        except ConnectionError:
+            connection.kept = False  # the client has gone
+        return connection.kept
+
+    async def _answer(self, request: web.BaseRequest, path: str, connection: Connection) -> None:
+        headers = {name.lower(): _readable(value) for name, value in request.headers.items()}
+        targets = self._router.at(path)
+        wire = self._router.choose(targets, headers).wire if targets else self._router.guess(path, headers)
+        body = b""
+        try:
+            body = await connection.body()
+            target = self._target(targets, request.method, headers, body)
+            wire = target.wire
+            call = Call(target.route, headers, {**request.rel_url.query, **target.params}, body)
+            if target.route.operation is Operation.GENERATE:
+                exchange = self._simulator.begin(wire.request(call, self._simulator))
+                await self._perform(wire, exchange, connection)
+            else:
+                answer = wire.other(call, self._simulator)
+                common = wire.headers(self._id(path, body), None, self._simulator.now())
+                await connection.deliver(replies.of_document(answer, common))
+        except ApiError as error:
+            await self._refuse(wire, error, self._id(path, body), connection)
+        except ConnectionError:
+            raise
+        except Exception as defect:  # noqa: BLE001 - whatever it is, it is told as the provider's
+            _log.error("request failed", api=wire.api.value, **outline(defect))
+            failed = ApiError(ErrorKind.SERVER, "The simulator failed at this; its log says where")
+            await self._refuse(wire, failed, self._id(path, body), connection)
+
+    def _target(
+        self, targets: Sequence[Target], method: str, headers: Mapping[str, str], body: bytes
+    ) -> Target:
+        if not targets:
+            raise ApiError(ErrorKind.NOT_FOUND, "There is nothing at this path")
+        fitting = [target for target in targets if target.route.method == method]
+        if not fitting:
+            allowed = ", ".join(sorted({target.route.method for target in targets}))
+            raise ApiError(ErrorKind.METHOD_NOT_ALLOWED, f"This path takes {allowed}, not {method}")
+        return self._router.choose(fitting, headers, body)
+
+    async def _perform(self, wire: Wire, exchange: Exchange, connection: Connection) -> None:
+        complete = False
+        try:
+            delivery = replies.of_exchange(wire, exchange, self._simulator.now())
+            await connection.deliver(delivery, exchange.started)
+            complete = True
+        finally:
+            (exchange.finished if complete else exchange.abandoned)()
+
+    async def _refuse(self, wire: Wire, error: ApiError, request_id: str, connection: Connection) -> None:
+        if connection.used:
+            connection.kept = False
+        else:
+            await connection.deliver(replies.of_error(wire, error, request_id, self._simulator.now()))
+
+    def _id(self, path: str, body: bytes) -> str:
+        """The id of a request that is no part of a conversation: the same one for the same request."""
+        asked = hashlib.sha256(path.encode("utf-8", "surrogateescape") + body).hexdigest()
+        return Chance(self._simulator.scenario.seed, asked, 0).id("request")
+
+
+def _readable(value: str) -> str:
+    """A header's value without bytes that are no text."""
+    return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

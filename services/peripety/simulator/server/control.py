@@ -1,0 +1,91 @@
+"""The endpoints that are no provider's: a test in another process looks at the simulator and steers it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PeripetyError
+from peripety.simulator.scenario.load import document_to_scenario
+from peripety.simulator.truth.bill import Ledger
+from peripety.simulator.wire.base import Document
+from peripety.simulator.wire.json_text import compact, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from peripety.simulator.simulator import Simulator
+
+__all__ = ["PREFIX", "Control"]
+
+PREFIX = "/_simulator/"
+
+_TABLES = ("conversations", "cache", "limits", "bills")
+_STATUSES = {InvalidArgumentError: 400, NotFoundError: 404, FailedPreconditionError: 409}
+
+
+class Control:
+    """What is served under `/_simulator/`.
+
+    Args:
+        simulator: what it is about.
+        reload: reads the scenario's file again; None where the scenario came from no file.
+    """
+
+    def __init__(self, simulator: Simulator, reload: Callable[[], None] | None = None) -> None:
+        self._simulator = simulator
+        self._reload = reload
+        self._endpoints: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+            "GET health": lambda _: {"status": "ok"},
+            "GET calls": lambda _: {"calls": [call.to_json() for call in simulator.captured]},
+            "GET state": lambda _: self._state(),
+            "POST reset": lambda _: simulator.reset(),
+            "POST clock": self._move_clock,
+            "POST fail": self._fail,
+            "POST reload": lambda _: self._read_again(),
+        }
+
+    def answer(self, method: str, path: str, body: bytes) -> Document:
+        """Do what a request asks for, or say why it cannot be done."""
+        try:
+            name = f"{method} {path.removeprefix(PREFIX)}"
+            endpoint = self._endpoints.get(name)
+            if endpoint is None:
+                raise NotFoundError(f"There is no {name}; there are {', '.join(self._endpoints)}")
+            return Document(200, compact(endpoint(_settings(body)) or {}))
+        except PeripetyError as error:
+            status = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
+            return Document(status, compact({"error": {"code": error.code, "message": str(error)}}))
+
+    def _state(self) -> Any:
+        return {
+            "now": self._simulator.now(),
+            "entries": {name: len(self._simulator.objects(name)) for name in _TABLES},
+            "bills": [asdict(account) for account in Ledger(self._simulator.objects("bills"))],
+        }
+
+    def _move_clock(self, settings: Mapping[str, Any]) -> Any:
+        seconds = settings.get("advance")
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or len(settings) != 1:
+            raise InvalidArgumentError('The clock is moved by {"advance": SECONDS}')
+        return {"now": self._simulator.advance(seconds)}
+
+    def _fail(self, settings: Mapping[str, Any]) -> None:
+        """Let a failure occur, as a scenario's file would say it; `times` is how often."""
+        (failure,) = document_to_scenario({"failures": [settings]}, name="the request").failures
+        self._simulator.inject(failure)
+
+    def _read_again(self) -> None:
+        if self._reload is None:
+            raise FailedPreconditionError("This scenario did not come from a file")
+        self._reload()
+
+
+def _settings(body: bytes) -> Mapping[str, Any]:
+    try:
+        settings = parse(body) if body else {}
+    except ValueError as error:
+        raise InvalidArgumentError(f"The body is no JSON: {error}") from None
+    if not isinstance(settings, dict):
+        raise InvalidArgumentError("The body is no JSON object")
+    return settings

@@ -1,0 +1,96 @@
+"""aiohttp's HTTP protocol: large bodies are read, and what was sent stays out of the logs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from aiohttp import web
+
+from peripety.logs import outline
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.http_parser import RawRequestMessage
+    from aiohttp.streams import StreamReader
+
+__all__ = ["MAX_BODY", "Protocols"]
+
+MAX_BODY = 64 * 2**20
+"""How many bytes a request's body may have."""
+
+_CLOSING_SECONDS = 1
+
+_log = structlog.get_logger(__name__)
+
+
+class _Protocol(web.RequestHandler):
+    __slots__ = ()
+
+    def log_exception(self, *_: Any, **given: Any) -> None:
+        """Tell what failed below the HTTP requests; an exception's text may quote them, and is not told."""
+        error = given.get("exc_info")
+        _log.warning("connection failed", **(outline(error) if isinstance(error, BaseException) else {}))
+
+
+class _Sent(web.StreamResponse):
+    """What aiohttp is given in the end: the answer has been sent already."""
+
+    def __init__(self, *, kept: bool) -> None:
+        super().__init__()
+        self._keep_alive = kept
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """There is nothing left to send."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """There is nothing left to send."""
+
+
+class Protocols(web.Server):
+    """Makes the protocol of each new connection.
+
+    Args:
+        handle: sends the answer to a request, and says whether the connection serves another one; it is
+            cancelled when the client goes.
+    """
+
+    def __init__(self, handle: Callable[[web.BaseRequest], Awaitable[bool]]) -> None:
+        sent = {kept: _Sent(kept=kept) for kept in (False, True)}
+
+        async def answered(request: web.BaseRequest) -> web.StreamResponse:
+            self._answering.add(request.task)
+            try:
+                return sent[await handle(request)]
+            finally:
+                self._answering.discard(request.task)
+
+        super().__init__(answered, handler_cancellation=True, request_factory=_request, access_log=None)
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def stop(self, grace: float) -> None:
+        """Let the answers under way end, for so many seconds at most, and close every connection."""
+        self.pre_shutdown()
+        if self._answering:
+            _, late = await asyncio.wait(self._answering, timeout=grace)
+            for task in late:
+                task.cancel()
+        await self.shutdown(_CLOSING_SECONDS)
+
+    def __call__(self) -> web.RequestHandler:
+        """The protocol of a new connection."""
+        return _Protocol(self, loop=self._loop, **self._kwargs)
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY)
