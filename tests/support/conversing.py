@@ -11,8 +11,6 @@ from peripety.simulator.model import Api, Message, Request, Role, Text
 from peripety.simulator.scenario.model import Failure, Response, Rule, Scenario, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from peripety.simulator.simulator import Simulator
 
 WORDS = ("alpha", "beta", "gamma", "delta", "omega")
@@ -119,31 +117,19 @@ def ask(simulator: Simulator, request: Request) -> tuple[str | None, str]:
     return text, f"{exchange.id} {exchange.reply}"
 
 
-def converse(
-    simulator: Simulator,
-    *,
-    conversations: int,
-    operations: int,
-    seed: int,
-    told: Callable[[int], None] = lambda _: None,
-) -> None:
+def converse(simulator: Simulator, conversations: int, operations: int, seed: int) -> int:
     """Take so many steps in so many conversations, in random order.
 
-    Args:
-        simulator: plays `SCENARIO`.
-        conversations: how many there are at once; those that have become long end, and others begin.
-        operations: how many steps.
-        seed: makes the steps repeatable.
-        told: is told after each step how many there were.
+    Returns:
+        How many answers were right.
 
     Raises:
-        AssertionError: an answer is not the one that its own conversation leads to.
+        AssertionError: one was not.
     """
     chance = random.Random(seed)
     all_of_them = [Conversation(f"c{number}", named=number % 2 == 0) for number in range(conversations)]
-    for done in range(1, operations + 1):
-        number = chance.randrange(conversations)
-        conversation = all_of_them[number]
+    for _ in range(operations):
+        conversation = chance.choice(all_of_them)
         prompt = " ".join(chance.choices(WORDS, k=chance.randint(1, 2)))
         request = conversation.request(prompt)
         expected = conversation.expected(prompt)
@@ -151,5 +137,6 @@ def converse(
         assert heard == expected, (conversation, prompt)
         conversation.heard(request, heard)
         if len(conversation.said) > 20:
-            all_of_them[number] = Conversation(f"{conversation.name}'", named=conversation.named)
-        told(done)
+            renewed = Conversation(f"{conversation.name}'", named=conversation.named)
+            all_of_them[all_of_them.index(conversation)] = renewed
+    return operations

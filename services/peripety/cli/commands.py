@@ -178,3 +178,44 @@ def dry_run(
     from peripety.cli.dry_run import dry_run  # noqa: PLC0415 - loads the engine
 
     dry_run(file, runs=runs, persona=persona.value, seed=seed, as_json=as_json)
+
+
+@app.command()
+def simulate(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --scenario.")] = None,
+    scenario: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What the model says: TOML or JSON.")
+    ] = None,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-p", "--prompt", metavar="PROMPT", help="Print the answer to this, and end; may be repeated."
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Read the scenario again when its file changes.")
+    ] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Keep sequences, caches, limits and bills there between processes."
+        ),
+    ] = None,
+    capture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append each call to this file as a line of JSON.")
+    ] = None,
+    seed: Seed = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print answers as lines of JSON.")] = False,
+) -> None:
+    """Serve a scripted LLM that official SDKs of all providers can talk to, or print its answers."""
+    from peripety.cli.simulate import Kept, answer, simulate  # noqa: PLC0415 - loads the simulator
+
+    source = scenario or file
+    if source is None or (scenario and file):
+        raise typer.BadParameter("name one scenario: --scenario FILE")
+    kept = Kept(seed, state, capture)
+    if prompts:
+        raise typer.Exit(answer(source, prompts, kept, as_json=as_json))
+    simulate(source, kept, host=host, port=port, watch=watch)

@@ -1,0 +1,113 @@
+"""`peripety simulate`: the scripted LLM as a server, or its answers on standard output."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from peripety import logs
+from peripety.cli.failure import FOUND_WRONG
+from peripety.cli.output import errors, results, write_json
+from peripety.cli.text import printable
+from peripety.config import Config
+from peripety.simulator.delivery.events import InterruptedAnswerError, UnreadableAnswerError
+from peripety.simulator.model import ApiError
+from peripety.simulator.scenario.load import load_scenario
+from peripety.simulator.server import serve
+from peripety.simulator.server.source import Source
+from peripety.simulator.simulator import Simulator
+from peripety.simulator.wire.json_text import compact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from peripety.simulator.in_process import Answer
+
+__all__ = ["Kept", "answer", "simulate"]
+
+_GRACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a simulator is given besides its scenario; see the command's options."""
+
+    seed: int | None = None
+    state: Path | None = None
+    capture: Path | None = None
+
+
+def answer(file: Path, prompts: Sequence[str], kept: Kept, *, as_json: bool) -> int:
+    """Answer prompts, one after the other, in one conversation; return the exit code."""
+    simulator = Simulator(load_scenario(file), **asdict(kept))
+    try:
+        for prompt in prompts:
+            try:
+                answered = simulator.execute(prompt)
+            except (ApiError, InterruptedAnswerError, UnreadableAnswerError) as error:
+                return _fail(str(error))
+            if answered.label is None:
+                return _fail(f"no rule of {file} matches this prompt, and it has no default_response")
+            _tell(answered, as_json=as_json)
+    finally:
+        simulator.close()
+    return 0
+
+
+def simulate(file: Path, kept: Kept, *, host: str, port: int, watch: bool) -> None:
+    """Serve a scenario until SIGTERM or Ctrl-C; then let the answers under way end."""
+    logs.configure(Config.from_environment())
+    simulator = Simulator(load_scenario(file), **asdict(kept))
+    try:
+        asyncio.run(_serve(simulator, Source(file, simulator), host, port, watch=watch))
+    finally:
+        simulator.close()
+
+
+async def _serve(simulator: Simulator, source: Source, host: str, port: int, *, watch: bool) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)  # the next one ends the process at once
+        stopping.set()
+
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    loop.add_signal_handler(signal.SIGINT, stop)
+    loop.add_signal_handler(signal.SIGHUP, source.try_reload)
+    async with AsyncExitStack() as running:
+        url = await running.enter_async_context(
+            serve(simulator, host=host, port=port, grace=_GRACE_SECONDS, reload=source.reload)
+        )
+        if watch:
+            watching = asyncio.create_task(source.watch())
+            running.callback(watching.cancel)
+        results().print(f"listening on {url}")
+        results().file.flush()
+        await stopping.wait()
+
+
+def _tell(answered: Answer, *, as_json: bool) -> None:
+    if as_json:
+        write_json(asdict(answered))
+        return
+    for line in _lines(answered):
+        results().print(line)
+
+
+def _lines(answered: Answer) -> Iterator[str]:
+    text = answered.text if answered.refusal is None else answered.refusal
+    if text or not answered.tool_calls:
+        yield text
+    for call in answered.tool_calls:
+        yield f"-> {call.name} {compact(call.arguments).decode()}"
+
+
+def _fail(reason: str) -> int:
+    errors().print(f"error: {printable(reason)}", style="red")
+    return FOUND_WRONG

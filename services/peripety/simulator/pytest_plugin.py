@@ -1,0 +1,116 @@
+"""The pytest plugin: `llm_simulator`, a scripted LLM on a port of its own for each test that asks for one.
+
+    @pytest.mark.llm_scenario("login.toml")
+    def test_login(llm_simulator):
+        client = OpenAI(base_url=f"{llm_simulator.url}/v1", api_key="any")
+        ...
+        llm_simulator.captured.received("login")
+
+Nothing but pytest is imported until a test uses the fixture.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.simulator.capture import CaptureLog
+    from peripety.simulator.scenario.builder import ScenarioBuilder
+    from peripety.simulator.scenario.model import Scenario
+    from peripety.simulator.server import Server
+    from peripety.simulator.simulator import Simulator
+
+__all__ = ["LlmSimulator", "llm_simulator"]
+
+MARKER = "llm_scenario"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(scenario, **options): what llm_simulator says: a file beside the test's, a value or a builder",
+    )
+
+
+@pytest.fixture
+def llm_simulator(request: pytest.FixtureRequest) -> Iterator[LlmSimulator]:
+    """A scripted LLM, served until the test ends: by the scenario of the test's marker, or what it loads."""
+    served = LlmSimulator(request.path.parent)
+    marker = request.node.get_closest_marker(MARKER)
+    try:
+        if marker is not None:
+            served.load(*marker.args, **marker.kwargs)
+        yield served
+    finally:
+        served.close()
+
+
+class LlmSimulator:
+    """A scripted LLM and its server.
+
+    Args:
+        directory: where scenario files are looked for.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._simulator: Simulator | None = None
+        self._server: Server | None = None
+
+    def load(self, scenario: str | Path | Scenario | ScenarioBuilder, **options: Any) -> Self:
+        """Serve a scenario instead of the one before, with nothing remembered; the URL is a new one.
+
+        Args:
+            scenario: a file, relative to the test's, or a scenario, or a builder of one.
+            options: for the `Simulator`, such as `seed`.
+        """
+        from peripety.simulator.scenario.builder import ScenarioBuilder  # noqa: PLC0415 - most tests use none
+        from peripety.simulator.scenario.load import load_scenario  # noqa: PLC0415
+        from peripety.simulator.server import serve_in_thread  # noqa: PLC0415
+        from peripety.simulator.simulator import Simulator  # noqa: PLC0415
+
+        if isinstance(scenario, str | Path):
+            scenario = load_scenario(self._directory / scenario)
+        elif isinstance(scenario, ScenarioBuilder):
+            scenario = scenario.build()
+        self.close()
+        self._simulator = Simulator(scenario, **options)
+        self._server = serve_in_thread(self._simulator)
+        return self
+
+    @property
+    def url(self) -> str:
+        """The base URL of every provider."""
+        if self._server is None:
+            raise self._nothing()
+        return self._server.url
+
+    @property
+    def simulator(self) -> Simulator:
+        """What answers: its clock, state and failures can be changed while it is served."""
+        if self._simulator is None:
+            raise self._nothing()
+        return self._simulator
+
+    @property
+    def captured(self) -> CaptureLog:
+        """The calls so far."""
+        return self.simulator.captured
+
+    def close(self) -> None:
+        """Stop serving."""
+        if self._server is not None:
+            self._server.close()
+        if self._simulator is not None:
+            self._simulator.close()
+
+    def _nothing(self) -> pytest.UsageError:
+        return pytest.UsageError(
+            f'No scenario: mark the test @pytest.mark.{MARKER}("file.toml"), or call llm_simulator.load(...)'
+        )
