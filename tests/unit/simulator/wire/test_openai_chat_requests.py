@@ -344,7 +344,8 @@ def test_a_request_without_a_model_is_refused_without_a_place() -> None:
         (
             {"max_completion_tokens": 0},
             (
-                "Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 1, but got 0 "
+                "Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 1, but "
+                "got 0 "
                 "instead."
             ),
             "max_completion_tokens",
@@ -416,7 +417,8 @@ def test_a_request_without_a_model_is_refused_without_a_place() -> None:
         (
             {"stop": ["a", "b", "c", "d", "e"]},
             (
-                "Invalid 'stop': array too long. Expected an array with maximum length 4, but got an array with "
+                "Invalid 'stop': array too long. Expected an array with maximum length 4, but got an array "
+                "with "
                 "length 5 instead."
             ),
             "stop",
@@ -437,7 +439,8 @@ def test_a_request_without_a_model_is_refused_without_a_place() -> None:
         (
             {"tools": []},
             (
-                "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an empty array "
+                "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an empty "
+                "array "
                 "instead."
             ),
             "tools",
@@ -446,7 +449,8 @@ def test_a_request_without_a_model_is_refused_without_a_place() -> None:
         (
             {"tools": [{"type": "function", "function": {"name": "a b"}}]},
             (
-                "Invalid 'tools[0].function.name': string does not match pattern. Expected a string that matches "
+                "Invalid 'tools[0].function.name': string does not match pattern. Expected a string that "
+                "matches "
                 "the pattern '^[a-zA-Z0-9_-]+$'."
             ),
             "tools[0].function.name",
@@ -485,7 +489,8 @@ def test_a_request_without_a_model_is_refused_without_a_place() -> None:
                 }
             },
             (
-                "Invalid schema for response_format 'n': In context=(), 'additionalProperties' is required to be "
+                "Invalid schema for response_format 'n': In context=(), 'additionalProperties' is required "
+                "to be "
                 "supplied and to be false."
             ),
             "response_format",
