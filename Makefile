@@ -101,6 +101,13 @@ PAIRS ?= 1000000
 fuzz-patterns: $(VENV)/installed-dev native  ## Compare matching with a naive scan over random cases: PAIRS=1000000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.patterns --pairs $(PAIRS) --seed $(SEED)
 
+OPERATIONS    ?= 1000000
+CONVERSATIONS ?= 10000
+
+.PHONY: soak-simulator
+soak-simulator: $(VENV)/installed-dev native  ## Keep conversations with the scripted LLM apart: OPERATIONS=1000000 CONVERSATIONS=10000 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m fuzz.conversations --operations $(OPERATIONS) --conversations $(CONVERSATIONS) --seed $(SEED)
+
 MINUTES ?= 1
 
 .PHONY: fuzz

@@ -1,7 +1,7 @@
 """The scripted LLM's server beside aimock, its best-known peer: requests, CPU time, and if streams keep time.
 
-`make bench-simulator`, or `PYTHONPATH=tests python -m bench.simulator [AIMOCK]` with the folder of its package.
-Both serve the same rules and are asked the same questions by the same client, in turns; the best round counts.
+`make bench-simulator`, or `PYTHONPATH=tests python -m bench.simulator [AIMOCK]` with its package's folder. Both
+serve the same rules and are asked the same questions by the same client, in turns; the best round counts.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ from peripety.simulator.model import Api, Message, Request, Role, Text
 from peripety.simulator.scenario.model import Failure, Response, Rule, Scenario, Turn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from peripety.simulator.simulator import Simulator
 
 WORDS = ("alpha", "beta", "gamma", "delta", "omega")
@@ -117,19 +119,31 @@ def ask(simulator: Simulator, request: Request) -> tuple[str | None, str]:
     return text, f"{exchange.id} {exchange.reply}"
 
 
-def converse(simulator: Simulator, conversations: int, operations: int, seed: int) -> int:
+def converse(
+    simulator: Simulator,
+    *,
+    conversations: int,
+    operations: int,
+    seed: int,
+    told: Callable[[int], None] = lambda _: None,
+) -> None:
     """Take so many steps in so many conversations, in random order.
 
-    Returns:
-        How many answers were right.
+    Args:
+        simulator: plays `SCENARIO`.
+        conversations: how many there are at once; those that have become long end, and others begin.
+        operations: how many steps.
+        seed: makes the steps repeatable.
+        told: is told after each step how many there were.
 
     Raises:
-        AssertionError: one was not.
+        AssertionError: an answer is not the one that its own conversation leads to.
     """
     chance = random.Random(seed)
     all_of_them = [Conversation(f"c{number}", named=number % 2 == 0) for number in range(conversations)]
-    for _ in range(operations):
-        conversation = chance.choice(all_of_them)
+    for done in range(1, operations + 1):
+        number = chance.randrange(conversations)
+        conversation = all_of_them[number]
         prompt = " ".join(chance.choices(WORDS, k=chance.randint(1, 2)))
         request = conversation.request(prompt)
         expected = conversation.expected(prompt)
@@ -137,6 +151,5 @@ def converse(simulator: Simulator, conversations: int, operations: int, seed: in
         assert heard == expected, (conversation, prompt)
         conversation.heard(request, heard)
         if len(conversation.said) > 20:
-            renewed = Conversation(f"{conversation.name}'", named=conversation.named)
-            all_of_them[all_of_them.index(conversation)] = renewed
-    return operations
+            all_of_them[number] = Conversation(f"{conversation.name}'", named=conversation.named)
+        told(done)

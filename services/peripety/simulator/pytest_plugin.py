@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(scenario, **options): what llm_simulator says: a file beside the test's, a value or a builder",
+        f"{MARKER}(scenario, **options): what llm_simulator says: a file beside the test's, or a Scenario",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from peripety.simulator import ScenarioBuilder, Simulator
 from peripety.simulator.failures.kinds import KINDS, Kind, Setting
 from peripety.simulator.model import Stop
 from peripety.simulator.scenario.load import read_scenario
@@ -27,6 +28,7 @@ from support.repository import ROOT
 GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
 EXAMPLES = ROOT / "examples" / "simulator"
 BLOCK = re.compile(r"^```(toml|json)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FIRST_CELL = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 
 blocks = [
@@ -96,6 +98,26 @@ def test_the_guide_has_every_failure_as_it_is() -> None:
         + [row(name, kind) for name, kind in KINDS.items()]
     )
     assert f"<!-- failures -->\n{table}\n<!-- /failures -->" in GUIDE, f"the guide has to have\n\n{table}"
+
+
+def test_what_the_guide_does_in_process_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    found = PYTHON.findall(section("In process"))
+    assert len(found) >= 2
+    names: dict[str, Any] = {}
+    for block in found:
+        exec(block, names)  # noqa: S102 - the guide is ours
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"), [("of a `Simulator`", Simulator), ("of a `ScenarioBuilder`", ScenarioBuilder)]
+)
+def test_the_guide_names_the_methods_that_there_are(heading: str, kind: type[Any]) -> None:
+    table = section("In process").split(f"| {heading} |")[1].split("\n\n")[0]
+    named = re.findall(r"`(\w+)[(`]", "\n".join(row.split(" | ")[0] for row in table.splitlines()))
+    attributes = {*dir(kind), "captured"}
+    assert named
+    assert set(named) <= attributes
 
 
 def test_nothing_is_said_of_what_was_removed() -> None:
