@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from peripety.simulator.scenario.model import Failure, Pace, Scenario
     from peripety.simulator.script import Position
     from peripety.simulator.state import Table
+    from peripety.simulator.truth.bill import Account
     from peripety.simulator.truth.meter import Metered
     from peripety.simulator.truth.models import Model
 
@@ -191,6 +192,12 @@ class Simulator:
     def stream(self, prompt: str, **how: Unpack[How]) -> AsyncIterator[Event]:
         """Ask, and get the answer piece by piece, at its own pace; see `execute`."""
         return events(self.begin(request(prompt, how)))
+
+    @property
+    def accounts(self) -> Sequence[Account]:
+        """What every key has used of every model, and owes for it in pico-dollars."""
+        with self._lock:
+            return list(self._meter.ledger)
 
     # ---- what wire modules ask
 

@@ -184,3 +184,15 @@ def test_a_limit_is_told_in_the_answers_and_lifted_in_time() -> None:
     assert error.value.retry.seconds == 30
     caller.simulator.advance(error.value.retry.seconds)
     caller.ask(anthropic([HELLO]))
+
+
+def test_each_key_has_an_account_for_each_model() -> None:
+    caller = Caller(Anthropic())
+    caller.ask(anthropic([HELLO]))
+    caller.ask(anthropic([HELLO]))
+    (account,) = caller.simulator.accounts
+    assert (account.model, account.requests) == ("claude-opus-5-5", 2)
+    usage = account.usage
+    assert (usage.read, usage.written) == (2800, {"5m": 2800})
+    prices = usage.fresh * 4_000_000 + 2800 * (200_000 + 5_000_000) + usage.output * 20_000_000
+    assert account.amount == prices
