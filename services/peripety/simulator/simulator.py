@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 from peripety import sim
 from peripety.simulator.capture import CaptureLog, outcome
@@ -27,14 +27,14 @@ from peripety.simulator.truth.meter import Meter
 from peripety.simulator.truth.models import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from peripety.sim.patterns import Subject
     from peripety.simulator.conversations import Conversation
     from peripety.simulator.delivery.events import Event
     from peripety.simulator.in_process import Answer
-    from peripety.simulator.model import Request
+    from peripety.simulator.model import Block, Request
     from peripety.simulator.scenario.model import Failure, Pace, Scenario
     from peripety.simulator.script import Position
     from peripety.simulator.state import Table
@@ -213,6 +213,13 @@ class Simulator:
         """What an API stores under a name."""
         return self._tables[name]
 
+    def remember(self, stored: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what an API stores of an answer: values by table and key."""
+        with self._step():
+            for name, values in stored.items():
+                for key, value in values.items():
+                    self._tables[name].put(key, value)
+
     # ---- answering
 
     def begin(self, request: Request) -> Exchange:
@@ -280,7 +287,7 @@ class Simulator:
             error=error,
             allowance=metered.allowance(self.now()),
             started=self._moment(metered.started),
-            finished=self._moment(metered.finished),
+            finished=self._end(metered),
             abandoned=self._moment(metered.abandoned),
         )
 
@@ -288,6 +295,13 @@ class Simulator:
         def tell() -> None:
             with self._step():
                 told(self.now())
+
+        return tell
+
+    def _end(self, metered: Metered) -> Callable[[Sequence[Block]], None]:
+        def tell(answer: Sequence[Block]) -> None:
+            with self._step():
+                metered.finished(self.now(), answer)
 
         return tell
 

@@ -97,13 +97,19 @@ class App:
         return self._router.choose(fitting, headers, body)
 
     async def _perform(self, wire: Wire, exchange: Exchange, connection: Connection) -> None:
+        request, reply = exchange.request, exchange.reply
         complete = False
         try:
+            if reply is not None:
+                self._simulator.remember(wire.stored(request, reply))
             delivery = replies.of_exchange(wire, exchange, self._simulator.now())
             await connection.deliver(delivery, exchange.started)
             complete = True
         finally:
-            (exchange.finished if complete else exchange.abandoned)()
+            if complete:
+                exchange.finished(() if reply is None else wire.repeated(request, reply))
+            else:
+                exchange.abandoned()
 
     async def _refuse(self, wire: Wire, error: ApiError, request_id: str, connection: Connection) -> None:
         if connection.used:
