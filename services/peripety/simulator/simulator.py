@@ -128,7 +128,7 @@ class Simulator:
         Raises:
             FailedPreconditionError: the scenario's clock is the machine's.
         """
-        with self._step():
+        with self.step():
             return self._clock.advance(seconds)
 
     def has_active_sequence(self, conversation: str = CONVERSATION, key: str = "") -> bool:
@@ -138,18 +138,18 @@ class Simulator:
 
     def reset_turns(self) -> None:
         """End every sequence."""
-        with self._step():
+        with self.step():
             self._conversations.reset_turns()
 
     def reset_counts(self) -> None:
         """End every sequence; count matches, requests and failures from the beginning."""
-        with self._step():
+        with self.step():
             self._conversations.reset_counts()
             self._injected.clear()
 
     def reset(self) -> None:
         """Forget everything: conversations, calls, caches, limits, bills, what is stored, and the time."""
-        with self._step():
+        with self.step():
             self.captured.clear()
             self._tables.clear()
             self._injected.clear()
@@ -167,8 +167,8 @@ class Simulator:
             self.captured.close()
 
     @contextmanager
-    def _step(self) -> Iterator[None]:
-        """Everything that happens in here happens at once, and is kept."""
+    def step(self) -> Iterator[None]:
+        """Let what happens inside happen at once, and keep all of it in the end."""
         with self._lock:
             yield
             self._tables.save()
@@ -215,7 +215,7 @@ class Simulator:
 
     def remember(self, stored: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep what an API stores of an answer: values by table and key."""
-        with self._step():
+        with self.step():
             for name, values in stored.items():
                 for key, value in values.items():
                     self._tables[name].put(key, value)
@@ -228,7 +228,7 @@ class Simulator:
         The request uses up what it may of limits and counts, and takes its conversation one step on, whether
         or not the answer is ever delivered.
         """
-        with self._step():
+        with self.step():
             conversation = self._conversations.find(request)
             number = self._conversations.next_request(conversation)
             chance = Chance(self.scenario.seed, conversation.scope, number)
@@ -293,14 +293,14 @@ class Simulator:
 
     def _moment(self, told: Callable[[float], None]) -> Callable[[], None]:
         def tell() -> None:
-            with self._step():
+            with self.step():
                 told(self.now())
 
         return tell
 
     def _end(self, metered: Metered) -> Callable[[Sequence[Block]], None]:
         def tell(answer: Sequence[Block]) -> None:
-            with self._step():
+            with self.step():
                 metered.finished(self.now(), answer)
 
         return tell

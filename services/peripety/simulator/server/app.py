@@ -73,7 +73,8 @@ class App:
                 exchange = self._simulator.begin(wire.request(call, self._simulator))
                 await self._perform(wire, exchange, connection)
             else:
-                answer = wire.other(call, self._simulator)
+                with self._simulator.step():
+                    answer = wire.other(call, self._simulator)
                 common = wire.headers(self._id(path, body), None, self._simulator.now())
                 await connection.deliver(replies.of_document(answer, common))
         except ApiError as error:
