@@ -44,6 +44,10 @@ test: $(VENV)/installed-dev native test-core  ## Run every test
 test-core:
 	@.ci/cargo test --quiet --manifest-path simcore/Cargo.toml
 
+.PHONY: conformance
+conformance: $(VENV)/installed-dev native  ## Write docs/simulator-conformance.md from a run of the official SDKs
+	@PYTHONPATH=tests $(BIN)/python -m conformance.simulator.publish
+
 .PHONY: check
 check: check-python check-contract check-generated check-imports check-rust  ## Run every static check
 

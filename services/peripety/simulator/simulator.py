@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
 
 from peripety import sim
 from peripety.simulator.capture import CaptureLog, outcome
@@ -27,18 +27,17 @@ from peripety.simulator.truth.meter import Meter
 from peripety.simulator.truth.models import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from peripety.sim.patterns import Subject
     from peripety.simulator.conversations import Conversation
     from peripety.simulator.delivery.events import Event
     from peripety.simulator.in_process import Answer
-    from peripety.simulator.model import Block, Request
+    from peripety.simulator.model import Request
     from peripety.simulator.scenario.model import Failure, Pace, Scenario
     from peripety.simulator.script import Position
     from peripety.simulator.state import Table
-    from peripety.simulator.truth.bill import Account
     from peripety.simulator.truth.meter import Metered
     from peripety.simulator.truth.models import Model
 
@@ -128,7 +127,7 @@ class Simulator:
         Raises:
             FailedPreconditionError: the scenario's clock is the machine's.
         """
-        with self.step():
+        with self._step():
             return self._clock.advance(seconds)
 
     def has_active_sequence(self, conversation: str = CONVERSATION, key: str = "") -> bool:
@@ -138,18 +137,18 @@ class Simulator:
 
     def reset_turns(self) -> None:
         """End every sequence."""
-        with self.step():
+        with self._step():
             self._conversations.reset_turns()
 
     def reset_counts(self) -> None:
         """End every sequence; count matches, requests and failures from the beginning."""
-        with self.step():
+        with self._step():
             self._conversations.reset_counts()
             self._injected.clear()
 
     def reset(self) -> None:
         """Forget everything: conversations, calls, caches, limits, bills, what is stored, and the time."""
-        with self.step():
+        with self._step():
             self.captured.clear()
             self._tables.clear()
             self._injected.clear()
@@ -167,8 +166,8 @@ class Simulator:
             self.captured.close()
 
     @contextmanager
-    def step(self) -> Iterator[None]:
-        """Let what happens inside happen at once, and keep all of it in the end."""
+    def _step(self) -> Iterator[None]:
+        """Everything that happens in here happens at once, and is kept."""
         with self._lock:
             yield
             self._tables.save()
@@ -193,12 +192,6 @@ class Simulator:
         """Ask, and get the answer piece by piece, at its own pace; see `execute`."""
         return events(self.begin(request(prompt, how)))
 
-    @property
-    def accounts(self) -> Sequence[Account]:
-        """What every key has used of every model, and owes for it in pico-dollars."""
-        with self._lock:
-            return list(self._meter.ledger)
-
     # ---- what wire modules ask
 
     def now(self) -> float:
@@ -213,13 +206,6 @@ class Simulator:
         """What an API stores under a name."""
         return self._tables[name]
 
-    def remember(self, stored: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep what an API stores of an answer: values by table and key."""
-        with self.step():
-            for name, values in stored.items():
-                for key, value in values.items():
-                    self._tables[name].put(key, value)
-
     # ---- answering
 
     def begin(self, request: Request) -> Exchange:
@@ -228,7 +214,7 @@ class Simulator:
         The request uses up what it may of limits and counts, and takes its conversation one step on, whether
         or not the answer is ever delivered.
         """
-        with self.step():
+        with self._step():
             conversation = self._conversations.find(request)
             number = self._conversations.next_request(conversation)
             chance = Chance(self.scenario.seed, conversation.scope, number)
@@ -287,21 +273,14 @@ class Simulator:
             error=error,
             allowance=metered.allowance(self.now()),
             started=self._moment(metered.started),
-            finished=self._end(metered),
+            finished=self._moment(metered.finished),
             abandoned=self._moment(metered.abandoned),
         )
 
     def _moment(self, told: Callable[[float], None]) -> Callable[[], None]:
         def tell() -> None:
-            with self.step():
+            with self._step():
                 told(self.now())
-
-        return tell
-
-    def _end(self, metered: Metered) -> Callable[[Sequence[Block]], None]:
-        def tell(answer: Sequence[Block]) -> None:
-            with self.step():
-                metered.finished(self.now(), answer)
 
         return tell
 
