@@ -25,7 +25,7 @@ def to_toml(document: Mapping[str, Any], *, sections: Collection[str] = ()) -> s
         document: tables of text, numbers, booleans, times, and arrays and tables of these.
         sections: keys whose tables, and arrays of tables, get headers of their own; others stand in a line.
     """
-    return "\n".join(_table((), document, sections)).lstrip("\n") + "\n"
+    return "".join(f"{line}\n" for line in _table((), document, sections)).lstrip("\n")
 
 
 def _table(path: tuple[str, ...], table: Mapping[str, Any], sections: Collection[str]) -> Iterator[str]:

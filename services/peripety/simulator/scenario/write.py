@@ -74,9 +74,14 @@ def _pattern(pattern: Pattern) -> dict[str, Any]:
     if pattern.tool_result is not None:
         plain["tool_result"] = _short(pattern.tool_result, TextKind.CONTAINS)
     if pattern.message_index is not None:
-        low, high = pattern.message_index
-        plain["message_index"] = low if low == high else {"from": low, "to": high}
+        plain["message_index"] = _range(*pattern.message_index)
     return plain
+
+
+def _range(low: int, high: int) -> int | dict[str, int]:
+    if low == high:
+        return low
+    return ({"from": low} if low > 0 else {}) | ({"to": high} if high < UNBOUNDED else {})
 
 
 def _text_pattern(pattern: TextPattern) -> dict[str, Any]:
