@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.sim.patterns import Pattern, TextKind, TextPattern
 from peripety.simulator.failures.kinds import KINDS
-from peripety.simulator.scenario.fields import TEXT_FIELDS
+from peripety.simulator.scenario.fields import TEXT_FIELDS, UNBOUNDED
 from peripety.simulator.scenario.model import Failure, Response, ScriptedCall
 from peripety.simulator.scenario.readers import FILE, JSON
 from peripety.simulator.scenario.toml import to_toml
