@@ -112,7 +112,7 @@ def ask(simulator: Simulator, request: Request) -> tuple[str | None, str]:
     """The text of an answer, None for an error; and all of it, for comparing transcripts."""
     exchange = simulator.begin(request)
     exchange.started()
-    exchange.finished()
+    exchange.finished(())
     if exchange.reply is None:
         return None, f"{exchange.id} {exchange.error!r}"
     text = "".join(part.text for part in exchange.reply.parts if isinstance(part, Text))

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from peripety.simulator.delivery.plan import Manner
-    from peripety.simulator.model import ApiError, Reply, Request
+    from peripety.simulator.model import ApiError, Block, Reply, Request
     from peripety.simulator.truth.limits import Allowance
 
 __all__ = ["Exchange"]
 
 
-def _nothing() -> None:
+def _nothing(_answer: Sequence[Block] = ()) -> None:
     """What has not been let in has no moments."""
 
 
@@ -35,7 +35,8 @@ class Exchange:
         error: what is answered instead.
         allowance: what is left of the limits; None where there are none.
         started: the answer begins to leave.
-        finished: all of it has left.
+        finished: all of it has left; told with the answer as blocks of a prompt that repeats it, if the
+            provider caches these.
         abandoned: it will not leave, or not all of it.
     """
 
@@ -47,5 +48,5 @@ class Exchange:
     error: ApiError | None = None
     allowance: Allowance | None = None
     started: Callable[[], None] = _nothing
-    finished: Callable[[], None] = _nothing
+    finished: Callable[[Sequence[Block]], None] = _nothing
     abandoned: Callable[[], None] = _nothing

@@ -123,7 +123,7 @@ def answer(exchange: Exchange) -> Answer:
     except Exception:
         exchange.abandoned()
         raise
-    exchange.finished()
+    exchange.finished(())
     texts: dict[type, list[str]] = {TextDelta: [], ReasoningDelta: [], RefusalDelta: []}
     calls: dict[str, tuple[str, list[str]]] = {}
     stop, usage = reply.stop, None
@@ -157,7 +157,7 @@ async def events(exchange: Exchange) -> AsyncIterator[Event]:
     except BaseException:
         exchange.abandoned()
         raise
-    exchange.finished()
+    exchange.finished(())
 
 
 def _reply(exchange: Exchange) -> Reply:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 from peripety import sim
 from peripety.simulator.capture import CaptureLog, outcome
@@ -27,17 +27,18 @@ from peripety.simulator.truth.meter import Meter
 from peripety.simulator.truth.models import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from peripety.sim.patterns import Subject
     from peripety.simulator.conversations import Conversation
     from peripety.simulator.delivery.events import Event
     from peripety.simulator.in_process import Answer
-    from peripety.simulator.model import Request
+    from peripety.simulator.model import Block, Request
     from peripety.simulator.scenario.model import Failure, Pace, Scenario
     from peripety.simulator.script import Position
     from peripety.simulator.state import Table
+    from peripety.simulator.truth.bill import Account
     from peripety.simulator.truth.meter import Metered
     from peripety.simulator.truth.models import Model
 
@@ -127,7 +128,7 @@ class Simulator:
         Raises:
             FailedPreconditionError: the scenario's clock is the machine's.
         """
-        with self._step():
+        with self.step():
             return self._clock.advance(seconds)
 
     def has_active_sequence(self, conversation: str = CONVERSATION, key: str = "") -> bool:
@@ -137,18 +138,18 @@ class Simulator:
 
     def reset_turns(self) -> None:
         """End every sequence."""
-        with self._step():
+        with self.step():
             self._conversations.reset_turns()
 
     def reset_counts(self) -> None:
         """End every sequence; count matches, requests and failures from the beginning."""
-        with self._step():
+        with self.step():
             self._conversations.reset_counts()
             self._injected.clear()
 
     def reset(self) -> None:
         """Forget everything: conversations, calls, caches, limits, bills, what is stored, and the time."""
-        with self._step():
+        with self.step():
             self.captured.clear()
             self._tables.clear()
             self._injected.clear()
@@ -166,8 +167,8 @@ class Simulator:
             self.captured.close()
 
     @contextmanager
-    def _step(self) -> Iterator[None]:
-        """Everything that happens in here happens at once, and is kept."""
+    def step(self) -> Iterator[None]:
+        """Let what happens inside happen at once, and keep all of it in the end."""
         with self._lock:
             yield
             self._tables.save()
@@ -192,6 +193,12 @@ class Simulator:
         """Ask, and get the answer piece by piece, at its own pace; see `execute`."""
         return events(self.begin(request(prompt, how)))
 
+    @property
+    def accounts(self) -> Sequence[Account]:
+        """What every key has used of every model, and owes for it in pico-dollars."""
+        with self._lock:
+            return list(self._meter.ledger)
+
     # ---- what wire modules ask
 
     def now(self) -> float:
@@ -206,6 +213,13 @@ class Simulator:
         """What an API stores under a name."""
         return self._tables[name]
 
+    def remember(self, stored: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what an API stores of an answer: values by table and key."""
+        with self.step():
+            for name, values in stored.items():
+                for key, value in values.items():
+                    self._tables[name].put(key, value)
+
     # ---- answering
 
     def begin(self, request: Request) -> Exchange:
@@ -214,7 +228,7 @@ class Simulator:
         The request uses up what it may of limits and counts, and takes its conversation one step on, whether
         or not the answer is ever delivered.
         """
-        with self._step():
+        with self.step():
             conversation = self._conversations.find(request)
             number = self._conversations.next_request(conversation)
             chance = Chance(self.scenario.seed, conversation.scope, number)
@@ -273,14 +287,21 @@ class Simulator:
             error=error,
             allowance=metered.allowance(self.now()),
             started=self._moment(metered.started),
-            finished=self._moment(metered.finished),
+            finished=self._end(metered),
             abandoned=self._moment(metered.abandoned),
         )
 
     def _moment(self, told: Callable[[float], None]) -> Callable[[], None]:
         def tell() -> None:
-            with self._step():
+            with self.step():
                 told(self.now())
+
+        return tell
+
+    def _end(self, metered: Metered) -> Callable[[Sequence[Block]], None]:
+        def tell(answer: Sequence[Block]) -> None:
+            with self.step():
+                metered.finished(self.now(), answer)
 
         return tell
 

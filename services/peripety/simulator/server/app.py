@@ -73,7 +73,8 @@ class App:
                 exchange = self._simulator.begin(wire.request(call, self._simulator))
                 await self._perform(wire, exchange, connection)
             else:
-                answer = wire.other(call, self._simulator)
+                with self._simulator.step():
+                    answer = wire.other(call, self._simulator)
                 common = wire.headers(self._id(path, body), None, self._simulator.now())
                 await connection.deliver(replies.of_document(answer, common))
         except ApiError as error:
@@ -97,13 +98,19 @@ class App:
         return self._router.choose(fitting, headers, body)
 
     async def _perform(self, wire: Wire, exchange: Exchange, connection: Connection) -> None:
+        request, reply = exchange.request, exchange.reply
         complete = False
         try:
+            if reply is not None:
+                self._simulator.remember(wire.stored(request, reply))
             delivery = replies.of_exchange(wire, exchange, self._simulator.now())
             await connection.deliver(delivery, exchange.started)
             complete = True
         finally:
-            (exchange.finished if complete else exchange.abandoned)()
+            if complete:
+                exchange.finished(() if reply is None else wire.repeated(request, reply))
+            else:
+                exchange.abandoned()
 
     async def _refuse(self, wire: Wire, error: ApiError, request_id: str, connection: Connection) -> None:
         if connection.used:

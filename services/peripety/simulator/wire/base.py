@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.simulator.model import Api, ApiError, Frame, Reply, Request
+    from peripety.simulator.model import Api, ApiError, Block, Frame, Reply, Request
     from peripety.simulator.truth.limits import Allowance
 
 __all__ = ["Call", "Document", "Operation", "Route", "Service", "Wire"]
@@ -129,6 +129,13 @@ class Wire(Protocol):
         A wire that inherits from this class remembers nothing unless it says so.
         """
         return {}
+
+    def repeated(self, request: Request, reply: Reply) -> Sequence[Block]:  # noqa: ARG002
+        """The answer as blocks of a prompt that repeats it, for providers that cache answers too.
+
+        A wire that inherits from this class has none unless it says so.
+        """
+        return ()
 
     def other(self, call: Call, service: Service) -> Document:
         """Answer anything but a request for an answer.

@@ -23,6 +23,7 @@ from peripety.simulator.scenario.model import (
     ScriptedUsage,
     Turn,
 )
+from support.commands import options_of
 from support.repository import ROOT
 
 GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
@@ -118,6 +119,12 @@ def test_the_guide_names_the_methods_that_there_are(heading: str, kind: type[Any
     attributes = {*dir(kind), "captured"}
     assert named
     assert set(named) <= attributes
+
+
+def test_the_guide_has_every_option_of_the_command() -> None:
+    table = section("Over HTTP").split("| option of `peripety simulate` |")[1].split("\n\n")[0]
+    first_cells = "\n".join(row.split(" | ")[0] for row in table.splitlines())
+    assert set(re.findall(r"(?<=[`])--?[a-z-]+", first_cells)) == options_of("simulate")
 
 
 def test_nothing_is_said_of_what_was_removed() -> None:

@@ -62,9 +62,9 @@ def test_more_models_than_are_remembered_are_found_as_well() -> None:
         ("claude-opus-5-5", {"system_messages"}, {"forced_tools", "prefill", "sampling", "no_reasoning"}),
         ("claude-fable-5-1", {"system_messages"}, {"forced_tools", "prefill", "sampling", "no_reasoning"}),
         ("claude-sonnet-5-5", {"no_reasoning"}, {"forced_tools", "prefill", "sampling"}),
-        ("claude-sonnet-5", {"forced_tools", "prefill"}, {"system_messages", "sampling"}),
+        ("claude-sonnet-5", {"forced_tools"}, {"system_messages", "prefill", "sampling"}),
         ("claude-haiku-5-5", {"system_messages", "forced_tools", "no_reasoning"}, {"sampling"}),
-        ("claude-opus-4-8", {"system_messages", "forced_tools", "prefill"}, {"sampling"}),
+        ("claude-opus-4-8", {"system_messages", "forced_tools"}, {"prefill", "sampling"}),
         ("claude-sonnet-4-5", {"forced_tools", "prefill", "sampling", "no_reasoning"}, {"system_messages"}),
     ],
 )

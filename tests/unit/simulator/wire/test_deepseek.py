@@ -270,6 +270,18 @@ def test_other_errors_in_a_stream_stand_where_a_chunk_would() -> None:
     assert json.loads(frame.removeprefix(b"data: "))["error"]["message"] == "m"
 
 
+def test_an_answer_is_cached_as_it_is_sent_back() -> None:
+    request = read()
+    message = WIRE.document(request, ANSWER)["choices"][0]["message"]
+    result = {**RESULT, "tool_call_id": message["tool_calls"][0]["id"]}
+    again = read(USER, message, result).prompt.blocks
+    assert again[:-1] == (*request.prompt.blocks, *WIRE.repeated(request, ANSWER))
+    plain = reply(Reasoning(("hm",), "c2ln"), Text(("Hi",)))
+    message = WIRE.document(request, plain)["choices"][0]["message"]
+    again = read(USER, message, USER).prompt.blocks
+    assert again[:-1] == (*request.prompt.blocks, *WIRE.repeated(request, plain))
+
+
 def test_models_are_listed() -> None:
     listed = json.loads(WIRE.other(call(WIRE, name="models"), SERVICE).body)
     assert "deepseek-v4-pro" in [entry["id"] for entry in listed["data"]]

@@ -259,6 +259,12 @@ def test_a_stream_is_lines_with_whole_calls_and_the_figures_in_the_last() -> Non
     assert [frame.tokens for frame in frames] == [2, 2, 1, 1, 2 + 4, 1, 0]
 
 
+def test_a_line_holds_nothing_that_may_be_taken_for_its_end() -> None:
+    data = WIRE.frames(read(), reply(Text(("<a\u2028b\u2029c&>",))))[0].data
+    assert rb"\u003ca\u2028b\u2029c\u0026\u003e" in data
+    assert json.loads(data)["message"]["content"] == "<a\u2028b\u2029c&>"
+
+
 def test_a_prompts_answer_is_a_response() -> None:
     request = read(name="generate", prompt="Why?")
     document = WIRE.document(request, reply(*PARTS[:2], usage=USAGE))

@@ -134,7 +134,7 @@ def test_hosted_tools_are_accepted_and_never_called() -> None:
 
 
 def test_a_prewarmed_prompt_gets_no_answer() -> None:
-    options = {"prompt_cache_options": {"prewarm": True}}
+    options: dict[str, Any] = {"prompt_cache_options": {"prewarm": True}}
     assert read(**options).max_tokens == 0
     assert document(reply(stop=Stop.LENGTH), **options)["status"] == "completed"
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from peripety.simulator.model import ApiError
+    from peripety.simulator.model import ApiError, Block
     from peripety.simulator.wire.base import Call
 
-__all__ = ["read"]
+__all__ = ["read", "repeated"]
 
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max", "ultra")
 _STOPS = 16
@@ -66,6 +66,13 @@ class _Messages(Messages):
             return
         block = {"type": "reasoning_content", "text": thoughts}
         self.draft.add(at, "assistant", block, tokens=count(thoughts))
+
+
+def repeated(message: dict[str, Any], at: int) -> tuple[Block, ...]:
+    """A message of the model's as blocks of a prompt, where it is the one at an index."""
+    draft = Draft()
+    _Messages(draft, thinking=False).read_answer(at, Fields(message, ("messages", at), Wording()))
+    return draft.prompt({}, {}).blocks
 
 
 def read(call: Call) -> Request:

@@ -18,7 +18,7 @@ from peripety.simulator.wire.openai.models import list_models
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.simulator.model import ApiError, Frame, Reply, Request
+    from peripety.simulator.model import ApiError, Block, Frame, Reply, Request
     from peripety.simulator.truth.limits import Allowance
     from peripety.simulator.wire.base import Call, Service
 
@@ -72,6 +72,11 @@ class DeepSeek(Wire):
             {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "insufficient_system_resource"}
         ]
         return sse.event(compact(chunk)) + sse.event(b"[DONE]")
+
+    def repeated(self, request: Request, reply: Reply) -> Sequence[Block]:
+        """The answer as it is sent back; the cache keeps it as well as the prompt."""
+        at = max((block.message for block in request.prompt.blocks), default=-1) + 1
+        return reading.repeated(Thoughts(request, reply).message(), at)
 
     def other(self, call: Call, service: Service) -> Document:  # noqa: ARG002
         """The list of models."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.simulator.model import Frame, Reasoning, Stop, Tag, ToolUse
 from peripety.simulator.truth import tokens
-from peripety.simulator.wire.json_text import compact
+from peripety.simulator.wire.ollama.json_lines import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -67,7 +67,7 @@ def frames(reply: Reply, form: str, loading: str | None) -> Iterator[Frame[bytes
 
 
 def _line(value: Mapping[str, Any], tag: Tag, count: int = 0) -> Frame[bytes]:
-    return Frame(compact(value) + b"\n", tag, count)
+    return Frame(line(value), tag, count)
 
 
 def _said(part: Part) -> Iterator[tuple[Tag, dict[str, Any], int]]:

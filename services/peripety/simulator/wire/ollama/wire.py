@@ -11,6 +11,7 @@ from peripety.simulator.wire.base import Document, Operation, Route, Wire
 from peripety.simulator.wire.json_text import compact
 from peripety.simulator.wire.ollama.answers import document, frames
 from peripety.simulator.wire.ollama.body import read_chat, read_generate, read_model
+from peripety.simulator.wire.ollama.json_lines import line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +108,7 @@ class Ollama(Wire):
 
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:  # noqa: ARG002
         """A line that has the error instead of `done`."""
-        return compact({"error": error.message}) + b"\n"
+        return line({"error": error.message})
 
     def other(self, call: Call, service: Service) -> Document:
         """Tell of models, and of itself."""

@@ -55,7 +55,7 @@ class Messages:
             if self._awaited and role != "tool":
                 raise self.unanswered(self._awaited)
             if role == "assistant":
-                self._read_answer(at, message)
+                self.read_answer(at, message)
             elif role == "tool":
                 self._read_result(at, message)
             elif role == "user":
@@ -94,11 +94,12 @@ class Messages:
         )
 
     def also_read(self, at: int, message: Fields, *, calling: bool) -> None:
-        """Read what only some dialects have in a message of the model's, before its calls."""
+        """Read what only some dialects have in a message of the model's, before what it says."""
 
     # ---- the roles
 
-    def _read_answer(self, at: int, message: Fields) -> None:
+    def read_answer(self, at: int, message: Fields) -> None:
+        """Read one message of the model's."""
         message.only(*self.assistant_members)
         for name in ("function_call", "audio"):
             if message.value.get(name) is not None:
@@ -106,10 +107,10 @@ class Messages:
         calls = message.objects("tool_calls", None)
         refusal = message.text("refusal", None)
         required = not calls and refusal is None
+        self.also_read(at, message, calling=bool(calls))
         text = self._content(at, message, "assistant", _ANSWER, required=required)
         if refusal:
             self.draft.add(at, "assistant", {"type": "refusal", "refusal": refusal}, tokens=count(refusal))
-        self.also_read(at, message, calling=bool(calls))
         self.draft.answer(text or refusal or "")
         self._called = {}
         for call in calls:
@@ -154,7 +155,8 @@ class Messages:
         if value is None:
             return ""
         if isinstance(value, str):
-            self.draft.add(at, role, {"type": "text", "text": value, **extra}, tokens=count(value))
+            if value or role != "assistant":
+                self.draft.add(at, role, {"type": "text", "text": value, **extra}, tokens=count(value))
             return value
         sized(message.at("content"), value, 1, 2**31)
         texts = []

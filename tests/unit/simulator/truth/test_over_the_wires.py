@@ -1,0 +1,196 @@
+"""What callers see of caches, limits and bills: conversations in each API's own words."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.simulator.model import ApiError, ErrorKind
+from peripety.simulator.scenario.model import Limit, Response, Scenario
+from peripety.simulator.simulator import Simulator
+from peripety.simulator.wire.anthropic import Anthropic
+from peripety.simulator.wire.base import Call, Operation
+from peripety.simulator.wire.deepseek import DeepSeek
+from peripety.simulator.wire.openai_chat import OpenAiChat
+from peripety.simulator.wire.openai_responses import OpenAiResponses
+
+if TYPE_CHECKING:
+    from peripety.simulator.wire.base import Wire
+
+RULES = "All the rules of the house. " * 400  # 2800 tokens
+TOOL = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
+
+
+class Caller:
+    """Somebody who talks to a wire, as one process would."""
+
+    def __init__(self, wire: Wire, *limits: Limit) -> None:
+        self.wire = wire
+        self.simulator = Simulator(Scenario(default_response=Response("It depends."), limits=limits))
+        self.route = next(each for each in wire.routes if each.operation is Operation.GENERATE)
+
+    def ask(self, body: dict[str, Any], key: str = "key") -> dict[str, Any]:
+        headers = {"authorization": f"Bearer {key}", "anthropic-version": "2026-10-21"}
+        call = Call(self.route, headers, {}, json.dumps(body).encode())
+        request = self.wire.request(call, self.simulator)
+        exchange = self.simulator.begin(request)
+        if exchange.error is not None:
+            raise exchange.error
+        assert exchange.reply is not None
+        document: dict[str, Any] = self.wire.document(request, exchange.reply)
+        self.simulator.remember(self.wire.stored(request, exchange.reply))
+        exchange.started()
+        exchange.finished(self.wire.repeated(request, exchange.reply))
+        return document
+
+
+def marked(text: str, ttl: str = "5m") -> dict[str, Any]:
+    return {"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": ttl}}
+
+
+def anthropic(messages: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    rules = [marked(RULES)]
+    return {"model": "claude-opus-5-5", "max_tokens": 99, "system": rules, "messages": messages, **more}
+
+
+def counted(document: dict[str, Any]) -> tuple[int, int, int]:
+    """Input tokens of Anthropic's: the rest, what was written, what was read."""
+    usage = document["usage"]
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    rest, written, read = (usage[name] for name in names)
+    assert sum(usage["cache_creation"].values()) == written
+    return rest, written, read
+
+
+HELLO = {"role": "user", "content": "hello"}
+MORE = {"role": "user", "content": "and more"}
+
+
+def test_anthropic_reads_the_marked_system_prompt_again() -> None:
+    caller = Caller(Anthropic())
+    assert counted(caller.ask(anthropic([HELLO])))[1:] == (2800, 0)
+    assert counted(caller.ask(anthropic([MORE])))[1:] == (0, 2800)
+    assert counted(caller.ask(anthropic([MORE]), key="another"))[1:] == (2800, 0)
+
+
+def test_anthropic_grows_an_automatic_breakpoint_with_the_conversation() -> None:
+    caller = Caller(Anthropic())
+    automatic = {"cache_control": {"type": "ephemeral"}}
+    first = caller.ask(anthropic([HELLO], **automatic))
+    answer = {"role": "assistant", "content": first["content"]}
+    rest, written, read = counted(caller.ask(anthropic([HELLO, answer, MORE], **automatic)))
+    assert (rest, read) == (0, sum(counted(first)))
+    assert 0 < written < 20
+
+
+@pytest.mark.parametrize(
+    ("change", "read"),
+    [
+        ({"tools": [TOOL]}, 0),
+        ({"system": [marked(RULES + "!")]}, 0),
+        ({"tool_choice": {"type": "none"}}, 2800),
+        ({"messages": [MORE]}, 2800),
+    ],
+)
+def test_anthropic_forgets_what_comes_after_a_change(change: dict[str, Any], read: int) -> None:
+    caller = Caller(Anthropic())
+    caller.ask(anthropic([HELLO]))
+    assert counted(caller.ask(anthropic([HELLO]) | change))[2] == read
+
+
+def test_anthropic_refuses_a_fifth_marker() -> None:
+    message = {"role": "user", "content": [marked(f"part {number}") for number in range(4)]}
+    with pytest.raises(ApiError) as error:
+        Caller(Anthropic()).ask(anthropic([message]))
+    assert error.value.kind is ErrorKind.INVALID_REQUEST
+    assert error.value.message == "A maximum of 4 blocks with cache_control may be provided. Found 5."
+
+
+def test_anthropic_entries_expire_by_the_virtual_clock() -> None:
+    caller = Caller(Anthropic())
+    caller.ask(anthropic([HELLO]))
+    caller.simulator.advance(299)
+    assert counted(caller.ask(anthropic([HELLO])))[2] == 2800
+    caller.simulator.advance(300)
+    assert counted(caller.ask(anthropic([HELLO])))[2] == 0
+
+
+def chat(model: str, messages: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    return {"model": model, "messages": [{"role": "system", "content": RULES}, *messages], **more}
+
+
+def talk(caller: Caller, model: str, turns: int, **more: Any) -> list[dict[str, Any]]:
+    """The usage of each turn of a conversation that repeats what was said."""
+    messages, found = [HELLO], []
+    for _ in range(turns):
+        document = caller.ask(chat(model, messages, **more))
+        messages = [*messages, document["choices"][0]["message"], MORE]
+        found.append(document["usage"])
+    return found
+
+
+def test_older_openai_models_read_in_steps() -> None:
+    first, second = talk(Caller(OpenAiChat()), "gpt-4o", 2)
+    assert first["prompt_tokens_details"]["cached_tokens"] == 0
+    assert second["prompt_tokens_details"]["cached_tokens"] == first["prompt_tokens"] // 128 * 128
+
+
+def test_newer_openai_models_read_and_write_at_breakpoints() -> None:
+    first, second = talk(Caller(OpenAiChat()), "gpt-6.1-sol", 2)
+    assert first["prompt_tokens_details"]["cache_write_tokens"] == first["prompt_tokens"]
+    assert second["prompt_tokens_details"]["cached_tokens"] == first["prompt_tokens"]
+    assert second["prompt_tokens_details"]["cache_write_tokens"] == (
+        second["prompt_tokens"] - first["prompt_tokens"]
+    )
+
+
+def test_openai_forgets_everything_when_a_setting_changes() -> None:
+    caller = Caller(OpenAiChat())
+    talk(caller, "gpt-6.1-sol", 1)
+    (usage,) = talk(caller, "gpt-6.1-sol", 1, reasoning_effort="low")
+    assert usage["prompt_tokens_details"]["cached_tokens"] == 0
+
+
+def test_a_continued_response_reads_what_it_continues() -> None:
+    caller = Caller(OpenAiResponses())
+    rules = {"role": "developer", "content": RULES}
+    first = caller.ask({"model": "gpt-6.1-sol", "input": [rules, HELLO]})
+    second = caller.ask({"model": "gpt-6.1-sol", "input": "and more", "previous_response_id": first["id"]})
+    assert second["usage"]["input_tokens_details"]["cached_tokens"] == first["usage"]["input_tokens"]
+
+
+def test_deepseek_reads_whole_units() -> None:
+    first, second = talk(Caller(DeepSeek()), "deepseek-flash", 2)
+    assert first["prompt_cache_hit_tokens"] == 0
+    assert second["prompt_cache_hit_tokens"] > first["prompt_tokens"]  # the answer is kept too
+    assert all(
+        each["prompt_tokens"] == each["prompt_cache_hit_tokens"] + each["prompt_cache_miss_tokens"]
+        for each in (first, second)
+    )
+
+
+def test_a_limit_is_told_in_the_answers_and_lifted_in_time() -> None:
+    caller = Caller(Anthropic(), Limit(requests_per_minute=2))
+    caller.ask(anthropic([HELLO]))
+    caller.ask(anthropic([HELLO]))
+    with pytest.raises(ApiError) as error:
+        caller.ask(anthropic([HELLO]))
+    assert error.value.kind is ErrorKind.RATE_LIMIT
+    assert error.value.retry is not None
+    assert error.value.retry.seconds == 30
+    caller.simulator.advance(error.value.retry.seconds)
+    caller.ask(anthropic([HELLO]))
+
+
+def test_each_key_has_an_account_for_each_model() -> None:
+    caller = Caller(Anthropic())
+    caller.ask(anthropic([HELLO]))
+    caller.ask(anthropic([HELLO]))
+    (account,) = caller.simulator.accounts
+    assert (account.model, account.requests) == ("claude-opus-5-5", 2)
+    usage = account.usage
+    assert (usage.read, usage.written) == (2800, {"5m": 2800})
+    prices = usage.fresh * 4_000_000 + 2800 * (200_000 + 5_000_000) + usage.output * 20_000_000
+    assert account.amount == prices
