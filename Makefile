@@ -90,6 +90,15 @@ bench: $(VENV)/installed-bench native  ## Run the benchmarks and print their fig
 	@$(BIN)/python -m pytest tests/bench --capture=no --benchmark-timer=time.process_time
 	@PYTHONPATH=tests $(BIN)/python -m bench.table
 
+AIMOCK := build/aimock/node_modules/@copilotkit/aimock
+
+.PHONY: bench-simulator
+bench-simulator: $(VENV)/installed-dev native  ## Measure the scripted LLM's server, beside aimock if npm is there
+	@[ -d $(AIMOCK) ] || { command -v npm >/dev/null && \
+	  npm install --silent --no-audit --no-fund --prefix build/aimock '@copilotkit/aimock@^1.43'; } || \
+	  echo "*** aimock could not be installed: nothing to compare with (it needs Node.js and npm)" >&2
+	@PYTHONPATH=tests $(BIN)/python -m bench.simulator $(AIMOCK)
+
 # How much is compared, and from which seed: the cases depend on the seed alone.
 STEPS ?= 1000000
 LOGIC ?= 100000

@@ -1,6 +1,6 @@
-"""The scripted LLM's server beside aimock, its best-known peer: requests, CPU time, and if streams keep time.
+"""The scripted LLM beside aimock, its best-known peer: requests, CPU time, and whether streams keep time.
 
-`make bench-simulator`, or `PYTHONPATH=tests python -m bench.simulator [AIMOCK]` with its package's folder. Both
+`make bench-simulator`, or `PYTHONPATH=tests python -m bench.simulator [AIMOCK]` with its folder. Both
 serve the same rules and are asked the same questions by the same client, in turns; the best round counts.
 """
 

@@ -7,14 +7,13 @@ import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety.errors import UnavailableError
 from peripety.simulator.server import serve_in_thread
+from support.plain_http import prompt, send
 from support.simulator import served
 
 if TYPE_CHECKING:
@@ -44,18 +43,16 @@ def server() -> Iterator[Served]:
 
 
 def ask(
-    server: Served, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    server: Served, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
 ) -> tuple[int, Any]:
     """The status, and the body as JSON."""
-    with closing(HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
-        connection.request(method, path, body, headers or {})
-        response = connection.getresponse()
-        assert response.getheader("content-type", "").startswith("application/json")
-        return response.status, json.loads(response.read())
+    response = send(server.url, method, path, body, headers)
+    assert response.headers["content-type"].startswith("application/json")
+    return response.status, response.json
 
 
 def chat(text: str, **more: Any) -> bytes:
-    return json.dumps({"model": "gpt-6", "messages": [{"role": "user", "content": text}], **more}).encode()
+    return json.dumps(prompt(text, **more)).encode()
 
 
 def is_openai(body: Any) -> bool:
@@ -117,7 +114,7 @@ NO_BODIES = {
 def test_bodies_that_are_no_requests_are_refused_in_the_providers_shape(
     server: Served, path: str, body: bytes
 ) -> None:
-    status, answer = ask(server, "POST", path, body, {"content-type": "application/json"})
+    status, answer = ask(server, "POST", path, body)
     assert 400 <= status < 500
     assert SHAPES[path](answer)
 

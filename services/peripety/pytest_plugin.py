@@ -4,7 +4,7 @@
     def test_login(llm_simulator):
         client = OpenAI(base_url=f"{llm_simulator.url}/v1", api_key="any")
         ...
-        llm_simulator.captured.received("login")
+        llm_simulator.captured.assert_received("login")
 
 Nothing but pytest is imported until a test uses the fixture.
 """
@@ -19,11 +19,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from peripety.simulator import Scenario, ScenarioBuilder, Simulator
     from peripety.simulator.capture import CaptureLog
-    from peripety.simulator.scenario.builder import ScenarioBuilder
-    from peripety.simulator.scenario.model import Scenario
     from peripety.simulator.server import Server
-    from peripety.simulator.simulator import Simulator
 
 __all__ = ["LlmSimulator", "llm_simulator"]
 
@@ -70,10 +68,8 @@ class LlmSimulator:
             scenario: a file, relative to the test's, or a scenario, or a builder of one.
             options: for the `Simulator`, such as `seed`.
         """
-        from peripety.simulator.scenario.builder import ScenarioBuilder  # noqa: PLC0415 - most tests use none
-        from peripety.simulator.scenario.load import load_scenario  # noqa: PLC0415
+        from peripety.simulator import ScenarioBuilder, Simulator, load_scenario  # noqa: PLC0415 - see above
         from peripety.simulator.server import serve_in_thread  # noqa: PLC0415
-        from peripety.simulator.simulator import Simulator  # noqa: PLC0415
 
         if isinstance(scenario, str | Path):
             scenario = load_scenario(self._directory / scenario)
