@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.simulator.model import Usage
@@ -69,7 +69,7 @@ def bill(model: Model, usage: Usage, at: float) -> Bill:
 
 
 def storage(model: Model, tokens: int, seconds: float, at: float) -> Bill:
-    """What keeping an explicit cache costs, begun pico-dollars in full."""
+    """What keeping an explicit cache costs, begun pico-dollars in full; less than no time is paid back."""
     price = model.price(tokens, at)
     if price is None:
         return Bill()
@@ -127,20 +127,25 @@ class Ledger:
     def add(self, key: str, model: str, usage: Usage, charged: Bill) -> None:
         """Enter a request that was answered."""
         known = self.account(key, model)
-        written = dict(known.usage.written)
-        for ttl, tokens in usage.written.items():
-            written[ttl] = written.get(ttl, 0) + tokens
-        self._table.put(
-            f"{key} {model}",
-            {
-                "requests": known.requests + 1,
-                "usage": {
-                    "fresh": known.usage.fresh + usage.fresh,
-                    "read": known.usage.read + usage.read,
-                    "written": written,
-                    "output": known.usage.output + usage.output,
-                    "reasoning": known.usage.reasoning + usage.reasoning,
-                },
-                "amount": known.amount + charged.total,
-            },
-        )
+        self._put(replace(known, requests=known.requests + 1, usage=_sum(known.usage, usage)), charged)
+
+    def charge(self, key: str, model: str, charged: Bill) -> None:
+        """Enter what costs something though it is no answer."""
+        self._put(self.account(key, model), charged)
+
+    def _put(self, account: Account, charged: Bill) -> None:
+        row = asdict(replace(account, amount=account.amount + charged.total))
+        self._table.put(f"{row.pop('key')} {row.pop('model')}", row)
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    written = dict(one.written)
+    for ttl, tokens in other.written.items():
+        written[ttl] = written.get(ttl, 0) + tokens
+    return Usage(
+        fresh=one.fresh + other.fresh,
+        read=one.read + other.read,
+        written=written,
+        output=one.output + other.output,
+        reasoning=one.reasoning + other.reasoning,
+    )

@@ -55,6 +55,7 @@ def test_storage_is_paid_by_token_and_hour() -> None:
     assert storage(pro, 3000, 3600, NOW).lines == (Line("cache_storage", 3000, 4_500_000, 13_500_000_000),)
     assert storage(pro, 3000, 1800, NOW).total == 6_750_000_000
     assert storage(pro, 1, 0.001, NOW).total == 2  # 1.25, and what is begun is paid
+    assert storage(pro, 3000, -1800, NOW).total == -6_750_000_000
     assert storage(catalogue().find("other", Api.GEMINI), 1, 1, NOW) == Bill(())
 
 
@@ -69,6 +70,13 @@ def test_the_ledger_adds_up_what_each_key_uses_of_each_model() -> None:
         Account("a", "two", 1, usage, each),
         Account("b", "one", 1, usage, each),
     ]
+
+
+def test_the_ledger_takes_what_is_no_answer() -> None:
+    ledger = Ledger(Table())
+    ledger.charge("a", "one", Bill((Line("cache_storage", 1, 5, 5),)))
+    ledger.charge("a", "one", Bill((Line("cache_storage", 1, 5, -2),)))
+    assert list(ledger) == [Account("a", "one", 0, Usage(), 3)]
 
 
 def test_a_key_is_known_by_a_fingerprint_that_does_not_hold_it() -> None:

@@ -11,8 +11,9 @@ from peripety.simulator.model import ApiError, ErrorKind
 from peripety.simulator.scenario.model import Limit, Response, Scenario
 from peripety.simulator.simulator import Simulator
 from peripety.simulator.wire.anthropic import Anthropic
-from peripety.simulator.wire.base import Call, Operation
+from peripety.simulator.wire.base import Call, Operation, Route
 from peripety.simulator.wire.deepseek import DeepSeek
+from peripety.simulator.wire.gemini import Gemini
 from peripety.simulator.wire.openai_chat import OpenAiChat
 from peripety.simulator.wire.openai_responses import OpenAiResponses
 
@@ -31,9 +32,17 @@ class Caller:
         self.simulator = Simulator(Scenario(default_response=Response("It depends."), limits=limits))
         self.route = next(each for each in wire.routes if each.operation is Operation.GENERATE)
 
-    def ask(self, body: dict[str, Any], key: str = "key") -> dict[str, Any]:
-        headers = {"authorization": f"Bearer {key}", "anthropic-version": "2026-10-21"}
-        call = Call(self.route, headers, {}, json.dumps(body).encode())
+    def call(self, route: Route, body: Any, key: str, params: dict[str, str]) -> Call:
+        headers = {"authorization": f"Bearer {key}", "x-goog-api-key": key, "anthropic-version": "2026-10-21"}
+        return Call(route, headers, params, json.dumps(body).encode())
+
+    def other(self, name: str, body: Any = None, **params: str) -> Any:
+        route = next(each for each in self.wire.routes if each.name == name)
+        answer = self.wire.other(self.call(route, body or {}, "key", params), self.simulator)
+        return json.loads(answer.body)
+
+    def ask(self, body: dict[str, Any], key: str = "key", **params: str) -> dict[str, Any]:
+        call = self.call(self.route, body, key, params)
         request = self.wire.request(call, self.simulator)
         exchange = self.simulator.begin(request)
         if exchange.error is not None:
@@ -169,6 +178,34 @@ def test_deepseek_reads_whole_units() -> None:
         each["prompt_tokens"] == each["prompt_cache_hit_tokens"] + each["prompt_cache_miss_tokens"]
         for each in (first, second)
     )
+
+
+def gemini(caller: Caller, text: str, **more: Any) -> Any:
+    contents = [{"role": "user", "parts": [{"text": text}]}]
+    return caller.ask({"contents": contents, **more}, model="gemini-2.5-pro")["usageMetadata"]
+
+
+def test_gemini_reads_what_was_sent_before() -> None:
+    caller = Caller(Gemini())
+    instruction = {"systemInstruction": {"parts": [{"text": RULES}]}}
+    assert "cachedContentTokenCount" not in gemini(caller, "hello", **instruction)
+    assert gemini(caller, "and more", **instruction)["cachedContentTokenCount"] == 2688
+
+
+def test_gemini_reads_stored_contents_and_bills_their_storage() -> None:
+    caller = Caller(Gemini())
+    body = {"model": "models/gemini-2.5-pro", "systemInstruction": {"parts": [{"text": RULES}]}}
+    stored = caller.other("cachedContents.create", body)
+    usage = gemini(caller, "hello", cachedContent=stored["name"])
+    assert usage["cachedContentTokenCount"] == stored["usageMetadata"]["totalTokenCount"] == 2800
+    caller.simulator.advance(1800)
+    caller.other("cachedContents.delete", id=stored["name"].partition("/")[2])
+    with pytest.raises(ApiError) as error:
+        gemini(caller, "hello", cachedContent=stored["name"])
+    assert error.value.kind is ErrorKind.PERMISSION
+    (account,) = caller.simulator.accounts
+    asked = account.usage.fresh * 1_250_000 + 2800 * 125_000 + account.usage.output * 10_000_000
+    assert account.amount == asked + 2800 * 4_500_000 // 2
 
 
 def test_a_limit_is_told_in_the_answers_and_lifted_in_time() -> None:

@@ -6,7 +6,8 @@ import hashlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from peripety.simulator.model import Api, Prompt
+from peripety.simulator.model import Api, Prompt, Usage
+from peripety.simulator.truth.bill import Ledger, bill, storage
 from peripety.simulator.truth.cache.contents import DEFAULT_TTL, CachedContent, Contents
 from peripety.simulator.truth.keys import fingerprint
 from peripety.simulator.truth.models import catalogue
@@ -54,7 +55,8 @@ def create(call: Call, service: Service) -> dict[str, Any]:
     checks.check_contents(fields, _MESSAGE, required=False)
     checks.check_tools(fields, _MESSAGE)
     tokens = Prompt(requests.blocks(fields)).tokens
-    minimum = catalogue().find(model, Api.GEMINI).cache.minimum
+    card = catalogue().find(model, Api.GEMINI)
+    minimum = card.cache.minimum
     if tokens < minimum:
         raise checks.invalid(
             f"Cached content is too small. total_token_count={tokens}, min_total_token_count={minimum}"
@@ -74,6 +76,9 @@ def create(call: Call, service: Service) -> dict[str, Any]:
         value=value,
     )
     _contents(service).put(content)
+    usage = Usage(tokens)
+    Ledger(service.objects("bills")).add(content.owner, model, usage, bill(card, usage, now))
+    _charge_storage(service, content, content.expires - now)
     return _written(content)
 
 
@@ -97,13 +102,26 @@ def update(call: Call, service: Service) -> dict[str, Any]:
             "* UpdateCachedContentRequest.update_mask: only ttl or expire_time can be updated\n"
         )
     now = service.now()
-    return _written(_contents(service).extend(_name(call), _owner(call), now, expires=_expires(fields, now)))
+    contents = _contents(service)
+    before = contents.get(_name(call), _owner(call), now)
+    content = contents.extend(before.name, before.owner, now, expires=_expires(fields, now))
+    _charge_storage(service, content, content.expires - before.expires)
+    return _written(content)
 
 
 def delete(call: Call, service: Service) -> dict[str, Any]:
     """Forget stored contents."""
-    _contents(service).delete(_name(call), _owner(call), service.now())
+    contents, now = _contents(service), service.now()
+    content = contents.get(_name(call), _owner(call), now)
+    contents.delete(content.name, content.owner, now)
+    _charge_storage(service, content, now - content.expires)
     return {}
+
+
+def _charge_storage(service: Service, content: CachedContent, seconds: float) -> None:
+    """Let the owner pay for so much time, or pay so much back: time is paid for when it is asked for."""
+    charged = storage(catalogue().find(content.model, Api.GEMINI), content.tokens, seconds, service.now())
+    Ledger(service.objects("bills")).charge(content.owner, content.model, charged)
 
 
 def _contents(service: Service) -> Contents:
