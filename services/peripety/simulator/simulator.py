@@ -9,7 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 from peripety import sim
-from peripety.simulator.capture import CaptureLog, outcome
+from peripety.simulator.capture import Asked, CaptureLog, Failed, outcome
 from peripety.simulator.chance import Chance
 from peripety.simulator.clock import Clock
 from peripety.simulator.composing import Composition, chunks, claimed, output_tokens
@@ -247,7 +247,11 @@ class Simulator:
     def _capture(self, exchange: Exchange, subject: Subject) -> None:
         reply, manner = exchange.reply, exchange.manner
         came = outcome(reply, exchange.error, manner.failure, int(manner.delay_ms))
-        self.captured.record(exchange.request, subject, self.now(), exchange.label, came)
+        self.captured.record(Asked.of(exchange.request, subject), self.now(), exchange.label, came)
+
+    def refuse(self, api: Api, error: ApiError) -> None:
+        """Note a request that could not be read; it changes nothing."""
+        self.captured.record(Asked(api), self.now(), None, Failed(error.kind.value, error.message))
 
     def _check_key(self, request: Request) -> None:
         keys = self.scenario.keys

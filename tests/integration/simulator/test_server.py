@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import UnavailableError
+from peripety.simulator.capture import Failed
+from peripety.simulator.model import Api
 from peripety.simulator.server import serve_in_thread
 from support.plain_http import prompt, send
 from support.simulator import served
@@ -117,6 +119,15 @@ def test_bodies_that_are_no_requests_are_refused_in_the_providers_shape(
     status, answer = ask(server, "POST", path, body)
     assert 400 <= status < 500
     assert SHAPES[path](answer)
+
+
+def test_a_request_that_is_refused_as_not_valid_is_captured(server: Served) -> None:
+    before = len(server.simulator.captured)
+    ask(server, "POST", "/v1/messages", b"{}", {"x-api-key": "secret"})
+    assert len(server.simulator.captured) == before + 1
+    (call,) = server.simulator.captured.last()
+    assert call.request.api is Api.ANTHROPIC
+    assert call.outcome == Failed("invalid_request", "anthropic-version: header is required")
 
 
 @pytest.mark.parametrize("path", SHAPES)

@@ -20,7 +20,7 @@ __all__ = ["Answered", "Asked", "Captured", "Failed", "Outcome", "Unmatched", "o
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request in short.
+    """A request in short; of one that could not be read, nothing but the API is known.
 
     Attributes:
         api: the API it came by.
@@ -37,16 +37,16 @@ class Asked:
     """
 
     api: Api
-    model: str
-    conversation: str | None
-    prompt: str
-    tool_result: str | None
-    message_index: int
-    messages: int
-    system: str
-    tools: tuple[str, ...]
-    stream: bool
-    key: str
+    model: str = ""
+    conversation: str | None = None
+    prompt: str = ""
+    tool_result: str | None = None
+    message_index: int = 0
+    messages: int = 0
+    system: str = ""
+    tools: tuple[str, ...] = ()
+    stream: bool = False
+    key: str = fingerprint("")
 
     @classmethod
     def of(cls, request: Request, subject: Subject) -> Asked:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from peripety.sim.patterns import Subject
     from peripety.simulator.capture.calls import Outcome
-    from peripety.simulator.model import Request
     from peripety.simulator.scenario.model import Rule
 
 __all__ = ["CaptureLog"]
@@ -52,11 +50,8 @@ class CaptureLog:
             self._number = _mended(path)
             self._file = path.open("ab")
 
-    def record(
-        self, request: Request, subject: Subject, time: float, label: str | None, outcome: Outcome
-    ) -> Captured:
+    def record(self, asked: Asked, time: float, label: str | None, outcome: Outcome) -> Captured:
         """Add a call; see `Captured` for the arguments."""
-        asked = Asked.of(request, subject)
         with self._lock:
             self._number += 1
             call = Captured(self._number, time, asked, label, outcome)

@@ -70,8 +70,7 @@ class App:
             wire = target.wire
             call = Call(target.route, headers, {**request.rel_url.query, **target.params}, body)
             if target.route.operation is Operation.GENERATE:
-                exchange = self._simulator.begin(wire.request(call, self._simulator))
-                await self._perform(wire, exchange, connection)
+                await self._perform(wire, self._begin(wire, call), connection)
             else:
                 with self._simulator.step():
                     answer = wire.other(call, self._simulator)
@@ -96,6 +95,13 @@ class App:
             allowed = ", ".join(sorted({target.route.method for target in targets}))
             raise ApiError(ErrorKind.METHOD_NOT_ALLOWED, f"This path takes {allowed}, not {method}")
         return self._router.choose(fitting, headers, body)
+
+    def _begin(self, wire: Wire, call: Call) -> Exchange:
+        try:
+            return self._simulator.begin(wire.request(call, self._simulator))
+        except ApiError as error:
+            self._simulator.refuse(wire.api, error)
+            raise
 
     async def _perform(self, wire: Wire, exchange: Exchange, connection: Connection) -> None:
         request, reply = exchange.request, exchange.reply

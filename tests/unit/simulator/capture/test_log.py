@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.sim.patterns import Pattern, Subject
-from peripety.simulator.capture import Captured, CaptureLog, outcome
+from peripety.simulator.capture import Asked, Captured, CaptureLog, outcome
 from peripety.simulator.failures import KINDS
 from peripety.simulator.model import (
     Api,
@@ -59,9 +59,8 @@ def ask(
     parts = (Reasoning(("hm",), ""), Text((text,)), ToolUse("1", "weather", ('{"a":', "1}"))) if text else ()
     reply = None if text is None else Reply("id", 0, "m", parts, Stop.END, Usage(fresh=3, output=4))
     spoilt = None if failure is None else Failure(failure, KINDS[failure].defaults)
-    return captured.record(
-        request, Subject(prompt, "m", None, 2), 1_767_225_600, label, outcome(reply, error, spoilt, 5)
-    )
+    asked = Asked.of(request, Subject(prompt, "m", None, 2))
+    return captured.record(asked, 1_767_225_600, label, outcome(reply, error, spoilt, 5))
 
 
 @pytest.fixture
