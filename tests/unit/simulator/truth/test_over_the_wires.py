@@ -126,6 +126,39 @@ def test_anthropic_entries_expire_by_the_virtual_clock() -> None:
     assert counted(caller.ask(anthropic([HELLO])))[2] == 0
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, None),
+        ({"messages": [HELLO, {"role": "assistant", "content": "Yes?"}, MORE]}, None),
+        ({"model": "claude-opus-5"}, {"type": "model_changed", "cache_missed_input_tokens": 2800}),
+        ({"tools": [TOOL]}, {"type": "tools_changed", "cache_missed_input_tokens": 2800}),
+        ({"system": "Other rules."}, {"type": "system_changed", "cache_missed_input_tokens": 2800}),
+        ({"messages": [MORE]}, {"type": "messages_changed", "cache_missed_input_tokens": 0}),
+        ({"tool_choice": {"type": "none"}}, {"type": "unavailable"}),
+    ],
+)
+def test_anthropic_tells_what_the_cache_missed(change: dict[str, Any], reason: dict[str, Any] | None) -> None:
+    caller = Caller(Anthropic())
+    first = caller.ask(anthropic([HELLO], diagnostics={"previous_message_id": None}))
+    assert first["diagnostics"] == {"cache_miss_reason": None}
+    wanted = {"diagnostics": {"previous_message_id": first["id"]}}
+    assert caller.ask(anthropic([HELLO]) | change | wanted)["diagnostics"] == {"cache_miss_reason": reason}
+
+
+def test_anthropic_compares_only_with_answers_to_the_same_key() -> None:
+    caller = Caller(Anthropic())
+    first = caller.ask(anthropic([HELLO], diagnostics={}))
+    wanted = {"diagnostics": {"previous_message_id": first["id"]}}
+    assert caller.ask(anthropic([HELLO]) | wanted, key="another")["diagnostics"] == {
+        "cache_miss_reason": {"type": "previous_message_not_found"}
+    }
+
+
+def test_anthropic_tells_nothing_of_the_cache_unless_asked() -> None:
+    assert Caller(Anthropic()).ask(anthropic([HELLO]))["diagnostics"] is None
+
+
 def chat(model: str, messages: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {"model": model, "messages": [{"role": "system", "content": RULES}, *messages], **more}
 

@@ -31,24 +31,29 @@ def call_name(id_: str) -> str:
     return f"toolu_{id_}"
 
 
-def message(reply: Reply, *, shown: bool, speed: str) -> dict[str, Any]:
+def message(
+    reply: Reply, *, shown: bool, speed: str, diagnostics: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """A whole answer.
 
     Args:
         reply: the answer.
         shown: whether thoughts are in it, and not just their signature.
         speed: how fast it was asked to be.
+        diagnostics: what is told of the cache.
     """
     return {
         **_head(reply),
         "content": [_whole(part, shown=shown) for part in _parts(reply)],
         **_end(reply),
-        "diagnostics": None,
+        "diagnostics": diagnostics,
         "usage": {**_input(reply.usage, speed), **_output(reply.usage)},
     }
 
 
-def frames(reply: Reply, *, shown: bool, speed: str) -> Iterator[Frame[bytes]]:
+def frames(
+    reply: Reply, *, shown: bool, speed: str, diagnostics: Mapping[str, Any] | None
+) -> Iterator[Frame[bytes]]:
     """The same answer as events."""
     first = {
         **_head(reply),
@@ -56,7 +61,7 @@ def frames(reply: Reply, *, shown: bool, speed: str) -> Iterator[Frame[bytes]]:
         "stop_reason": None,
         "stop_sequence": None,
         "stop_details": None,
-        "diagnostics": None,
+        "diagnostics": diagnostics,
     }
     begun = {**_input(reply.usage, speed), "output_tokens": min(1, reply.usage.output)}
     yield _event(Tag.START, "message_start", {"message": {**first, "usage": begun}})

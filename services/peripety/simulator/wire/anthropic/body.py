@@ -67,6 +67,17 @@ _SAMPLING = ("temperature", "top_p", "top_k")
 
 
 @dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The wish to know why the cache could not be used again.
+
+    Attributes:
+        previous: the answer to the request that this one is compared with; None for the first one.
+    """
+
+    previous: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """What a body says.
 
@@ -82,6 +93,7 @@ class Body:
         thinking: how the model thinks.
         schema: what the answer has to follow.
         speed: how fast it is asked to be.
+        diagnosis: whether it is to be told what the cache missed.
     """
 
     model: str
@@ -95,6 +107,7 @@ class Body:
     thinking: Thinking
     schema: Mapping[str, Any] | None
     speed: str
+    diagnosis: Diagnosis | None
 
 
 def read_body(data: bytes, version: str, *, counting: bool = False) -> Body:
@@ -156,7 +169,16 @@ def read_body(data: bytes, version: str, *, counting: bool = False) -> Body:
         thinking=thinking,
         schema=schema,
         speed=speed,
+        diagnosis=_diagnosis(body),
     )
+
+
+def _diagnosis(body: Fields) -> Diagnosis | None:
+    wanted = body.object("diagnostics", None)
+    if wanted is None:
+        return None
+    wanted.only("previous_message_id")
+    return Diagnosis(wanted.text("previous_message_id", None))
 
 
 def _max_tokens(body: Fields, card: Model) -> int:

@@ -182,7 +182,3 @@ def read_other(body: Fields) -> None:
     body.choice("speed", ("standard", "fast"), None)
     body.text("inference_geo", None)
     body.get("container", Kind.STRING, Kind.OBJECT, default=None)
-    diagnostics = body.object("diagnostics", None)
-    if diagnostics is not None:
-        diagnostics.only("previous_message_id")
-        diagnostics.text("previous_message_id", None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.simulator.model import Api, Request
 from peripety.simulator.wire.anthropic.answers import frames, message
 from peripety.simulator.wire.anthropic.body import VERSIONS, read_body
+from peripety.simulator.wire.anthropic.diagnostics import diagnose, diagnostics, remembered
 from peripety.simulator.wire.anthropic.errors import error_document, error_value, headers
 from peripety.simulator.wire.anthropic.models import model_page, model_value
 from peripety.simulator.wire.anthropic.wording import invalid
@@ -42,9 +43,10 @@ class Anthropic(Wire):
         """Server-sent events."""
         return "text/event-stream; charset=utf-8"
 
-    def request(self, call: Call, service: Service) -> Request:  # noqa: ARG002 - nothing is stored here
+    def request(self, call: Call, service: Service) -> Request:
         """Read a request for an answer."""
         body = read_body(call.body, _version(call))
+        key = _key(call)
         return Request(
             api=self.api,
             model=body.model,
@@ -52,23 +54,31 @@ class Anthropic(Wire):
             system=body.system,
             tools=body.tools,
             prompt=body.prompt,
-            key=_key(call),
+            key=key,
             conversation=call.conversation,
             max_tokens=body.max_tokens,
             stop=body.stop,
             stream=body.stream,
             reasoning=body.thinking.on,
             schema=body.schema,
-            options={"shown": body.thinking.shown, "speed": body.speed},
+            options={
+                "shown": body.thinking.shown,
+                "speed": body.speed,
+                "diagnosis": diagnose(body, key, service),
+            },
         )
 
     def document(self, request: Request, reply: Reply) -> Any:
         """A message."""
-        return message(reply, **request.options)
+        return message(reply, **_looks(request, reply))
 
     def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
         """The events that build a message."""
-        return list(frames(reply, **request.options))
+        return list(frames(reply, **_looks(request, reply)))
+
+    def stored(self, request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:
+        """What later requests are compared with, if the caller wants that."""
+        return remembered(request, reply)
 
     def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:
         """The request's id, and what is left of the limits."""
@@ -92,6 +102,15 @@ class Anthropic(Wire):
         if call.route.name == _MODEL:
             return Document(200, compact(model_value(models, call.params["model_id"])))
         return Document(200, compact(model_page(models, call.params)))
+
+
+def _looks(request: Request, reply: Reply) -> dict[str, Any]:
+    """How an answer is written."""
+    return {
+        "shown": request.options["shown"],
+        "speed": request.options["speed"],
+        "diagnostics": diagnostics(request, reply),
+    }
 
 
 def _version(call: Call) -> str:

@@ -1,0 +1,70 @@
+"""What a caller is told who wants to know why the prompt cache could not be used again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.truth.cache.diagnosis import Change, Outline
+from peripety.simulator.truth.keys import fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from peripety.simulator.model import Reply, Request
+    from peripety.simulator.wire.anthropic.body import Body
+    from peripety.simulator.wire.base import Service
+
+__all__ = ["diagnose", "diagnostics", "remembered"]
+
+_TABLE = "anthropic_messages"
+# Changes that nothing more is told about.
+_BARE = (Change.OTHER, Change.UNKNOWN)
+
+
+def diagnose(body: Body, key: str, service: Service) -> Mapping[str, Any] | None:
+    """What has changed since the request that the caller names, and how much of that one was cached.
+
+    None where the caller does not want to know.
+    """
+    if body.diagnosis is None:
+        return None
+    previous = body.diagnosis.previous
+    if previous is None:
+        return {"change": None, "cached": 0}
+    row = service.objects(_TABLE).get(_name(key, previous))
+    if row is None:
+        return {"change": Change.UNKNOWN, "cached": 0}
+    change = Outline.from_json(row["outline"]).change(_model(body.model, body.speed), body.prompt)
+    return {"change": change, "cached": row["cached"]}
+
+
+def diagnostics(request: Request, reply: Reply) -> dict[str, Any] | None:
+    """The member of that name of an answer."""
+    found = request.options["diagnosis"]
+    if found is None:
+        return None
+    change: Change | None = found["change"]
+    if change is None:
+        return {"cache_miss_reason": None}
+    reason: dict[str, Any] = {"type": change.value}
+    if change not in _BARE:
+        reason["cache_missed_input_tokens"] = max(0, found["cached"] - reply.usage.read)
+    return {"cache_miss_reason": reason}
+
+
+def remembered(request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:
+    """What is kept of a request, by the id of its answer."""
+    if request.options["diagnosis"] is None:
+        return {}
+    outline = Outline.of(_model(request.model, request.options["speed"]), request.prompt)
+    cached = reply.usage.read + sum(reply.usage.written.values())
+    row = {"outline": outline.to_json(), "cached": cached}
+    return {_TABLE: {_name(request.key, f"msg_{reply.id}"): row}}
+
+
+def _model(name: str, speed: str) -> str:
+    return f"{name} {speed}"
+
+
+def _name(key: str, message: str) -> str:
+    return f"{fingerprint(key)} {message}"
