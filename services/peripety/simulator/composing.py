@@ -37,6 +37,9 @@ class Composition:
     def __init__(self, response: Response, request: Request, chance: Chance, size: int) -> None:
         self._response, self._request, self._chance, self._size = response, request, chance, size
         self._left = request.max_tokens
+        told = response.usage.output_tokens if response.usage else None
+        if told is not None and self._left is not None and told <= self._left:
+            self._left = None  # by its own count it fits
         self._exceeded = False
         self._text, self.stop_sequence = _stopped(response.text, request.stop)
         self._calls = () if self.stop_sequence else response.tool_calls

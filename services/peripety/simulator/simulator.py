@@ -19,6 +19,7 @@ from peripety.simulator.exchange import Exchange
 from peripety.simulator.failures import KINDS, Place, Said, changed, occurs, refusal
 from peripety.simulator.in_process import CONVERSATION, How, answer, events, request
 from peripety.simulator.model import Api, ApiError, ErrorKind, Reply
+from peripety.simulator.record.recorder import Recorder
 from peripety.simulator.scenario.model import CountScope, Response
 from peripety.simulator.script import Script
 from peripety.simulator.state import Tables
@@ -57,6 +58,7 @@ class Simulator:
         state: where it keeps what it remembers: tables, or a file that keeps them between processes; None
             forgets everything with this handle.
         capture: a file that gets a line of JSON for each call.
+        record: a scenario file that is to answer as this simulator did; what it held is replaced.
 
     Raises:
         PatternError: a pattern is not valid.
@@ -73,8 +75,10 @@ class Simulator:
         seed: int | None = None,
         state: Path | Tables | None = None,
         capture: Path | None = None,
+        record: Path | None = None,
     ) -> None:
         self.captured = CaptureLog(lambda: self.scenario.responses, capture)
+        self._recorder = Recorder(record) if record else None
         self._lock = RLock()
         self._seed = seed
         self._tables = state if isinstance(state, Tables) else Tables(Store(state) if state else None)
@@ -242,6 +246,8 @@ class Simulator:
             else:
                 exchange = self._decide(request, conversation, subject, chance, metered)
             self._capture(exchange, subject)
+            if self._recorder is not None:
+                self._recorder.observe(exchange)
             return exchange
 
     def _capture(self, exchange: Exchange, subject: Subject) -> None:

@@ -131,6 +131,13 @@ def test_an_answer_ends_where_the_caller_says() -> None:
     assert (exchange.reply.stop, exchange.reply.stop_sequence) == (Stop.STOP_SEQUENCE, "9")
 
 
+@pytest.mark.parametrize(("told", "text"), [(2, "0123456789abcdef"), (3, "01234567")])
+def test_an_answer_that_claims_its_tokens_is_cut_by_its_own_count(told: int, text: str) -> None:
+    claim = ScriptedUsage(output_tokens=told)
+    simulator = Simulator(Scenario((Rule(ANY, Response("0123456789abcdef", usage=claim)),)))
+    assert simulator.execute("p", max_tokens=2).text == text
+
+
 async def test_a_streamed_answer_is_the_same_in_pieces() -> None:
     simulator = Simulator(Scenario((Rule(ANY, Response("12345678")),)))
     events = [event async for event in simulator.stream("p")]

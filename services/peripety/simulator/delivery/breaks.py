@@ -36,7 +36,7 @@ def chunk(plan: Plan[Frame[T]], number: int) -> int:
 
 
 def interrupted(plan: Plan[Frame[T]], chunks: int, last: Callable[[Sequence[Frame[T]]], T]) -> Plan[Frame[T]]:
-    """End a plan with a frame of another kind when so many chunks have left, at the latest before its last.
+    """End a plan with a frame of another kind when so many chunks have left.
 
     Args:
         plan: the plan.
@@ -54,8 +54,9 @@ def _chunks(plan: Plan[Frame[T]]) -> list[int]:
 
 
 def _after(plan: Plan[Frame[T]], chunks: int) -> int:
+    """What stands behind so many chunks: the next one, or what follows the last one."""
     places = _chunks(plan)
-    return places[chunks] if chunks < len(places) else len(plan.steps) - 1
+    return places[chunks] if chunks < len(places) else min(places[-1] + 1, len(plan.steps) - 1)
 
 
 def _end(plan: Plan[Frame[T]], place: int, ending: Ending) -> Plan[Frame[T]]:
@@ -86,7 +87,7 @@ def _hang(_plan: Plan[Frame[T]], _settings: Mapping[str, Any]) -> Plan[Frame[T]]
 
 
 def _partial_response(plan: Plan[Frame[T]], _settings: Mapping[str, Any]) -> Plan[Frame[T]]:
-    return _end(plan, min(_chunks(plan)[-1] + 1, len(plan.steps) - 1), Ending.CLOSED)
+    return _end(plan, _after(plan, len(plan.steps)), Ending.CLOSED)
 
 
 def _stream_cut(plan: Plan[Frame[T]], settings: Mapping[str, Any]) -> Plan[Frame[T]]:

@@ -1,41 +1,39 @@
-"""The JSON inside a frame, and inside a document: found and changed, whichever API wrote it."""
+"""The JSON inside a frame or a document: found and changed, whichever API wrote it."""
 
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from peripety.simulator.wire.json_text import compact
 
 __all__ = ["replaced", "without_usage"]
 
-# An event has its data on one line after its name, a line of JSON is all data.
-_FRAME = re.compile(rb"(?P<head>(?:event: [^\r\n]*\r?\n)?data: |)(?P<data>[^\r\n]*)(?P<newline>\r?\n)")
 _USAGE = frozenset({"usage", "usageMetadata", "prompt_eval_count", "eval_count"})
 _NESTED = ("message", "response")
+_EVENT = b"data: "
 
 
 def replaced(frame: bytes, text: str) -> bytes:
     """A frame of the same form that carries another text."""
-    found = _FRAME.match(frame)
-    if found is None:
-        return text.encode()
-    separator = found["newline"] + (b"data: " if found["head"] else b"")
-    lines = separator.join(text.encode().splitlines() or [b""])
-    return found["head"] + lines + frame[found.end("data") :]
+    before, _, after = _parts(frame)
+    newline = b"\n" + _EVENT if before.endswith(_EVENT) else b"\n"
+    return before + newline.join(text.encode().splitlines()) + after
 
 
 def without_usage(text: bytes) -> bytes:
     """A document or a frame without the token counts that it has."""
-    found = _FRAME.match(text)
-    data = text if found is None else found["data"]
-    try:
-        value = json.loads(data)
-    except ValueError:
-        return text
+    before, data, after = _parts(text)
+    value = json.loads(data) if data else None
     stripped = _strip(value)
-    return text if stripped == value else text.replace(data, compact(stripped), 1)
+    return text if stripped == value else before + compact(stripped) + after
+
+
+def _parts(frame: bytes) -> tuple[bytes, bytes, bytes]:
+    """What comes before the object in a frame, the object, and what comes after it."""
+    begin = frame.find(b"{")
+    end = frame.rfind(b"}") + 1
+    return (frame[:begin], frame[begin:end], frame[end:]) if begin >= 0 else (b"", b"", frame)
 
 
 def _strip(value: Any) -> Any:

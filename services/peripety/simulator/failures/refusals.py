@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.simulator.failures.kinds import KINDS
 from peripety.simulator.model import ApiError, ErrorKind, RetryForm, RetryHint
+from peripety.simulator.scenario.model import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from peripety.simulator.scenario.model import Failure
-
-__all__ = ["embedded", "refusal"]
+__all__ = ["embedded", "failure_of", "refusal"]
 
 _ERRORS = {
     "auth_error": ErrorKind.AUTHENTICATION,
@@ -51,6 +50,19 @@ def embedded(failure: Failure) -> ApiError:
     if failure.settings["message"] is not None:
         settings["message"] = failure.settings["message"]
     return _error(error, settings)
+
+
+def failure_of(error: ApiError) -> Failure | None:
+    """The failure that answers with an error; None where there is none for it."""
+    name = next((name for name, kind in _ERRORS.items() if kind is error.kind), None)
+    if name is None:
+        return None
+    told: dict[str, Any] = {"message": error.message, "param": error.param, "status": error.status}
+    if error.retry is not None:
+        told |= {"retry_after": error.retry.seconds, "form": error.retry.form.value}
+    known = KINDS[name].defaults
+    given = {key: value for key, value in told.items() if key in known and value is not None}
+    return Failure(name, {**known, **given})
 
 
 def _error(name: str, settings: Mapping[str, Any]) -> ApiError:

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from types import TracebackType
 
+    from aiohttp import web
+
     from peripety.simulator.simulator import Simulator
 
-__all__ = ["LOOPBACK", "Server", "serve", "serve_in_thread"]
+__all__ = ["LOOPBACK", "Server", "listening", "serve", "serve_in_thread"]
 
 LOOPBACK = "127.0.0.1"
 
@@ -50,6 +52,25 @@ async def serve(
     app = App(simulator, Router(WIRES), Control(simulator, reload))
     protocols = Protocols(app.handle)
     try:
+        async with listening(protocols, host, port) as url:
+            yield url
+    finally:
+        await protocols.stop(grace)
+
+
+@asynccontextmanager
+async def listening(protocols: web.Server, host: str, port: int) -> AsyncIterator[str]:
+    """Accept connections until the block ends, and give the URL that they are made to.
+
+    Args:
+        protocols: makes the protocol of each connection.
+        host: the address to listen on.
+        port: the port; 0 takes a free one.
+
+    Raises:
+        UnavailableError: the address cannot be listened on.
+    """
+    try:
         listener = await asyncio.get_running_loop().create_server(protocols, host, port, backlog=1024)
     except OSError as error:
         raise UnavailableError(
@@ -59,7 +80,6 @@ async def serve(
         yield _url(listener.sockets[0].getsockname())
     finally:
         listener.close()
-        await protocols.stop(grace)
 
 
 class Server:

@@ -55,8 +55,8 @@ def test_of_a_broken_connection_nothing_arrives(kind: str, ending: Ending, ends_
     assert fail(kind) == Plan([], ending, ends_ms) or fail(kind) == Plan((), ending, ends_ms)
 
 
-@pytest.mark.parametrize(("chunks", "left"), [(0, 2), (1, 4), (2, 5), (3, 8), (99, 8)])
-def test_a_cut_stream_closes_after_so_many_chunks_and_always_before_its_end(chunks: int, left: int) -> None:
+@pytest.mark.parametrize(("chunks", "left"), [(0, 2), (1, 4), (2, 5), (3, 6), (99, 6)])
+def test_a_cut_stream_closes_after_so_many_chunks_or_after_all_of_them(chunks: int, left: int) -> None:
     plan = fail("stream_cut", after_chunks=chunks)
     assert (data(plan), plan.ending) == (WHOLE[:left], Ending.CLOSED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -166,7 +167,7 @@ def _check_images(fields: Fields) -> None:
     for image in fields.texts("images", None):
         try:
             base64.b64decode(image, validate=True)
-        except ValueError:  # also what is not ASCII
+        except binascii.Error:
             raise invalid("illegal base64 data in an image", fields.at("images")) from None
 
 

@@ -1,0 +1,1 @@
+"""Record and replay: what was answered becomes a scenario that answers the same."""

@@ -1,0 +1,170 @@
+"""What a proxy hears of one request for an answer, until it knows what to record."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from peripety.simulator.chance import signature
+from peripety.simulator.failures import KINDS
+from peripety.simulator.model import ApiError
+from peripety.simulator.record.errors import inside_answer, instead_of_answer
+from peripety.simulator.record.readers import Reader
+from peripety.simulator.record.scripting import observed, scripted
+from peripety.simulator.scenario.model import Failure
+from peripety.simulator.wire.base import Call, Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from peripety.simulator.model import Request
+    from peripety.simulator.record.readers import Draft
+    from peripety.simulator.record.recorder import Recorder
+    from peripety.simulator.server.routing import Router
+    from peripety.simulator.wire.base import Service, Wire
+
+__all__ = ["Listener", "listen"]
+
+_log = structlog.get_logger(__name__)
+
+_REFUSED = 400
+_SHOWN = 10_000
+_SIGNATURE = re.compile(rb'("(?:signature|thought_?[Ss]ignature|encrypted_content)"\s*:\s*)"[^"]*"')
+
+
+def listen(
+    router: Router,
+    service: Service,
+    recorder: Recorder,
+    method: str,
+    path: str,
+    query: Mapping[str, str],
+    headers: Mapping[str, str],
+    body: bytes,
+) -> Listener | None:
+    """Begin to listen, if a request is one for an answer.
+
+    Args:
+        router: which paths are requests for answers, and of which API.
+        service: what the APIs have to remember to read requests.
+        recorder: is told what was heard.
+        method: the request's method.
+        path: its path, quoted.
+        query: the parameters of its query.
+        headers: its headers, names in lower case.
+        body: its body.
+    """
+    recorder.redactor.learn(headers, query)
+    targets = [target for target in router.at(path) if target.route.method == method]
+    if not targets:
+        return None
+    target = router.choose(targets, headers, body)
+    if target.route.operation is not Operation.GENERATE:
+        return None
+    # Proofs that the provider issued mean nothing here: any that was issued here will do to read the request.
+    own = _SIGNATURE.sub(rb'\1"' + signature("recorded").encode() + b'"', body)
+    try:
+        request = target.wire.request(Call(target.route, headers, {**query, **target.params}, own), service)
+    except ApiError as error:
+        _log.warning(
+            "a request is not recorded: it would be refused", api=target.wire.api.value, kind=error.kind
+        )
+        return None
+    return Listener(target.wire, request, service, recorder)
+
+
+class Listener:
+    """Hears one answer as it passes by.
+
+    Args:
+        wire: the API.
+        request: what was asked.
+        service: keeps what the API remembers of the answer.
+        recorder: is told what was heard.
+    """
+
+    def __init__(self, wire: Wire, request: Request, service: Service, recorder: Recorder) -> None:
+        self._wire, self._request = wire, request
+        self._service, self._recorder = service, recorder
+        self._begun = time.monotonic()
+        self._status = 0
+        self._headers: Mapping[str, str] = {}
+        self._chunks: list[tuple[float, bytes]] = []
+
+    def answered(self, status: int, headers: Mapping[str, str]) -> None:
+        """An answer begins.
+
+        Args:
+            status: its HTTP status.
+            headers: its headers, names in lower case.
+        """
+        self._status, self._headers = status, headers
+
+    def heard(self, data: bytes) -> None:
+        """Some of it came."""
+        self._chunks.append((self._now_ms(), data))
+
+    def unreachable(self) -> None:
+        """There is no answer, and there will be none."""
+        self._recorder.add(self._request, None, _failure("network_unreachable"), None)
+
+    def ended(self, *, whole: bool) -> None:
+        """Nothing more comes.
+
+        Args:
+            whole: whether the connection says that this is all.
+        """
+        body = b"".join(data for _, data in self._chunks)
+        if self._status >= _REFUSED:
+            failure = instead_of_answer(self._wire, self._status, self._headers, body, time.time())
+            self._recorder.add(self._request, None, failure, None)
+            return
+        reader = Reader(self._request.api, self._headers.get("content-type", ""))
+        try:
+            for at_ms, data in self._chunks:
+                reader.feed(data, at_ms)
+            reader.close()
+        except ValueError:
+            self._recorder.add(self._request, None, _unreadable(body, whole=whole), None)
+            return
+        self._record(reader.draft, self._broken(reader.draft, whole=whole))
+
+    def _record(self, draft: Draft, failure: Failure | None) -> None:
+        request = self._request
+        pace = observed(draft, self._now_ms(), stream=request.stream)
+        if failure is not None:
+            self._recorder.add(request, scripted(draft, pace), failure, None)
+            return
+        reply = draft.reply(request.model)
+        for table, entries in self._wire.stored(request, reply).items():
+            for key, value in entries.items():
+                self._service.objects(table).put(key, value)
+        self._recorder.add(request, scripted(draft, pace), None, reply)
+
+    def _broken(self, draft: Draft, *, whole: bool) -> Failure | None:
+        chunks = len(draft.times)
+        if draft.error is not None:
+            return inside_answer(self._wire, draft.error, chunks, stream=self._request.stream)
+        if draft.ended and whole:
+            return None
+        if draft.stop is None or not whole:
+            return _failure("stream_cut", after_chunks=chunks)
+        return _failure("missing_end")
+
+    def _now_ms(self) -> float:
+        return (time.monotonic() - self._begun) * 1000
+
+
+def _unreadable(body: bytes, *, whole: bool) -> Failure:
+    if not whole:
+        return _failure("connection_reset")
+    if not body.strip():
+        return _failure("empty_body")
+    return _failure("malformed_json", raw=body[:_SHOWN].decode(errors="replace"))
+
+
+def _failure(name: str, **settings: object) -> Failure:
+    return Failure(name, {**KINDS[name].defaults, **settings})

@@ -1,0 +1,149 @@
+"""A proxy to a provider: it passes everything on as it comes, and lets the answers be recorded."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import structlog
+from aiohttp import ClientError, ClientSession, ClientTimeout, web
+from multidict import CIMultiDict
+from yarl import URL
+
+from peripety.simulator.record.listening import listen
+from peripety.simulator.scenario.model import Scenario
+from peripety.simulator.server.routing import Router
+from peripety.simulator.server.runner import LOOPBACK, listening
+from peripety.simulator.simulator import Simulator
+from peripety.simulator.wire.registry import WIRES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from aiohttp import ClientResponse
+
+    from peripety.simulator.record.listening import Listener
+    from peripety.simulator.record.recorder import Recorder
+
+__all__ = ["serve_proxy"]
+
+_log = structlog.get_logger(__name__)
+
+# They speak of one connection, and a proxy has two.
+_OF_A_CONNECTION = frozenset({
+    "connection", "host", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
+    "transfer-encoding", "upgrade",
+})  # fmt: skip
+_OWN = "x-peripety-"
+_CLOSING_SECONDS = 1
+
+
+@asynccontextmanager
+async def serve_proxy(
+    url: str, recorder: Recorder, *, host: str = LOOPBACK, port: int = 0
+) -> AsyncIterator[str]:
+    """Serve a proxy until the block ends, and give its base URL.
+
+    Args:
+        url: where the provider is, as its clients are told.
+        recorder: records the answers.
+        host: the address to listen on.
+        port: the port; 0 takes a free one.
+
+    Raises:
+        UnavailableError: the address cannot be listened on.
+    """
+    async with ClientSession(auto_decompress=False, timeout=ClientTimeout(total=None)) as session:
+        proxy = _Proxy(url, recorder, session)
+        protocols = web.Server(proxy.handle, handler_cancellation=True, access_log=None)
+        try:
+            async with listening(protocols, host, port) as own:
+                yield own
+        finally:
+            await protocols.shutdown(_CLOSING_SECONDS)
+
+
+class _Proxy:
+    def __init__(self, url: str, recorder: Recorder, session: ClientSession) -> None:
+        self._url = url.rstrip("/")
+        self._recorder = recorder
+        self._router = Router(WIRES)
+        self._service = Simulator(Scenario())  # remembers what APIs remember
+        self._session = session
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Pass a request on and its answer back."""
+        body = await request.content.read()
+        listener = self._listen(request, body)
+        try:
+            upstream = await self._session.request(
+                request.method,
+                URL(self._url + request.raw_path, encoded=True),
+                headers=_request_headers(request),
+                data=body,
+                allow_redirects=False,
+                skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
+            )
+        except ClientError as error:
+            _log.warning("the provider is out of reach", error=type(error).__name__)
+            if listener is not None:
+                listener.unreachable()
+            return _cut_off(request)
+        async with upstream:
+            return await self._pass_back(request, upstream, listener)
+
+    def _listen(self, request: web.BaseRequest, body: bytes) -> Listener | None:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return listen(
+            self._router,
+            self._service,
+            self._recorder,
+            method=request.method,
+            path=request.rel_url.raw_path,
+            query=request.rel_url.query,
+            headers=headers,
+            body=body,
+        )
+
+    async def _pass_back(
+        self, request: web.BaseRequest, upstream: ClientResponse, listener: Listener | None
+    ) -> web.StreamResponse:
+        headers = CIMultiDict(_passed(upstream.headers.items()))
+        answer = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=headers)
+        await answer.prepare(request)
+        if listener is not None:
+            listener.answered(upstream.status, {name.lower(): value for name, value in headers.items()})
+        whole = True
+        while True:
+            try:
+                data = await upstream.content.readany()
+            except ClientError:
+                whole = False
+                break
+            if not data:
+                break
+            await answer.write(data)
+            if listener is not None:
+                listener.heard(data)
+        if listener is not None:
+            listener.ended(whole=whole)
+        return answer if whole else _cut_off(request)
+
+
+def _request_headers(request: web.BaseRequest) -> CIMultiDict[str]:
+    headers = CIMultiDict(
+        (name, value) for name, value in _passed(request.headers.items()) if not name.lower().startswith(_OWN)
+    )
+    headers["Accept-Encoding"] = "identity"  # what is compressed cannot be read as it passes by
+    return headers
+
+
+def _passed(headers: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    return ((name, value) for name, value in headers if name.lower() not in _OF_A_CONNECTION)
+
+
+def _cut_off(request: web.BaseRequest) -> web.StreamResponse:
+    """End the client's connection as the provider's ended."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.StreamResponse()
