@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from peripety.errors import InvalidArgumentError
 from peripety.logs import outline
 from peripety.simulator.chance import Chance
 from peripety.simulator.model import ApiError, ErrorKind
 from peripety.simulator.server import replies
 from peripety.simulator.server.connection import Connection
-from peripety.simulator.server.control import PREFIX
+from peripety.simulator.server.control import PREFIX, refusal
 from peripety.simulator.wire.base import Call, Operation
 
 if TYPE_CHECKING:
@@ -51,13 +52,19 @@ class App:
         path = request.rel_url.raw_path
         try:
             if path.startswith(PREFIX):
-                document = self._control.answer(request.method, path, await connection.body())
-                await connection.deliver(replies.of_document(document, {}))
+                await self._steer(request, path, connection)
             else:
                 await self._answer(request, path, connection)
         except ConnectionError:
             connection.kept = False  # the client has gone
         return connection.kept
+
+    async def _steer(self, request: web.BaseRequest, path: str, connection: Connection) -> None:
+        try:
+            answer = self._control.answer(request.method, path, await connection.body())
+        except ApiError as error:
+            answer = refusal(InvalidArgumentError(error.message))
+        await connection.deliver(replies.of_document(answer, {}))
 
     async def _answer(self, request: web.BaseRequest, path: str, connection: Connection) -> None:
         headers = {name.lower(): _readable(value) for name, value in request.headers.items()}

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PeripetyError
+from peripety.errors import (
+    ErrorKind,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PeripetyError,
+)
 from peripety.simulator.scenario.load import document_to_scenario
 from peripety.simulator.truth.bill import Ledger
 from peripety.simulator.wire.base import Document
@@ -16,12 +22,16 @@ if TYPE_CHECKING:
 
     from peripety.simulator.simulator import Simulator
 
-__all__ = ["PREFIX", "Control"]
+__all__ = ["PREFIX", "Control", "refusal"]
 
 PREFIX = "/_simulator/"
 
 _TABLES = ("conversations", "cache", "limits", "bills")
-_STATUSES = {InvalidArgumentError: 400, NotFoundError: 404, FailedPreconditionError: 409}
+_STATUSES = {
+    ErrorKind.INVALID_ARGUMENT: 400,
+    ErrorKind.NOT_FOUND: 404,
+    ErrorKind.FAILED_PRECONDITION: 409,
+}
 
 
 class Control:
@@ -54,8 +64,7 @@ class Control:
                 raise NotFoundError(f"There is no {name}; there are {', '.join(self._endpoints)}")
             return Document(200, compact(endpoint(_settings(body)) or {}))
         except PeripetyError as error:
-            status = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
-            return Document(status, compact({"error": {"code": error.code, "message": str(error)}}))
+            return refusal(error)
 
     def _state(self) -> Any:
         return {
@@ -79,6 +88,12 @@ class Control:
         if self._reload is None:
             raise FailedPreconditionError("This scenario did not come from a file")
         self._reload()
+
+
+def refusal(error: PeripetyError) -> Document:
+    """Say why something cannot be done."""
+    status = _STATUSES.get(error.kind, 500)
+    return Document(status, compact({"error": {"code": error.code, "message": str(error)}}))
 
 
 def _settings(body: bytes) -> Mapping[str, Any]:
