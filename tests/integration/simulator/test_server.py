@@ -270,16 +270,31 @@ def test_many_connections_at_once_are_all_answered(server: Served) -> None:
     assert {status for status, _ in answers} == {200}
 
 
+def open_stream(server: Served, text: str) -> socket.socket:
+    """Ask for a stream, and read the beginning of it."""
+    body = chat(text, stream=True)
+    head = f"POST {OPENAI} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    connection.sendall(head.encode() + body)
+    assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+    return connection
+
+
+def test_a_stream_counts_as_under_way_until_its_client_leaves() -> None:
+    with served(SCENARIO + "\n[[limits]]\nconcurrency = 1\n") as server:
+        with open_stream(server, "slow"):
+            assert ask(server, "POST", OPENAI, chat("hi"))[0] == 429
+        until = time.monotonic() + 10
+        while ask(server, "POST", OPENAI, chat("hi"))[0] != 200:
+            assert time.monotonic() < until
+
+
 def test_closing_cuts_answers_under_way() -> None:
     with served(SCENARIO) as server:
-        connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
-        body = chat("silence")
-        head = f"POST {OPENAI} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-        connection.sendall(head.encode() + body)
-        while not len(server.simulator.captured):
-            time.sleep(0.005)
+        connection = open_stream(server, "slow")
     with connection:
-        assert connection.recv(1) == b""
+        while received := connection.recv(65536):
+            assert not received.endswith(b"0\r\n\r\n")
 
 
 def test_an_address_that_is_taken_is_an_error(server: Served) -> None:
