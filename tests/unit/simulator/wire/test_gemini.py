@@ -396,6 +396,12 @@ def test_values_of_other_types_are_told_as_the_api_tells_them(body: Any, message
     assert refused(body).message == message
 
 
+@pytest.mark.parametrize("text", ["*", "a", "ä"])
+def test_bytes_have_to_be_base64(text: str) -> None:
+    error = refused({"contents": [{"parts": [{"inlineData": {"data": text}}]}]})
+    assert "(TYPE_BYTES), Base64 decoding failed" in error.message
+
+
 def test_every_fault_is_told_at_once() -> None:
     error = refused({"a": 1, "generationConfig": {"b": 2}})
     assert error.message.count("Cannot find field.") == 2

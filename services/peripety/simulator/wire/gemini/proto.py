@@ -7,7 +7,6 @@ as good as nothing, numbers may be texts, enumerations are read in any case. All
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 import re
@@ -206,7 +205,7 @@ def _bytes(value: Any) -> str:
     standard = text.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         decoded = base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
-    except binascii.Error:
+    except ValueError:
         raise _InvalidError(f"(TYPE_BYTES), Base64 decoding failed for {_shown(value)}") from None
     return base64.b64encode(decoded).decode()
 

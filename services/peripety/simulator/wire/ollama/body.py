@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -167,7 +166,7 @@ def _check_images(fields: Fields) -> None:
     for image in fields.texts("images", None):
         try:
             base64.b64decode(image, validate=True)
-        except binascii.Error:
+        except ValueError:  # also what is not ASCII
             raise invalid("illegal base64 data in an image", fields.at("images")) from None
 
 
