@@ -118,6 +118,15 @@ def test_a_request_that_is_refused_makes_no_entry_live_on() -> None:
     assert whole.begin(request(RULES), NOW + 600).usage(0).read == 0
 
 
+def test_a_request_that_is_let_in_makes_what_it_reads_live_on() -> None:
+    whole = meter()
+    whole.begin(request(RULES), NOW).finished(NOW)
+    for number in (1, 2, 3):
+        metered = whole.begin(request(RULES), NOW + 299 * number)
+        assert metered.usage(0).read == 600
+        metered.finished(NOW + 299 * number)
+
+
 def test_the_output_that_is_allowed_is_reserved_until_it_is_known() -> None:
     whole = meter(Limit(tokens_per_minute=1000))
     metered = whole.begin(request(HELLO, max_tokens=900), NOW)

@@ -50,7 +50,7 @@ def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt
             life = entries.life(cuts[block].key, now)
             if life is not None:
                 used.append(Entry(cuts[block].key, life))
-                hit = max(hit, block)
+                hit = block  # what a later mark finds is never nearer to the beginning
                 break
     read = reached = cuts[hit].tokens if hit >= 0 else 0
     written: dict[str, int] = {}

@@ -83,17 +83,13 @@ class Prefixes:
                 for passed in order[begin : order.index(block.section) + 1]:
                     _add(running, self._settings.get(passed, b""))
                 section = block.section
-            _add(running, block.kind.encode())
             written = 0
             if every:
                 for target in range((done // every + 1) * every, done + block.tokens, every):
                     until = (target - done) * BYTES_PER_TOKEN
                     running.update(block.content[written:until])
                     written = min(until, len(block.content))
-                    inside = running.copy()
-                    # Marked as cut short: it is no prefix that a block ends.
-                    inside.update(b"\0")
-                    yield Cut(target, inside.hexdigest(), number)
+                    yield Cut(target, running.hexdigest(), number)
             running.update(block.content[written:])
             running.update(len(block.content).to_bytes(8, "big"))
             done += block.tokens

@@ -224,6 +224,14 @@ def test_a_read_by_a_shorter_marker_keeps_the_longer_life() -> None:
     assert somebody.look(prompt(system(600))).read == 600
 
 
+def test_a_read_by_a_longer_marker_writes_nothing_and_keeps_the_shorter_life() -> None:
+    somebody = client()
+    somebody.ask(prompt(system(600, ttl="5m")))
+    assert somebody.ask(prompt(system(600, ttl="1h"))).written == {}
+    somebody.now += 300
+    assert somebody.look(prompt(system(600))).read == 0
+
+
 def test_keys_share_nothing() -> None:
     somebody = client()
     somebody.ask(prompt(system(600)))

@@ -201,6 +201,15 @@ def test_the_ttl_counts_from_the_last_use(ttl: str, seconds: int) -> None:
     assert somebody.look(asked).read == 0
 
 
+def test_a_use_lasts_until_the_answer_has_ended() -> None:
+    somebody = new()
+    asked = explicit(block("rules", 1500, ttl="30m"))
+    somebody.ask(asked)
+    somebody.ask(asked, seconds=100)
+    somebody.now += 1799
+    assert somebody.look(asked).read == 1500
+
+
 def test_the_ttl_of_the_request_holds_for_its_own_breakpoint() -> None:
     visit = new().ask(prompt(*messages(1500), prompt_cache_options={"ttl": "12h"}))
     assert visit.written == {"12h": 1500}
