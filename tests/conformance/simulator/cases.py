@@ -282,7 +282,7 @@ ANSWERS: tuple[Case, ...] = (
     Case(
         "retry",
         Response("at last"),
-        Failure("rate_limit", {**KINDS["rate_limit"].defaults, "retry_after": 0}, times=2),
+        Failure("rate_limit", {**KINDS["rate_limit"].defaults, "retry_after": 0.01}, times=2),
         asked={"retries": 2},
         expected=Expected("at last"),
         note="refused twice, with the SDK's own retries turned on",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.simulator.drivers.anthropic import Anthropic
 from conformance.simulator.drivers.gemini import Gemini
+from conformance.simulator.drivers.ollama import Ollama
 
 if TYPE_CHECKING:
     from conformance.simulator.driver import Driver
 
 __all__ = ["DRIVERS"]
 
-DRIVERS: tuple[type[Driver], ...] = (Gemini,)
+DRIVERS: tuple[type[Driver], ...] = (Anthropic, Gemini, Ollama)

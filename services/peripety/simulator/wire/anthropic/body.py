@@ -64,6 +64,8 @@ _ASKED = (
     "diagnostics",
 )
 _SAMPLING = ("temperature", "top_p", "top_k")
+# What a request may have with the header `anthropic-beta`; a scripted answer makes no use of it.
+_BETA = ("billing_policy", "context_management", "fallback_credit_token", "fallbacks", "mcp_servers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,13 @@ class Body:
     diagnosis: Diagnosis | None
 
 
-def read_body(data: bytes, version: str, *, counting: bool = False) -> Body:
+def read_body(data: bytes, version: str, *, beta: bool = False, counting: bool = False) -> Body:
     """Read a body.
 
     Args:
         data: the body.
         version: the version of the API that the caller wants.
+        beta: whether the caller wants something that is in beta, too.
         counting: whether just its tokens are to be counted, which takes fewer members.
 
     Raises:
@@ -128,11 +131,8 @@ def read_body(data: bytes, version: str, *, counting: bool = False) -> Body:
     model = body.text("model")
     card = catalogue().find(model, Api.ANTHROPIC)
     max_tokens = None if counting else _max_tokens(body, card)
-    if counting:
-        body.only(*_COUNTED)
-    else:
-        body.only(*_ASKED, *(() if strict else _SAMPLING))
-        check_sampling(body, card.takes)
+    _check_members(body, strict=strict, beta=beta, counting=counting)
+    check_sampling(body, card.takes)
     read_other(body)
     habit = habits(model)
     thinking = read_thinking(body, habit, max_tokens)
@@ -179,6 +179,24 @@ def _diagnosis(body: Fields) -> Diagnosis | None:
         return None
     wanted.only("previous_message_id")
     return Diagnosis(wanted.text("previous_message_id", None))
+
+
+def _check_members(body: Fields, *, strict: bool, beta: bool, counting: bool) -> None:
+    """Refuse members that this operation does not have, in this version."""
+    if beta and body.value.get("thread") is not None:
+        # The SDK's own threads then send the whole conversation instead.
+        raise ApiError(
+            ErrorKind.INVALID_REQUEST,
+            "thread: conversations are not held here; send the full conversation without `thread`.",
+            param="thread",
+            code="thread_unsupported_request",
+        )
+    if "output_format" in body:
+        raise invalid(
+            "This field is deprecated. Use 'output_config.format' instead.", body.at("output_format")
+        )
+    known = _COUNTED if counting else _ASKED
+    body.only(*known, *(() if strict or counting else _SAMPLING), *((*_BETA, "thread") if beta else ()))
 
 
 def _max_tokens(body: Fields, card: Model) -> int:

@@ -45,7 +45,7 @@ class Anthropic(Wire):
 
     def request(self, call: Call, service: Service) -> Request:
         """Read a request for an answer."""
-        body = read_body(call.body, _version(call))
+        body = read_body(call.body, _version(call), beta=_in_beta(call))
         key = _key(call)
         return Request(
             api=self.api,
@@ -96,7 +96,7 @@ class Anthropic(Wire):
         """Count tokens, or tell which models there are."""
         version = _version(call)
         if call.route.name == _COUNT:
-            body = read_body(call.body, version, counting=True)
+            body = read_body(call.body, version, beta=_in_beta(call), counting=True)
             return Document(200, compact({"input_tokens": body.prompt.tokens}))
         models = service.models(self.api)
         if call.route.name == _MODEL:
@@ -120,6 +120,10 @@ def _version(call: Call) -> str:
     if version not in VERSIONS:
         raise invalid(f'anthropic-version: "{version}" is not a valid version')
     return version
+
+
+def _in_beta(call: Call) -> bool:
+    return bool(call.headers.get("anthropic-beta"))
 
 
 def _key(call: Call) -> str:
