@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import peripety_simcore
 
 from peripety.sim._core import CoreError
-from peripety.sim._pure.patterns import PatternIndex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.sim._core import Data, PatternRow, Refusal, Rule
+    from peripety.sim._core import Data, PatternIndex, PatternRow, Refusal, Rule
     from peripety.sim.patterns.predicates import Predicate
 
 __all__ = ["NativeCore"]
@@ -71,7 +70,15 @@ class NativeCore:
 
     def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
         """An index over patterns."""
-        return PatternIndex(predicates, rows)
+        return peripety_simcore.Patterns([[*map(_given, known)] for known in predicates], rows)
+
+
+def _given(predicate: Predicate) -> tuple[str, bool, bool, bool, list[str] | None]:
+    literals = None if predicate.literals is None else [*predicate.literals]
+    searched = predicate.spelled
+    if searched is not None:
+        return searched, True, False, False, literals
+    return predicate.text, False, predicate.whole, predicate.folds, literals
 
 
 class _State:

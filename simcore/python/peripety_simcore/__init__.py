@@ -9,6 +9,7 @@ from __future__ import annotations
 from peripety_simcore._errors import SimcoreError
 from peripety_simcore._native import (
     Data,
+    Patterns,
     Program,
     Rule,
     State,
@@ -22,6 +23,7 @@ from peripety_simcore._native import (
 
 __all__ = [
     "Data",
+    "Patterns",
     "Program",
     "Rule",
     "SimcoreError",

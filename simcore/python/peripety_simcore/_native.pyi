@@ -1,8 +1,9 @@
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Final, TypeAlias, final
 
 __all__ = [
     "Data",
+    "Patterns",
     "Program",
     "Rule",
     "State",
@@ -26,6 +27,24 @@ class Data:
 class Rule:
     def __new__(cls, logic: Any, refusal: Refusal) -> Rule: ...
     def evaluate(self, data: Any, /) -> Any: ...
+
+# Text or expression; whether it is an expression, the whole text, and folded; what it requires.
+_Predicate: TypeAlias = tuple[str, bool, bool, bool, Sequence[str] | None]
+_Numbers: TypeAlias = tuple[int | None, int | None, int | None]
+
+@final
+class Patterns:
+    def __new__(
+        cls,
+        predicates: Sequence[Sequence[_Predicate]],
+        rows: Sequence[tuple[_Numbers, int | None, int, int]],
+    ) -> Patterns: ...
+    def first(
+        self, text: str, model: str, tool_result: str | None, message_index: int, skip: Container[int], /
+    ) -> int | None: ...
+    def matches(
+        self, index: int, text: str, model: str, tool_result: str | None, message_index: int, /
+    ) -> bool: ...
 
 @final
 class Program:

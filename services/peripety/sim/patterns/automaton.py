@@ -199,8 +199,10 @@ class Automaton:
         end = following
         if most is None:
             loop = self._number()
-            self._splits[loop] = (self._build(node, loop), end)
-            following = loop
+            begin = self._build(node, loop)
+            self._splits[loop] = (begin, end)
+            # What is repeated once at least is not written twice: nested so, it would double each time.
+            following, least, most = (begin, least - 1, least - 1) if least else (loop, 0, 0)
         for _ in range((most or least) - least):
             begin = self._number()
             self._splits[begin] = (self._build(node, following), end)

@@ -21,10 +21,12 @@ MOST_LITERALS = 128
 MOST_LENGTH = 64
 """How long a literal is kept, in characters."""
 
-_DECISIVE = 8  # a literal that is longer says no more
-_FREQUENCY = 1 / 20  # of a character in a text, roughly
+# How frequent characters are in texts, roughly; of a word those after the first few say nothing more.
+_LETTER, _TELLING, _RARE = 1 / 20, 4, 1 / 1000
+_BETWEEN_WORDS = {" ": 1 / 6} | dict.fromkeys(".,-'\"\n", 1 / 50)
+
 _NOTHING: Literals = frozenset([""])
-_TOO_LIKELY = 0.5
+_TOO_LIKELY = 0.005  # where a literal is in almost any text, looking for it is in vain
 
 # All texts that are like a tree, if they are few and short; and literals that it requires, if some are known.
 _Findings = tuple[Literals | None, Literals | None]
@@ -32,7 +34,18 @@ _Findings = tuple[Literals | None, Literals | None]
 
 def likelihood(literals: Literals) -> float:
     """How many of a text's characters begin one of these literals, roughly, as a share."""
-    return sum(_FREQUENCY ** min(len(text), _DECISIVE) for text in literals)
+    return sum(map(_share, literals))
+
+
+def _share(text: str) -> float:
+    share, letters = 1.0, 0
+    for character in text:
+        letters = letters + 1 if character.isalnum() else 0
+        if letters == 0:
+            share *= _BETWEEN_WORDS.get(character, _RARE)
+        elif letters <= _TELLING:
+            share *= _LETTER
+    return share
 
 
 def required(tree: Node) -> Literals | None:

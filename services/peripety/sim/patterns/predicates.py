@@ -26,9 +26,12 @@ class Comparison:
         text: what is compared with; folded, if `folds`.
         whole: the texts are equal; otherwise one contains the other.
         folds: the letters of ASCII are compared in any case.
+        spelled: no expression.
         literals: what has to occur in a folded text; None where nothing has to.
         likelihood: how likely a text is like this, roughly; for choosing what to look at first.
     """
+
+    spelled = None
 
     def __init__(self, text: str, *, whole: bool, folds: bool) -> None:
         folded = fold(text)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import string
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
 from peripety.errors import InvalidArgumentError
@@ -162,7 +163,7 @@ def tree(pattern: TextPattern) -> Node:
 
 
 def _literal(text: str, *, folds: bool) -> tuple[Characters, ...]:
-    return tuple(_characters([(ord(character), ord(character))], folds=folds) for character in text)
+    return tuple(_single(character, folds=folds) for character in text)
 
 
 # ---- sets of characters
@@ -219,6 +220,11 @@ def _characters(ranges: Iterable[tuple[int, int]], *, folds: bool) -> Characters
                 if low <= high:
                     wanted.append((low + offset, high + offset))
     return Characters(tuple(_merged(wanted)))
+
+
+@lru_cache(maxsize=1024)
+def _single(character: str, *, folds: bool) -> Characters:
+    return _characters(_ranges(character), folds=folds)
 
 
 ANYTHING = Characters(tuple(_complement([])))
@@ -287,7 +293,7 @@ class _Glob(_Reader):
             elif character == "[":
                 parts.append(self._set(start))
             else:
-                parts.append(_characters(_ranges(character), folds=self.folds))
+                parts.append(_single(character, folds=self.folds))
         parts.append(Assertion.END)
         # A star at an end is what searching does by itself.
         if len(parts) > 2 and isinstance(parts[-2], Repeat):  # noqa: PLR2004 - more than the two ends
@@ -411,7 +417,7 @@ class _Regex(_Reader):
             return _DOT
         if character in _ASSERTIONS:
             return _ASSERTIONS[character]
-        return _characters(_ranges(character), folds=self.folds)
+        return _single(character, folds=self.folds)
 
     def _group(self, start: int, depth: int) -> Node:
         for opening, name in _NOT_LINEAR.items():

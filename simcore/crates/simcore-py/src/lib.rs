@@ -1,5 +1,6 @@
 //! Python bindings of the engine: each function hands its bytes on and turns a refusal into a `SimcoreError`.
 
+mod patterns;
 mod rules;
 mod values;
 
@@ -16,6 +17,9 @@ pyo3::import_exception!(peripety_simcore._errors, SimcoreError);
 mod _native {
     #[pymodule_export]
     use super::{Program, State, compile, draw, evaluate, parse, run_seed};
+
+    #[pymodule_export]
+    use super::patterns::Patterns;
 
     #[pymodule_export]
     use super::rules::{Data, Rule};

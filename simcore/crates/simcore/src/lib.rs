@@ -13,6 +13,7 @@ mod lanes;
 pub mod logic;
 mod params;
 pub mod paths;
+pub mod patterns;
 mod plan;
 mod program;
 mod read;

@@ -1,0 +1,168 @@
+//! Which patterns may match, by one of a subject's texts.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
+
+use regex::RegexSet;
+
+use super::parts::Parts;
+use super::predicate::{Predicate, Test, together};
+
+const SEARCHED_TOGETHER: usize = 64;
+
+/// The patterns that are found by one of the texts.
+pub(super) struct Anchors {
+    /// How long the texts are that patterns are equal to.
+    lengths: HashSet<usize>,
+    equal: HashMap<Box<str>, Vec<usize>>,
+    equal_folded: HashMap<Box<str>, Vec<usize>>,
+    parts: Parts,
+    /// For each literal, the patterns that it leads to.
+    by_literal: Vec<Vec<Found>>,
+    anything: Vec<usize>,
+    searches: Vec<Searches>,
+}
+
+/// A pattern that a literal leads to.
+struct Found {
+    row: usize,
+    /// What the text has to have where the literal is, for the predicate to be proven.
+    proof: Proof,
+}
+
+/// What follows from a literal that occurs.
+enum Proof {
+    None,
+    Folded,
+    Exactly(Box<str>),
+}
+
+/// Regular expressions that require no literal, in the order of the patterns.
+struct Searches {
+    first: usize,
+    patterns: Vec<(String, Vec<usize>)>,
+    set: OnceLock<Option<RegexSet>>,
+}
+
+impl Anchors {
+    /// Of predicates, each with the patterns that are found by it.
+    pub(super) fn new(predicates: &[Predicate], rows: Vec<Vec<usize>>) -> Self {
+        let mut anchors = Self {
+            lengths: HashSet::new(),
+            equal: HashMap::new(),
+            equal_folded: HashMap::new(),
+            parts: Parts::default(),
+            by_literal: Vec::new(),
+            anything: Vec::new(),
+            searches: Vec::new(),
+        };
+        let mut numbers = HashMap::<&str, usize>::new();
+        let mut searched = Vec::new();
+        for (predicate, rows) in predicates.iter().zip(rows) {
+            if rows.is_empty() {
+                continue;
+            }
+            match (&predicate.test, &predicate.literals) {
+                (Test::Equals { text, folds }, _) => {
+                    anchors.lengths.insert(text.len());
+                    let equal = if *folds { &mut anchors.equal_folded } else { &mut anchors.equal };
+                    equal.entry(text.as_str().into()).or_default().extend(rows);
+                }
+                (test, Some(literals)) => {
+                    for literal in literals {
+                        let next = numbers.len();
+                        let number = *numbers.entry(literal).or_insert(next);
+                        if number == next {
+                            anchors.by_literal.push(Vec::new());
+                        }
+                        if let Some(found) = anchors.by_literal.get_mut(number) {
+                            found.extend(rows.iter().map(|&row| Found { row, proof: Proof::of(test) }));
+                        }
+                    }
+                }
+                (Test::Search(search), None) => searched.push((search.pattern.clone(), rows)),
+                (_, None) => anchors.anything.extend(rows),
+            }
+        }
+        let mut literals = vec![Box::<[u8]>::default(); numbers.len()];
+        for (literal, number) in numbers {
+            if let Some(place) = literals.get_mut(number) {
+                *place = literal.as_bytes().into();
+            }
+        }
+        anchors.parts = Parts::new(literals);
+        searched.sort_unstable_by_key(|(_, rows)| rows.first().copied());
+        while !searched.is_empty() {
+            let rest = searched.split_off(searched.len().min(SEARCHED_TOGETHER));
+            let patterns = std::mem::replace(&mut searched, rest);
+            let first = patterns.iter().filter_map(|(_, rows)| rows.first().copied()).min();
+            anchors.searches.push(Searches {
+                first: first.unwrap_or_default(),
+                patterns,
+                set: OnceLock::new(),
+            });
+        }
+        anchors
+    }
+
+    /// Tell the patterns that may match, and whether the predicate of this text is known to hold; all but those
+    /// that are searched.
+    pub(super) fn find(&self, text: &str, mut tell: impl FnMut(usize, bool)) {
+        self.anything.iter().for_each(|&row| tell(row, true));
+        if self.by_literal.is_empty() && self.lengths.is_empty() {
+            return;
+        }
+        let folded = text.to_ascii_lowercase();
+        if self.lengths.contains(&text.len()) {
+            self.equal.get(text).into_iter().flatten().for_each(|&row| tell(row, true));
+            self.equal_folded.get(folded.as_str()).into_iter().flatten().for_each(|&row| tell(row, true));
+        }
+        self.parts.find(folded.as_bytes(), |literal, place| {
+            for found in self.by_literal.get(literal).into_iter().flatten() {
+                tell(found.row, found.proof.holds(text, place));
+            }
+        });
+    }
+
+    /// Search for the expressions that require no literal, as far as they may be the first to match.
+    pub(super) fn search(
+        &self,
+        text: &str,
+        best: &mut Option<usize>,
+        mut matches: impl FnMut(usize) -> bool,
+    ) {
+        for searches in &self.searches {
+            if best.is_some_and(|best| searches.first >= best) {
+                break;
+            }
+            let patterns = searches.patterns.iter().map(|(pattern, _)| pattern.as_str());
+            let Some(set) = searches.set.get_or_init(|| together(patterns)) else { continue };
+            for (_, rows) in set.matches(text).iter().filter_map(|number| searches.patterns.get(number)) {
+                let earlier = rows.iter().copied().take_while(|row| best.is_none_or(|best| *row < best));
+                if let Some(row) = { earlier }.find(|&row| matches(row)) {
+                    *best = Some(row);
+                }
+            }
+        }
+    }
+}
+
+impl Proof {
+    fn of(test: &Test) -> Self {
+        match test {
+            Test::Contains { folds: true, .. } => Self::Folded,
+            Test::Contains { text, folds: false } => Self::Exactly(text.as_str().into()),
+            Test::Equals { .. } | Test::Search(_) => Self::None,
+        }
+    }
+
+    fn holds(&self, text: &str, place: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::Folded => true,
+            Self::Exactly(wanted) => {
+                text.as_bytes().get(place..).is_some_and(|rest| rest.starts_with(wanted.as_bytes()))
+            }
+        }
+    }
+}
