@@ -158,6 +158,22 @@ def test_calls_are_appended_to_a_file(tmp_path: Path) -> None:
     assert [call["request"]["prompt"] for call in calls] == ["login", "login"]
 
 
+def test_what_passes_through_a_proxy_is_recorded_as_a_scenario(tmp_path: Path) -> None:
+    recording = tmp_path / "recorded.toml"
+    with (
+        serving(tmp_path, "--scenario", MULTI_TURN) as (_, provider),
+        serving(tmp_path, "--record", recording, "--proxy", provider) as (proxy, url),
+    ):
+        said = ask(url, "login")
+        proxy.send_signal(signal.SIGTERM)
+        assert proxy.wait(timeout=30) == 0
+    assert run(tmp_path, recording, "-p", "login").stdout == said + "\n"
+
+
+def test_a_proxy_has_to_be_told_where_to_record(tmp_path: Path) -> None:
+    assert run(tmp_path, "--proxy", "http://127.0.0.1:1").returncode == 2
+
+
 @pytest.mark.parametrize("how", ["watch", "signal", "request"])
 def test_a_changed_file_is_served_without_a_restart(tmp_path: Path, how: str) -> None:
     file = tmp_path / "scenario.toml"

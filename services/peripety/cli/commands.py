@@ -206,16 +206,27 @@ def simulate(
     capture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append each call to this file as a line of JSON.")
     ] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what was answered as a scenario, without keys.")
+    ] = None,
+    proxy: Annotated[
+        str | None, typer.Option(metavar="URL", help="Pass requests on to a provider, to record its answers.")
+    ] = None,
     seed: Seed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print answers as lines of JSON.")] = False,
 ) -> None:
     """Serve a scripted LLM that official SDKs of all providers can talk to, or print its answers."""
-    from peripety.cli.simulate import Kept, answer, simulate  # noqa: PLC0415 - loads the simulator
+    from peripety.cli import simulate as command  # noqa: PLC0415 - loads the simulator
 
     source = scenario or file
+    if proxy is not None:
+        if record is None or source is not None:
+            raise typer.BadParameter("--proxy goes with --record FILE, and without a scenario")
+        command.record(record, proxy, host=host, port=port)
+        return
     if source is None or (scenario and file):
         raise typer.BadParameter("name one scenario: --scenario FILE")
-    kept = Kept(seed, state, capture)
+    kept = command.Kept(seed, state, capture, record)
     if prompts:
-        raise typer.Exit(answer(source, prompts, kept, as_json=as_json))
-    simulate(source, kept, host=host, port=port, watch=watch)
+        raise typer.Exit(command.answer(source, prompts, kept, as_json=as_json))
+    command.simulate(source, kept, host=host, port=port, watch=watch)

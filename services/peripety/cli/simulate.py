@@ -15,6 +15,8 @@ from peripety.cli.text import printable
 from peripety.config import Config
 from peripety.simulator.delivery.events import InterruptedAnswerError, UnreadableAnswerError
 from peripety.simulator.model import ApiError
+from peripety.simulator.record.proxy import serve_proxy
+from peripety.simulator.record.recorder import Recorder
 from peripety.simulator.scenario.load import load_scenario
 from peripety.simulator.server import serve
 from peripety.simulator.server.source import Source
@@ -23,13 +25,15 @@ from peripety.simulator.wire.json_text import compact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from peripety.simulator.in_process import Answer
 
-__all__ = ["Kept", "answer", "simulate"]
+__all__ = ["Kept", "answer", "record", "simulate"]
 
 _GRACE_SECONDS = 5.0
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Kept:
     seed: int | None = None
     state: Path | None = None
     capture: Path | None = None
+    record: Path | None = None
 
 
 def answer(file: Path, prompts: Sequence[str], kept: Kept, *, as_json: bool) -> int:
@@ -69,27 +74,38 @@ def simulate(file: Path, kept: Kept, *, host: str, port: int, watch: bool) -> No
 
 
 async def _serve(simulator: Simulator, source: Source, host: str, port: int, *, watch: bool) -> None:
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, source.try_reload)
+    async with AsyncExitStack() as running:
+        if watch:
+            watching = asyncio.create_task(source.watch())
+            running.callback(watching.cancel)
+        await _until_stopped(
+            serve(simulator, host=host, port=port, grace=_GRACE_SECONDS, reload=source.reload)
+        )
+
+
+async def _until_stopped(serving: AbstractAsyncContextManager[str]) -> None:
+    """Serve until SIGTERM or Ctrl-C; the next of these ends the process at once."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
     def stop() -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)  # the next one ends the process at once
+        for number in _STOPS:
+            loop.remove_signal_handler(number)
         stopping.set()
 
-    loop.add_signal_handler(signal.SIGTERM, stop)
-    loop.add_signal_handler(signal.SIGINT, stop)
-    loop.add_signal_handler(signal.SIGHUP, source.try_reload)
-    async with AsyncExitStack() as running:
-        url = await running.enter_async_context(
-            serve(simulator, host=host, port=port, grace=_GRACE_SECONDS, reload=source.reload)
-        )
-        if watch:
-            watching = asyncio.create_task(source.watch())
-            running.callback(watching.cancel)
+    for number in _STOPS:
+        loop.add_signal_handler(number, stop)
+    async with serving as url:
         results().print(f"listening on {url}")
         results().file.flush()
         await stopping.wait()
+
+
+def record(file: Path, provider: str, *, host: str, port: int) -> None:
+    """Pass requests on to a provider and record its answers, until SIGTERM or Ctrl-C."""
+    logs.configure(Config.from_environment())
+    asyncio.run(_until_stopped(serve_proxy(provider, Recorder(file), host=host, port=port)))
 
 
 def _tell(answered: Answer, *, as_json: bool) -> None:
