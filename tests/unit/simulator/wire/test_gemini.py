@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.simulator.chance import signature
+from peripety.simulator.delivery.payload import replaced, without_usage
 from peripety.simulator.model import (
     Api,
     ApiError,
@@ -739,6 +740,22 @@ def test_streams_are_events_or_the_items_of_an_array() -> None:
     assert GEMINI.frames(array, reply(Text(("a",))))[-1].tag is Tag.END
 
 
+@pytest.mark.parametrize("sse", [True, False])
+def test_what_is_changed_in_a_stream_on_its_way_is_found_in_either_form(sse: bool) -> None:
+    _, chunks, _ = written(reply(Text(("a", "b"))), sse=sse)
+    request = ask({"contents": [said("a")]}, name="streamGenerateContent", **({"alt": "sse"} if sse else {}))
+    frames = [without_usage(frame.data) for frame in GEMINI.frames(request, reply(Text(("a", "b"))))]
+    assert b"usageMetadata" not in b"".join(frames)
+    assert b"responseId" in frames[0]
+    assert replaced(frames[1], "no JSON") == frames[1].replace(
+        json.dumps(
+            {name: value for name, value in chunks[1].items() if name != "usageMetadata"},
+            separators=(",", ":"),
+        ).encode(),
+        b"no JSON",
+    )
+
+
 # ---- errors
 
 
@@ -774,6 +791,14 @@ def test_when_to_come_back_is_said_in_the_body_and_in_no_header() -> None:
     assert details["RetryInfo"]["retryDelay"] == "52.5s"
     assert details["QuotaFailure"]["violations"]
     assert not document.headers
+
+
+@pytest.mark.parametrize(
+    ("message", "quota"), [("2 tokens left", "Tokens"), ("no more requests", "Requests")]
+)
+def test_an_exhausted_quota_is_named(message: str, quota: str) -> None:
+    details = error_of(ApiError(ErrorKind.RATE_LIMIT, message))["details"]
+    assert quota in details[0]["violations"][0]["quotaId"]
 
 
 def test_a_depleted_account_is_exhausted_for_good() -> None:

@@ -81,11 +81,9 @@ def _detail(type_name: str, **fields: Any) -> dict[str, Any]:
 
 
 def _quota(error: ApiError) -> dict[str, Any]:
-    if error.code is not None and "token" in error.code:
-        metric, quota = (
-            "generate_content_paid_tier_input_token_count",
-            "GenerateContentPaidTierInputTokensPerModelPerMinute",
-        )
+    if "token" in error.message:
+        metric = "generate_content_paid_tier_input_token_count"
+        quota = "GenerateContentPaidTierInputTokensPerModelPerMinute"
     else:
         metric, quota = "generate_content_paid_tier_requests", "GenerateRequestsPerMinutePerProjectPerModel"
     return {"quotaMetric": f"{_SERVICE}/{metric}", "quotaId": quota}
