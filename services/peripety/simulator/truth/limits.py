@@ -93,73 +93,115 @@ class Limits:
         """
         limit = next((limit for limit in self._limits if fnmatchcase(model, limit.models)), None)
         if limit is None:
-            return Admission(self, None, "", Usage())
-        name = f"{key} {limit.models}"
-        if limit.concurrency is not None and self._under_way[name] >= limit.concurrency:
+            return Admission(None, Usage(), Counter())
+        buckets = _Buckets(limit, f"{key} {limit.models}", self._table)
+        if limit.concurrency is not None and self._under_way[buckets.name] >= limit.concurrency:
             raise ApiError(
                 ErrorKind.RATE_LIMIT,
                 f"Rate limit reached for {model} on concurrent requests: Limit {limit.concurrency}. "
                 "Please try again when one of them has ended.",
             )
         wanted = _counted(usage) | {_REQUESTS: 1}
-        _refuse(limit, model, self._levels(limit, name, now), wanted | {_OUTPUT: 1})
-        self._take(limit, name, wanted | {_OUTPUT: 0}, now)
-        self._under_way[name] += 1
-        return Admission(self, limit, name, usage)
-
-    def _levels(self, limit: Limit, name: str, now: float) -> dict[str, int]:
-        """How much there is in each bucket."""
-        at = _microseconds(now)
-        row = self._table.get(name) or {}
-        levels: dict[str, int] = {}
-        for dimension, size in _sizes(limit).items():
-            full = size * UNIT
-            level, since = row.get(dimension, (full, at))
-            levels[dimension] = min(full, level + max(0, at - since) * size)
-        return levels
-
-    def _take(self, limit: Limit, name: str, amounts: Mapping[str, int], now: float) -> None:
-        at = _microseconds(now)
-        levels = self._levels(limit, name, now)
-        row = {
-            dimension: [level - amounts.get(dimension, 0) * UNIT, at] for dimension, level in levels.items()
-        }
-        self._table.put(name, row)
-
-    def _leave(self, name: str) -> None:
-        self._under_way[name] -= 1
-        if not self._under_way[name]:
-            del self._under_way[name]
+        buckets.refuse(model, wanted | {_OUTPUT: 1}, now)
+        buckets.take(wanted | {_OUTPUT: 0}, now)
+        self._under_way[buckets.name] += 1
+        return Admission(buckets, usage, self._under_way)
 
 
 class Admission:
     """A request that was let in; it is settled once, however it ends."""
 
-    def __init__(self, limits: Limits, limit: Limit | None, name: str, reserved: Usage) -> None:
-        self._limits = limits
-        self._limit = limit
-        self._name = name
+    def __init__(self, buckets: _Buckets | None, reserved: Usage, under_way: Counter[str]) -> None:
+        self._buckets = buckets
         self._reserved = reserved
+        self._under_way = under_way
         self._settled = False
 
     def settle(self, usage: Usage, now: float) -> None:
         """Pay for what was really used, and make room for another request; only the first call counts."""
-        if self._limit is None or self._settled:
+        if self._buckets is None or self._settled:
             return
         self._settled = True
         reserved = _counted(self._reserved) | {_OUTPUT: 0}
-        used = _counted(usage)
-        owed = {dimension: amount - reserved[dimension] for dimension, amount in used.items()}
-        self._limits._take(self._limit, self._name, owed, now)  # noqa: SLF001 one thing in two classes
-        self._limits._leave(self._name)  # noqa: SLF001
+        owed = {dimension: amount - reserved[dimension] for dimension, amount in _counted(usage).items()}
+        self._buckets.take(owed, now)
+        self._under_way[self._buckets.name] -= 1
+        if not self._under_way[self._buckets.name]:
+            del self._under_way[self._buckets.name]
 
     def allowance(self, now: float) -> Allowance | None:
         """What is left now; None where nothing is limited."""
-        if self._limit is None:
-            return None
-        levels = self._limits._levels(self._limit, self._name, now)  # noqa: SLF001
-        sizes = _sizes(self._limit)
-        return Allowance(**{name: _bucket(sizes[name], level) for name, level in levels.items()})
+        return None if self._buckets is None else self._buckets.allowance(now)
+
+
+class _Buckets:
+    """The buckets of one limit and one key.
+
+    Args:
+        limit: how large they are.
+        name: under which name the table keeps them.
+        table: how full they were when something was taken last.
+    """
+
+    def __init__(self, limit: Limit, name: str, table: Table) -> None:
+        self.name = name
+        self._sizes = _sizes(limit)
+        self._table = table
+
+    def refuse(self, model: str, wanted: Mapping[str, int], now: float) -> None:
+        """Refuse what is more than there is.
+
+        Raises:
+            ApiError: it is too much for any bucket.
+        """
+        _, levels = self._state(now)
+        waits: dict[str, int] = {}
+        for dimension, size in self._sizes.items():
+            amount = wanted[dimension]
+            if amount > size:
+                raise ApiError(
+                    ErrorKind.RATE_LIMIT,
+                    f"Request too large for {model} on {_WORDS[dimension]}: Limit {size}, "
+                    f"Requested {amount}. The input or output tokens must be reduced in order to run "
+                    "successfully.",
+                )
+            missing = amount * UNIT - levels[dimension]
+            # Clocks are read to the microsecond: who comes back when told is not refused for the last one.
+            if missing > size:
+                waits[dimension] = -(-missing // size)
+        if waits:
+            dimension = max(waits, key=lambda each: waits[each])
+            size, seconds = self._sizes[dimension], waits[dimension] / MICROSECONDS
+            raise ApiError(
+                ErrorKind.RATE_LIMIT,
+                f"Rate limit reached for {model} on {_WORDS[dimension]}: Limit {size}, "
+                f"Used {size - levels[dimension] // UNIT}, Requested {wanted[dimension]}. "
+                f"Please try again in {seconds:g}s.",
+                retry=RetryHint(seconds),
+            )
+
+    def take(self, amounts: Mapping[str, int], now: float) -> None:
+        """Take so much out of each bucket; less than nothing is given back."""
+        at, levels = self._state(now)
+        left = {dimension: level - amounts.get(dimension, 0) * UNIT for dimension, level in levels.items()}
+        self._table.put(self.name, {"at": at, "levels": left})
+
+    def allowance(self, now: float) -> Allowance:
+        """What is left."""
+        _, levels = self._state(now)
+        return Allowance(**{name: _bucket(size, levels[name]) for name, size in self._sizes.items()})
+
+    def _state(self, now: float) -> tuple[int, dict[str, int]]:
+        """How late it is, at least as late as it was, and how much is in each bucket."""
+        row = self._table.get(self.name)
+        at = round(now * MICROSECONDS)
+        if row is None:
+            return at, {dimension: size * UNIT for dimension, size in self._sizes.items()}
+        at, passed = max(at, row["at"]), max(0, at - row["at"])
+        return at, {
+            dimension: min(size * UNIT, row["levels"].get(dimension, size * UNIT) + passed * size)
+            for dimension, size in self._sizes.items()
+        }
 
 
 def _sizes(limit: Limit) -> dict[str, int]:
@@ -182,38 +224,5 @@ def _counted(usage: Usage) -> dict[str, int]:
     }
 
 
-def _refuse(limit: Limit, model: str, levels: Mapping[str, int], wanted: Mapping[str, int]) -> None:
-    """Refuse what is more than there is."""
-    sizes = _sizes(limit)
-    for dimension, size in sizes.items():
-        if wanted[dimension] > size:
-            raise ApiError(
-                ErrorKind.RATE_LIMIT,
-                f"Request too large for {model} on {_WORDS[dimension]}: Limit {size}, "
-                f"Requested {wanted[dimension]}. The input or output tokens must be reduced in order to run "
-                "successfully.",
-            )
-    waits = {
-        dimension: -((levels[dimension] - wanted[dimension] * UNIT) // size)
-        for dimension, size in sizes.items()
-        # Clocks are read to the microsecond: nobody who comes back when told is refused for the one missing.
-        if levels[dimension] + size < wanted[dimension] * UNIT
-    }
-    if waits:
-        dimension = max(waits, key=lambda each: waits[each])
-        size, seconds = sizes[dimension], waits[dimension] / MICROSECONDS
-        raise ApiError(
-            ErrorKind.RATE_LIMIT,
-            f"Rate limit reached for {model} on {_WORDS[dimension]}: Limit {size}, "
-            f"Used {size - levels[dimension] // UNIT}, Requested {wanted[dimension]}. "
-            f"Please try again in {seconds:g}s.",
-            retry=RetryHint(seconds),
-        )
-
-
 def _bucket(size: int, level: int) -> Bucket:
     return Bucket(size, max(0, level // UNIT), -((level - size * UNIT) // size) / MICROSECONDS)
-
-
-def _microseconds(seconds: float) -> int:
-    return round(seconds * MICROSECONDS)

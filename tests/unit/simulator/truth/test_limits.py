@@ -188,3 +188,12 @@ def test_time_that_runs_backwards_fills_nothing() -> None:
     gate.ask()
     gate.now -= 3600
     gate.refused()
+
+
+def test_time_that_is_made_up_for_fills_nothing_twice() -> None:
+    gate = Gate(Limit(requests_per_minute=2))
+    gate.ask()
+    gate.now -= 60
+    gate.ask()
+    gate.now += 60
+    gate.refused()
