@@ -1,0 +1,43 @@
+"""DeepSeek through `openai`, as its documentation recommends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.simulator.drivers.openai_chat import OpenAiChat
+from conformance.simulator.observation import Raised
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.simulator.cases import Question
+
+__all__ = ["DeepSeek"]
+
+
+class DeepSeek(OpenAiChat):
+    """JSON is asked for, and no schema: there is none."""
+
+    name = "DeepSeek"
+    raises: Mapping[str, Raised] = {
+        **{kind: Raised(each.name, each.status) for kind, each in OpenAiChat.raises.items()},
+        "out_of_credits": Raised("APIStatusError", 402),
+    }
+    gaps: Mapping[str, str] = {
+        **OpenAiChat.gaps,
+        "error_in_stream": "what ends a stream for want of machines is a finish reason, which the SDK "
+        "passes on",
+    }
+    lacks: Mapping[str, str] = {"structured": "there are no schemas"}
+
+    model = "deepseek-flash"
+    prefix = ""
+
+    def members(self, question: Question) -> dict[str, Any]:
+        members = super().members(question)
+        members["messages"].insert(0, {"role": "system", "content": "Answers are prose or JSON."})
+        members["max_tokens"] = members.pop("max_completion_tokens")
+        if question.structured:
+            members["response_format"] = {"type": "json_object"}
+        thinking = "enabled" if question.reasoning else "disabled"
+        return {**members, "extra_body": {"thinking": {"type": thinking}}}
