@@ -6,13 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import jiter
+from pydantic_core import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["compact", "content", "parse"]
-
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def parse(text: bytes) -> Any:
@@ -23,13 +22,14 @@ def parse(text: bytes) -> Any:
             message says what and where.
     """
     value = jiter.from_json(text, allow_inf_nan=False, catch_duplicate_keys=True)
-    _encode(value)  # numbers that are too large for a float were read as infinity
+    if b"Infinity" in compact(value):  # as a number that is too large for a float was read, or within a text
+        json.dumps(value, allow_nan=False)
     return value
 
 
 def compact(value: Any) -> bytes:
     """The JSON text of a value, in UTF-8, without spaces; the members of objects keep their order."""
-    return _encode(value).encode()
+    return to_json(value)
 
 
 def content(block: Mapping[str, Any], *without: str) -> bytes:

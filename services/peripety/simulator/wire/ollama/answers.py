@@ -60,10 +60,11 @@ def frames(reply: Reply, form: str, loading: str | None) -> Iterator[Frame[bytes
     if loading is not None:
         yield _line(document(reply, form, loading), Tag.END)
         return
+    head = _head(reply)
     for part in reply.parts:
         for tag, said, count in _said(part):
-            yield _line({**_head(reply), **_FORMS[form](said), "done": False}, tag, count)
-    yield _line({**_head(reply), **_FORMS[form]({}), **_end(reply)}, Tag.END)
+            yield _line({**head, **_FORMS[form](said), "done": False}, tag, count)
+    yield _line({**head, **_FORMS[form]({}), **_end(reply)}, Tag.END)
 
 
 def _line(value: Mapping[str, Any], tag: Tag, count: int = 0) -> Frame[bytes]:
