@@ -9,7 +9,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 from peripety import sim
-from peripety.simulator.capture import Asked, CaptureLog, Failed, outcome
+from peripety.simulator.analysis import NearMisses
+from peripety.simulator.capture import Asked, CaptureLog, Failed, Unmatched, outcome
 from peripety.simulator.chance import Chance
 from peripety.simulator.clock import Clock
 from peripety.simulator.composing import Composition, chunks, claimed, output_tokens
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.sim.patterns import Subject
+    from peripety.simulator.capture import Outcome
     from peripety.simulator.conversations import Conversation
     from peripety.simulator.delivery.events import Event
     from peripety.simulator.in_process import Answer
@@ -87,6 +89,7 @@ class Simulator:
         self._play(scenario)
 
     def _play(self, scenario: Scenario) -> None:
+        self._near_misses: NearMisses | None = None
         self._script = Script(scenario if self._seed is None else replace(scenario, seed=self._seed))
         self._clock = Clock(scenario, self._tables["clock"])
         self._conversations = Conversations(
@@ -251,9 +254,20 @@ class Simulator:
             return exchange
 
     def _capture(self, exchange: Exchange, subject: Subject) -> None:
-        reply, manner = exchange.reply, exchange.manner
-        came = outcome(reply, exchange.error, manner.failure, int(manner.delay_ms))
+        reply, error, manner = exchange.reply, exchange.error, exchange.manner
+        came: Outcome
+        empty = reply is not None and exchange.label is None and manner.failure is None
+        if empty or isinstance(error, _NoMatchError):
+            came = Unmatched(self._closest(subject))
+        else:
+            came = outcome(reply, error, manner.failure, int(manner.delay_ms))
         self.captured.record(Asked.of(exchange.request, subject), self.now(), exchange.label, came)
+
+    def _closest(self, subject: Subject) -> tuple[str, ...]:
+        """The rules that come closest to what none of them matches."""
+        if self._near_misses is None:
+            self._near_misses = NearMisses(self.scenario.responses)
+        return tuple(str(near) for near in self._near_misses.closest(subject))
 
     def refuse(self, api: Api, error: ApiError) -> None:
         """Note a request that could not be read; it changes nothing."""
@@ -280,7 +294,9 @@ class Simulator:
             failure = self._occurring(conversation, [(f"{scripted.label}.failure", scripted.failure)])
         response = scripted.response or Response()
         pace = response.pace or self.scenario.pace
-        error = self._error(request, scripted, failure)
+        error = None if failure is None else refusal(failure, stream=request.stream)
+        if failure is None and scripted.label is None and request.api is not Api.IN_PROCESS:
+            error = _NoMatchError(self._closest(subject))
         reply = None
         if error is None:
             reply = self._reply(request, response, failure, chance, metered, pace)
@@ -368,15 +384,6 @@ class Simulator:
     def _draw(self, stream: str, index: int) -> int:
         return sim.draw(self.scenario.seed, stream, 0, index)
 
-    def _error(self, request: Request, scripted: _Scripted, failure: Failure | None) -> ApiError | None:
-        """What is answered instead of an answer."""
-        if failure is not None:
-            return refusal(failure, stream=request.stream)
-        if scripted.label is not None or request.api is Api.IN_PROCESS:
-            return None
-        message = "no rule of the scenario matches this prompt, and there is no default_response"
-        return ApiError(ErrorKind.INVALID_REQUEST, message)
-
     # ---- answers
 
     def _reply(
@@ -403,6 +410,16 @@ class Simulator:
             usage=usage if response.usage is None else claimed(usage, response.usage),
             stop_sequence=composition.stop_sequence,
         )
+
+
+class _NoMatchError(ApiError):
+    """No rule matches, and there is nothing to answer by default."""
+
+    def __init__(self, closest: Sequence[str]) -> None:
+        message = "no rule of the scenario matches this prompt, and it has no default_response"
+        if closest:
+            message += f"; the closest: {' | '.join(closest)}"
+        super().__init__(ErrorKind.INVALID_REQUEST, message)
 
 
 class _Scripted(NamedTuple):

@@ -10,6 +10,7 @@ import pytest
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.sim.patterns import Pattern, TextKind, TextPattern
+from peripety.simulator.capture import Unmatched
 from peripety.simulator.delivery.events import Finished, InterruptedAnswerError, TextDelta
 from peripety.simulator.model import Api, ApiError, ErrorKind, Message, Request, Role, Stop
 from peripety.simulator.scenario.model import (
@@ -82,7 +83,16 @@ def test_over_a_wire_what_nothing_matches_is_an_error() -> None:
     exchange = Simulator(Scenario((STEPS,))).begin(wired(user("unknown")))
     assert exchange.error is not None
     assert exchange.error.kind is ErrorKind.INVALID_REQUEST
+    assert "responses[0]: the prompt does not contain 'enter'; 'enter' would do" in exchange.error.message
     assert exchange.reply is None
+
+
+def test_what_nothing_matches_is_captured_with_what_came_closest() -> None:
+    simulator = Simulator(Scenario((STEPS,)))
+    simulator.execute("unknown")
+    simulator.begin(wired(user("unknown")))
+    near = ("responses[0]: the prompt does not contain 'enter'; 'enter' would do",)
+    assert [call.outcome for call in simulator.captured] == [Unmatched(near)] * 2
 
 
 def test_one_call_is_one_step_even_where_the_next_turn_would_take_anything() -> None:

@@ -111,7 +111,13 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """No rule matched, and there is no default response."""
+    """No rule matched, and there is no default response.
+
+    Attributes:
+        closest: the rules that came closest, what kept them from matching, and what would have matched.
+    """
+
+    closest: tuple[str, ...] = ()
 
 
 Outcome = Answered | Failed | Unmatched
@@ -161,7 +167,7 @@ def outcome(reply: Reply | None, error: ApiError | None, failure: Failure | None
     if failure is not None and KINDS[failure.type].place in {Place.CONNECTION, Place.BODY}:
         return Failed(failure.type, KINDS[failure.type].about)
     if reply is None:
-        return Unmatched()
+        raise ValueError("What was answered has a reply, an error or a failure")
     return Answered(
         text=_joined(reply, Text),
         stop=reply.stop,
@@ -199,4 +205,4 @@ def _to_json(outcome: Outcome) -> dict[str, Any]:
         case Failed():
             return {"type": "failure", "failure": outcome.type, "message": outcome.message}
         case Unmatched():
-            return {"type": "no_match"}
+            return {"type": "no_match", "closest": list(outcome.closest)}

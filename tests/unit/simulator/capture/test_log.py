@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.sim.patterns import Pattern, Subject
-from peripety.simulator.capture import Asked, Captured, CaptureLog, outcome
+from peripety.simulator.capture import Asked, Captured, CaptureLog, Unmatched, outcome
 from peripety.simulator.failures import KINDS
 from peripety.simulator.model import (
     Api,
@@ -60,7 +60,9 @@ def ask(
     reply = None if text is None else Reply("id", 0, "m", parts, Stop.END, Usage(fresh=3, output=4))
     spoilt = None if failure is None else Failure(failure, KINDS[failure].defaults)
     asked = Asked.of(request, Subject(prompt, "m", None, 2))
-    return captured.record(asked, 1_767_225_600, label, outcome(reply, error, spoilt, 5))
+    answered = reply or error or spoilt
+    came = outcome(reply, error, spoilt, 5) if answered else Unmatched(("responses[0]: too far",))
+    return captured.record(asked, 1_767_225_600, label, came)
 
 
 @pytest.fixture

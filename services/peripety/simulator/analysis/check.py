@@ -1,0 +1,266 @@
+"""What can never happen in a scenario, and what can stop a sequence: found before anybody asks.
+
+Everything that is reported comes with prompts that show it, and these are played through the rules first.
+What cannot be decided within the budget is not reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Severity
+from peripety.sim.patterns import Pattern, Subject
+from peripety.simulator.analysis.search import UndecidedError, find_subject
+from peripety.simulator.script import Match, Position, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peripety.simulator.scenario.model import Rule, Scenario
+
+__all__ = ["Code", "Flaw", "check"]
+
+_ANYTHING = Pattern()
+
+
+class Code(StrEnum):
+    """The kinds of flaws."""
+
+    SHADOWED_RULE = "shadowed_rule"
+    UNREACHABLE_TURN = "unreachable_turn"
+    DEAD_MAX_MATCHES = "dead_max_matches"
+    STALLING_SEQUENCE = "stalling_sequence"
+
+
+_SEVERITIES = {Code.STALLING_SEQUENCE: Severity.WARNING}
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One thing that is wrong with a scenario.
+
+    Attributes:
+        code: what kind of thing.
+        place: where, as a path of the file: `responses[i]` or `responses[i].turns[j]`.
+        message: what it is, and the way out.
+        witness: prompts that show it, in the order in which one conversation says them.
+        answers: what answers each of them: the place of a rule or a turn, `default_response`, or None.
+    """
+
+    code: Code
+    place: str
+    message: str
+    witness: tuple[Subject, ...]
+    answers: tuple[str | None, ...]
+
+    @property
+    def severity(self) -> Severity:
+        """Whether something can never happen, or may happen that is hardly meant."""
+        return _SEVERITIES.get(self.code, Severity.ERROR)
+
+    def to_json(self) -> dict[str, Any]:
+        """The flaw as a JSON value."""
+        return {
+            "code": self.code.value,
+            "severity": self.severity.value,
+            "place": self.place,
+            "message": self.message,
+            "witness": [
+                {
+                    "prompt": subject.text,
+                    "model": subject.model,
+                    "tool_result": subject.tool_result,
+                    "message_index": subject.message_index,
+                    "answered_by": answer,
+                }
+                for subject, answer in zip(self.witness, self.answers, strict=True)
+            ],
+        }
+
+
+def check(scenario: Scenario) -> list[Flaw]:
+    """Everything that can never happen in a scenario, and the sequences that can stall, by place.
+
+    Raises:
+        PatternError: a pattern is not valid.
+    """
+    return list(_Check(scenario).flaws())
+
+
+class _Check:
+    def __init__(self, scenario: Scenario) -> None:
+        self._script = Script(scenario)
+        self._rules = scenario.responses
+        self._has_default = scenario.default_response is not None
+        self._limited = {
+            index: rule.max_matches for index, rule in enumerate(self._rules) if rule.max_matches
+        }
+
+    def flaws(self) -> Iterator[Flaw]:
+        """All flaws, rule by rule."""
+        for number, rule in enumerate(self._rules):
+            if rule.max_matches == 0:
+                yield self._dead_limit(number)
+                continue
+            try:
+                entry = self._entry(number)
+            except UndecidedError:
+                continue
+            if isinstance(entry, Flaw):
+                yield entry
+            elif rule.turns:
+                yield from self._sequence(number, rule, entry)
+
+    # ---- rules
+
+    def _dead_limit(self, number: int) -> Flaw:
+        place = _place(Match(number))
+        message = "its max_matches is 0, so that it never answers; leave max_matches out, or the rule"
+        try:
+            witness = find_subject(self._rules[number].pattern, ())
+        except UndecidedError:
+            witness = None
+        shown = () if witness is None else (witness,)
+        return Flaw(Code.DEAD_MAX_MATCHES, place, message, shown, self._replayed(shown, number))
+
+    def _entry(self, number: int) -> Subject | Flaw:
+        """A prompt that enters a rule once those with a limit are used up, or the flaw that there is none."""
+        rule = self._rules[number]
+        before: list[int] = []
+        shown: Subject | None = None
+        while True:
+            subject = find_subject(rule.pattern, [self._rules[other].pattern for other in before])
+            if subject is None:
+                return self._shadowed(number, before, shown)
+            answer = self._answer(subject, None, number)
+            if answer == Match(number):
+                return subject
+            if answer is None or answer.rule > number or answer.rule in before:
+                raise UndecidedError
+            shown = shown or subject
+            before.append(answer.rule)
+
+    def _shadowed(self, number: int, before: list[int], shown: Subject | None) -> Flaw:
+        place = _place(Match(number))
+        if shown is None:
+            message = "its pattern matches nothing at all; correct the pattern, or remove the rule"
+            return Flaw(Code.SHADOWED_RULE, place, message, (), ())
+        others = " and ".join(_place(Match(other)) for other in sorted(before))
+        answer = "answers" if len(before) == 1 else "answer"
+        message = f"{others} {answer} everything that it matches; move it up, or remove it"
+        return Flaw(Code.SHADOWED_RULE, place, message, (shown,), self._replayed((shown,), number))
+
+    # ---- sequences
+
+    def _sequence(self, number: int, rule: Rule, entry: Subject) -> Iterator[Flaw]:
+        prompts = [entry]
+        stalls = True
+        for at, turn in enumerate(rule.turns):
+            position = Position(number, at)
+            answers = prompts[-1].message_index + 1
+            try:
+                # A caller who repeats no history has an index of 0 all the way.
+                subject = find_subject(turn.expect, (), answers=answers) or find_subject(turn.expect, ())
+                if subject is None:
+                    yield self._unreachable(position, tuple(prompts), last=len(rule.turns) - 1)
+                    return
+                flaw = self._stalling(position, tuple(prompts), answers) if stalls else None
+            except UndecidedError:
+                return
+            if flaw is not None:
+                stalls = False
+                yield flaw
+            prompts.append(subject)
+
+    def _unreachable(self, position: Position, prompts: tuple[Subject, ...], last: int) -> Flaw:
+        place = _place(Match(position.rule, position.turn))
+        after = "" if position.turn == last else ", nor do the turns after it"
+        message = (
+            f"no prompt after those before it is what it expects, so that it never answers{after}; "
+            "correct its expect"
+        )
+        return Flaw(Code.UNREACHABLE_TURN, place, message, prompts, self._replayed(prompts, position.rule))
+
+    def _stalling(self, position: Position, prompts: tuple[Subject, ...], answers: int) -> Flaw | None:
+        """What ends the sequence at a turn so that it cannot go on."""
+        place = _place(Match(position.rule, position.turn))
+        expect = self._rules[position.rule].turns[position.turn].expect
+        unanswered = None if self._has_default else self._unanswered(position, expect, answers)
+        if unanswered is not None:
+            message = (
+                "what it does not expect ends the sequence, and nothing may answer that; "
+                "add a default_response, or a rule for any prompt"
+            )
+            shown = (*prompts, unanswered)
+            return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown, position.rule))
+        swallowed = self._swallowed(position, expect, answers)
+        if swallowed is not None:
+            message = (
+                f"whatever it does not expect enters {_place(Match(position.rule))} again, and the sequence "
+                "begins anew each time; let the rule's pattern match less"
+            )
+            shown = (*prompts, swallowed)
+            return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown, position.rule))
+        return None
+
+    def _unanswered(self, position: Position, expect: Pattern, answers: int) -> Subject | None:
+        """A prompt that a turn does not expect and nothing else answers."""
+        avoided = [expect]
+        while True:
+            subject = find_subject(_ANYTHING, avoided, answers=answers)
+            if subject is None:
+                return None
+            answer = self._answer(subject, position, position.rule)
+            if answer is None:
+                return subject
+            avoided.append(self._pattern(answer, avoided))
+
+    def _swallowed(self, position: Position, expect: Pattern, answers: int) -> Subject | None:
+        """A prompt that a turn does not expect, if all of these enter the same rule again."""
+        number = position.rule
+        rule = self._rules[number]
+        unexpected = find_subject(_ANYTHING, [expect], answers=answers)
+        if rule.max_matches is not None or unexpected is None:
+            return None
+        ways_out = [find_subject(_ANYTHING, [expect, rule.pattern], answers=answers)]
+        ways_out += [
+            find_subject(other.pattern, [expect], answers=answers)
+            for other in self._rules[:number]
+            if other.max_matches is None
+        ]
+        again = Match(number)
+        if any(way and self._answer(way, position, number) != again for way in ways_out):
+            return None
+        return unexpected if self._answer(unexpected, position, number) == again else None
+
+    def _pattern(self, answer: Match, avoided: Sequence[Pattern]) -> Pattern:
+        pattern = self._rules[answer.rule].pattern
+        if answer.turn is not None or pattern in avoided:
+            raise UndecidedError
+        return pattern
+
+    # ---- playing
+
+    def _answer(self, subject: Subject, position: Position | None, number: int) -> Match | None:
+        """What answers when every rule with a limit is used up, but for one."""
+        counts = {rule: limit for rule, limit in self._limited.items() if rule != number}
+        return self._script.advance(subject, position, counts).match
+
+    def _replayed(self, prompts: Sequence[Subject], number: int) -> tuple[str | None, ...]:
+        """What answers each of some prompts in one conversation."""
+        counts = {rule: limit for rule, limit in self._limited.items() if rule != number}
+        position: Position | None = None
+        answers = []
+        for subject in prompts:
+            advance = self._script.advance(subject, position, counts)
+            position = advance.position
+            default = "default_response" if self._has_default else None
+            answers.append(default if advance.match is None else _place(advance.match))
+        return tuple(answers)
+
+
+def _place(match: Match) -> str:
+    entry = f"responses[{match.rule}]"
+    return entry if match.turn is None else f"{entry}.turns[{match.turn}]"

@@ -1,0 +1,221 @@
+"""Prompts that one pattern matches and others do not: the shortest there are, or proof that there are none.
+
+A text is looked for by walking through the automata of all patterns at once, breadth first. What takes too
+long to decide is not decided: whoever asks says nothing then.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from peripety.sim.patterns import Subject, TextKind, TextPattern
+from peripety.sim.patterns.automaton import Automaton
+from peripety.sim.patterns.syntax import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.sim.patterns import Pattern
+    from peripety.sim.patterns.automaton import State
+
+__all__ = ["UndecidedError", "find_subject"]
+
+MOST_STATES = 5_000
+"""How many combinations of states one search for a text looks at."""
+MOST_CHOICES = 64
+"""How many ways to be unlike the patterns to avoid are tried."""
+MOST_LENGTH = 2_000
+"""Longer texts are compared by nobody's automaton."""
+
+_LAST = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+_READABLE = (range(ord("a"), ord("z") + 1), range(ord("0"), ord("9") + 1), range(ord(" "), ord("~") + 1))
+
+_MODEL = "claude-test"
+
+# What the prompt, the model and the tool results are not to be like.
+_Texts = tuple[list[TextPattern], list[TextPattern], list[TextPattern]]
+
+
+class UndecidedError(Exception):
+    """It would take too long to decide."""
+
+
+def find_subject(wanted: Pattern, avoided: Sequence[Pattern], *, answers: int = 0) -> Subject | None:
+    """A prompt that one pattern matches and none of the others do, or None where there is none.
+
+    Args:
+        wanted: the pattern that is to match.
+        avoided: the patterns that are not to.
+        answers: how many answers the conversation holds at least.
+
+    Raises:
+        UndecidedError: it is too costly to find out.
+    """
+    tried = 0
+    undecided = False
+    low, high = wanted.message_index or (0, None)
+    low = max(low, answers)
+    # Only where the intervals of the patterns begin or end can another number of answers make a difference.
+    borders = {low, *(end for other in avoided if other.message_index for end in _after(other.message_index))}
+    for index in sorted(border for border in borders if low <= border and (high is None or border <= high)):
+        here = [other for other in avoided if _holds_at(other, index)]
+        for prompts, models, results in _ways(here):
+            tried += 1
+            if tried > MOST_CHOICES:
+                raise UndecidedError
+            try:
+                subject = _subject(wanted, prompts, models, results, index)
+            except UndecidedError:
+                undecided = True
+                continue
+            if subject is not None:
+                return subject
+    if undecided:
+        raise UndecidedError
+    return None
+
+
+def _after(interval: tuple[int, int]) -> tuple[int, int]:
+    return interval[0], interval[1] + 1
+
+
+def _holds_at(pattern: Pattern, index: int) -> bool:
+    low, high = pattern.message_index or (index, index)
+    return low <= index <= high
+
+
+def _ways(avoided: Sequence[Pattern]) -> list[_Texts]:
+    """Each way to be unlike all of some patterns: which by the prompt, which by the model, by the results."""
+    ways: list[_Texts] = [([], [], [])]
+    for other in avoided:
+        fields = [
+            field
+            for field, pattern in enumerate((other.text, other.model, other.tool_result))
+            if pattern is not None and pattern.kind is not TextKind.ANY
+        ]
+        # A pattern for any results wants some: there may be none.
+        if other.tool_result is not None and other.tool_result.kind is TextKind.ANY:
+            fields.append(2)
+        ways = [_with(way, field, other) for way in ways for field in fields]
+        if len(ways) > MOST_CHOICES:
+            raise UndecidedError
+    return ways
+
+
+def _with(way: _Texts, field: int, other: Pattern) -> _Texts:
+    prompts, models, results = way
+    match field:
+        case 0:
+            return [*prompts, other.text], models, results
+        case 1:
+            return prompts, [*models, _given(other.model)], results
+        case _:
+            return prompts, models, [*results, _given(other.tool_result)]
+
+
+def _given(pattern: TextPattern | None) -> TextPattern:
+    return pattern or TextPattern(TextKind.ANY)
+
+
+def _subject(
+    wanted: Pattern,
+    prompts: list[TextPattern],
+    models: list[TextPattern],
+    results: list[TextPattern],
+    index: int,
+) -> Subject | None:
+    text = _text(wanted.text, prompts)
+    if text is None:
+        return None
+    model: str | None = _MODEL
+    if wanted.model is not None or models:
+        model = _text(wanted.model, models)
+        if model is None:
+            return None
+    result: str | None = None
+    if wanted.tool_result is not None:
+        result = _text(wanted.tool_result, results)
+        if result is None:
+            return None
+    return Subject(text, model or "", result, index)
+
+
+# ---- one text
+
+
+def _text(wanted: TextPattern | None, avoided: list[TextPattern]) -> str | None:
+    """The shortest text that is like one pattern and like none of the others."""
+    if wanted is None and not avoided:
+        return ""
+    accepting = [_automaton(wanted)] if wanted is not None else []
+    rejecting = [_automaton(other) for other in dict.fromkeys(avoided)]
+    symbols = _symbols([*accepting, *rejecting])
+    begin = (tuple(each.start for each in accepting), tuple(each.start for each in rejecting))
+    if not _open(*begin):
+        return None
+    came: dict[object, tuple[object, str] | None] = {_key(*begin): None}
+    queue = deque([begin])
+    while queue:
+        inside, outside = queue.popleft()
+        if all(machine.accepts(state) for machine, state in zip(accepting, inside, strict=True)) and not any(
+            machine.accepts(state) for machine, state in zip(rejecting, outside, strict=True)
+        ):
+            return _written(came, _key(inside, outside))
+        here = _key(inside, outside)
+        for symbol in symbols:
+            following = (
+                tuple(machine.step(state, symbol) for machine, state in zip(accepting, inside, strict=True)),
+                tuple(machine.step(state, symbol) for machine, state in zip(rejecting, outside, strict=True)),
+            )
+            key = _key(*following)
+            if key in came or not _open(*following):
+                continue
+            if len(came) >= MOST_STATES:
+                raise UndecidedError
+            came[key] = here, symbol
+            queue.append(following)
+    return None
+
+
+def _open(inside: tuple[State, ...], outside: tuple[State, ...]) -> bool:
+    """Whether there is still a way."""
+    return not any(state.dead for state in inside) and not any(state.found for state in outside)
+
+
+def _key(inside: tuple[State, ...], outside: tuple[State, ...]) -> object:
+    return tuple(state.key for state in inside), tuple(state.key for state in outside)
+
+
+def _written(came: dict[object, tuple[object, str] | None], key: object) -> str:
+    characters = []
+    while (step := came[key]) is not None:
+        key, character = step
+        characters.append(character)
+    return "".join(reversed(characters))
+
+
+@lru_cache(maxsize=4096)
+def _automaton(pattern: TextPattern) -> Automaton:
+    if len(pattern.text) > MOST_LENGTH:
+        raise UndecidedError
+    return Automaton(tree(pattern))
+
+
+def _symbols(automata: list[Automaton]) -> list[str]:
+    """A character for each class that the automata tell apart; one that people can read, if there is one."""
+    starts = sorted({start for each in automata for start in each.starts if start <= _LAST})
+    spans = zip(starts, [*starts[1:], _LAST + 1], strict=True)
+    return [character for first, following in spans if (character := _character(first, following - 1))]
+
+
+def _character(first: int, last: int) -> str | None:
+    for readable in _READABLE:
+        code = max(first, readable.start)
+        if code <= min(last, readable.stop - 1):
+            return chr(code)
+    if first in _SURROGATES:
+        return chr(_SURROGATES.stop) if last >= _SURROGATES.stop else None
+    return chr(first)
