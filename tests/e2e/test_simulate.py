@@ -200,3 +200,31 @@ def test_a_broken_file_leaves_the_scenario_as_it_was(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert "not reloaded" in process.stderr.readline()
         assert ask(url, "hello") == "before"
+
+
+def test_what_a_provider_answered_is_answered_without_it(tmp_path: Path) -> None:
+    recorded = tmp_path / "recorded.toml"
+    with (
+        serving(tmp_path, MULTI_TURN) as (_, provider),
+        serving(tmp_path, "--proxy", provider, "--record", recorded) as (proxy, url),
+    ):
+        said = ask(url, "login")
+        proxy.send_signal(signal.SIGTERM)
+        assert proxy.wait(timeout=30) == 0
+    assert run(tmp_path, recorded, "-p", "login").stdout.strip() == said
+
+
+def test_the_simulator_records_itself(tmp_path: Path) -> None:
+    recorded = tmp_path / "recorded.toml"
+    said = run(tmp_path, MULTI_TURN, "--record", recorded, "-p", "login", "-p", "ann").stdout
+    assert run(tmp_path, recorded, "-p", "login", "-p", "ann").stdout == said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--proxy", "http://127.0.0.1:9"), ("--proxy", "http://127.0.0.1:9", MULTI_TURN, "--record", "x")],
+)
+def test_a_proxy_needs_a_file_and_no_scenario(tmp_path: Path, arguments: tuple[str | Path, ...]) -> None:
+    result = run(tmp_path, *arguments)
+    assert result.returncode == 2
+    assert "--record FILE" in result.stderr

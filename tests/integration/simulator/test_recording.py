@@ -16,6 +16,7 @@ import pytest
 from google import genai
 from google.genai import types
 
+from peripety.errors import FailedPreconditionError
 from peripety.simulator import ScenarioBuilder, Simulator, load_scenario
 from peripety.simulator.record.proxy import serve_proxy
 from peripety.simulator.record.recorder import Recorder
@@ -376,6 +377,11 @@ async def test_a_provider_out_of_reach_is_recorded_as_such(tmp_path: Path) -> No
     failure = load_scenario(path).responses[0].failure
     assert failure is not None
     assert failure.type == "network_unreachable"
+
+
+def test_a_file_that_could_not_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(FailedPreconditionError, match="there is no directory"):
+        Recorder(tmp_path / "missing" / "recorded.toml")
 
 
 async def test_no_credential_reaches_the_file(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from peripety.errors import FailedPreconditionError
 from peripety.sim.patterns import Pattern, TextKind, TextPattern
 from peripety.simulator.conversations import Conversations
 from peripety.simulator.failures import failure_of
@@ -46,11 +47,16 @@ class Recorder:
     Args:
         path: the scenario file; what it held is replaced.
 
+    Raises:
+        FailedPreconditionError: the file's directory is not there.
+
     Attributes:
         redactor: keeps credentials out of the file.
     """
 
     def __init__(self, path: Path) -> None:
+        if not path.parent.is_dir():
+            raise FailedPreconditionError(f"cannot record to {path}: there is no directory {path.parent}")
         self.redactor = Redactor()
         self._path = path
         self._lock = Lock()

@@ -196,6 +196,36 @@ def test_an_error_in_a_stream_is_noted(wire: Wire) -> None:
     assert told in json.dumps(reader.draft.error)
 
 
+def test_what_scenarios_have_no_words_for_is_left_out() -> None:
+    events = [
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "tool_use", "id": "t", "name": "a"},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "input_json_delta", "partial_json": "{}"},
+        },
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "server_tool_use", "name": "b"},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": "{1}"},
+        },
+        {"type": "unheard_of"},
+    ]
+    reader = Reader(Anthropic.api, "text/event-stream; charset=utf-8")
+    reader.feed(b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events), 0.0)
+    reader.close()
+    assert reader.draft.parts == [ToolUse("t", "a", ("{}",))]
+
+
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]x", b'{"a":1}', b"[1]", b"null"])
 def test_what_is_no_answer_is_no_answer(wire: Wire, body: bytes) -> None:

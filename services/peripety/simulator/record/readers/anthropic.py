@@ -64,6 +64,8 @@ def _block(block: Any, draft: Draft) -> None:
             draft.call(block["name"], block["id"])
             if block["input"] is not None:
                 draft.arguments(json.dumps(block["input"], ensure_ascii=False))
+        case _:
+            draft.unknown()
 
 
 def _end(message: Any, draft: Draft) -> None:

@@ -38,6 +38,7 @@ class Draft:
         self.error: Any = None
         self.now_ms = 0.0
         self.times: list[float] = []
+        self._unknown = False
 
     def text(self, piece: str | None) -> None:
         """Add prose."""
@@ -53,7 +54,12 @@ class Draft:
 
     def call(self, name: str, call_id: str = "") -> None:
         """Begin a tool call."""
+        self._unknown = False
         self.parts.append(ToolUse(call_id, name, ()))
+
+    def unknown(self) -> None:
+        """Begin something that scenarios have no words for; arguments that follow are its own."""
+        self._unknown = True
 
     def arguments(self, piece: str | None, call: int = -1) -> None:
         """Add to the arguments of a tool call, by default the latest.
@@ -62,7 +68,7 @@ class Draft:
             ValueError: there is no such call.
         """
         calls = [place for place, part in enumerate(self.parts) if isinstance(part, ToolUse)]
-        if not piece:
+        if not piece or (self._unknown and call < 0):
             return
         if not -len(calls) <= call < len(calls):
             raise ValueError("arguments came before their tool call")
