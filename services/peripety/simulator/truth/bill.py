@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.simulator.model import Usage
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Account", "Bill", "Ledger", "Line", "bill", "storage"]
 
 SECONDS_PER_HOUR = 3600
+
+_COUNTS = tuple(each.name for each in fields(Usage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,12 @@ class Ledger:
         self._put(self.account(key, model), charged)
 
     def _put(self, account: Account, charged: Bill) -> None:
-        row = asdict(replace(account, amount=account.amount + charged.total))
-        self._table.put(f"{row.pop('key')} {row.pop('model')}", row)
+        row = {
+            "requests": account.requests,
+            "usage": {name: getattr(account.usage, name) for name in _COUNTS},
+            "amount": account.amount + charged.total,
+        }
+        self._table.put(f"{account.key} {account.model}", row)
 
 
 def _sum(one: Usage, other: Usage) -> Usage:
