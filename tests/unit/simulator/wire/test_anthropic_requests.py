@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.simulator.chance import signature
 from peripety.simulator.model import (
     Api,
     ApiError,
@@ -336,7 +337,7 @@ def test_a_marker_and_the_form_of_a_text_do_not_change_a_block_and_its_speaker_d
 
 
 def test_the_wish_to_cache_the_whole_marks_the_last_block_that_can_be_marked() -> None:
-    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": signature("Hm.")}
     said = [user(text("a")), {"role": "assistant", "content": [text("b"), thought]}]
     blocks = read(cache_control={"type": "ephemeral", "ttl": "1h"}, messages=said).prompt.blocks
     assert [block.marker for block in blocks] == [None, Marker("1h", automatic=True), None]
@@ -398,7 +399,7 @@ def test_saying_what_holds_anyway_changes_no_setting(members: dict[str, Any]) ->
 
 
 def test_older_models_do_not_read_the_thoughts_before_the_last_plain_user_turn() -> None:
-    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": signature("Hm.")}
     messages = [
         user(text("a")),
         {"role": "assistant", "content": [thought, text("b")]},
@@ -532,7 +533,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
                         {
                             "type": "thinking",
                             "thinking": "x",
-                            "signature": "y",
+                            "signature": signature("x"),
                             "cache_control": {"type": "ephemeral"},
                         }
                     ],
@@ -540,6 +541,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             ]
         },
         "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
+    ),
+    (
+        {
+            "messages": [
+                user(text("a")),
+                {
+                    "role": "assistant",
+                    "content": [{"type": "thinking", "thinking": "x", "signature": "made up"}],
+                },
+            ]
+        },
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
     ),
     (
         {

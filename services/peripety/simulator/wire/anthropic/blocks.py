@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from peripety.simulator.chance import is_signature
 from peripety.simulator.model import Marker, Role
 from peripety.simulator.truth import tokens
 from peripety.simulator.wire.anthropic.wording import invalid
@@ -235,7 +236,8 @@ def _search_result(fields: Fields) -> None:
 def _thinking(fields: Fields) -> None:
     fields.only("type", "thinking", "signature")
     fields.text("thinking")
-    fields.text("signature")
+    if not is_signature(fields.text("signature")):
+        raise invalid("Invalid `signature` in `thinking` block", fields.path[:-1])
 
 
 def _redacted_thinking(fields: Fields) -> None:
