@@ -342,6 +342,7 @@ def test_a_server_tells_its_version_its_models_and_any_model_that_is_asked_for()
 
     assert set(other("version")) == {"version"}
     assert isinstance(other("tags")["models"], list)
+    assert other("ps") == {"models": []}
     shown = other("show", {"model": "llama3"})
     assert shown["modified_at"] == "2026-01-01T00:00:00.000000Z"
     assert "tools" in shown["capabilities"]

@@ -59,6 +59,7 @@ class Ollama(Wire):
         Route("POST", "/api/generate", Operation.GENERATE, "generate"),
         Route("POST", "/api/show", Operation.OTHER, "show"),
         Route("GET", "/api/tags", Operation.OTHER, "tags"),
+        Route("GET", "/api/ps", Operation.OTHER, "ps"),
         Route("GET", "/api/version", Operation.OTHER, "version"),
     )
 
@@ -119,6 +120,8 @@ class Ollama(Wire):
             case "show":
                 _, name = read_model(call.body)
                 value = _shown(name, service.now())
+            case "ps":
+                value = {"models": []}  # what is scripted needs no memory
             case _:
                 value = {"version": VERSION}
         return Document(200, compact(value))
