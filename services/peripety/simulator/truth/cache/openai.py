@@ -23,7 +23,6 @@ def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt
         ApiError: the controls are not valid.
     """
     options = _options(rules, prompt)
-    cuts = prefixes.ends()
     blocks = prompt.blocks
     default = options.get("ttl") or rules.default_ttl
     explicit = [
@@ -31,6 +30,9 @@ def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt
         for number, block in enumerate(blocks)
         if block.marker
     ]
+    if prompt.tokens < rules.minimum:
+        return Findings()
+    cuts = prefixes.ends()
     if options.get("mode", "implicit") == "explicit":
         writing = explicit[-rules.breakpoints :]
         looked_up = {number for number, _ in explicit}
