@@ -350,7 +350,8 @@ def test_reasoning_is_counted_and_sent_back_without_being_kept(client: openai.Op
     assert made.usage.output_tokens_details.reasoning_tokens > 0
     assert made.output[0].type == "reasoning"
     assert made.output[0].encrypted_content
-    again = client.responses.create(model=MODEL, input=[*messages, *made.output, *messages], store=False)
+    messages = [*messages, *made.output, *messages]
+    again = client.responses.create(model=MODEL, input=messages, store=False)
     assert again.status == "completed"
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(made.id)
