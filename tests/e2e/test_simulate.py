@@ -170,10 +170,6 @@ def test_what_passes_through_a_proxy_is_recorded_as_a_scenario(tmp_path: Path) -
     assert run(tmp_path, recording, "-p", "login").stdout == said + "\n"
 
 
-def test_a_proxy_has_to_be_told_where_to_record(tmp_path: Path) -> None:
-    assert run(tmp_path, "--proxy", "http://127.0.0.1:1").returncode == 2
-
-
 @pytest.mark.parametrize("how", ["watch", "signal", "request"])
 def test_a_changed_file_is_served_without_a_restart(tmp_path: Path, how: str) -> None:
     file = tmp_path / "scenario.toml"
@@ -200,18 +196,6 @@ def test_a_broken_file_leaves_the_scenario_as_it_was(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert "not reloaded" in process.stderr.readline()
         assert ask(url, "hello") == "before"
-
-
-def test_what_a_provider_answered_is_answered_without_it(tmp_path: Path) -> None:
-    recorded = tmp_path / "recorded.toml"
-    with (
-        serving(tmp_path, MULTI_TURN) as (_, provider),
-        serving(tmp_path, "--proxy", provider, "--record", recorded) as (proxy, url),
-    ):
-        said = ask(url, "login")
-        proxy.send_signal(signal.SIGTERM)
-        assert proxy.wait(timeout=30) == 0
-    assert run(tmp_path, recorded, "-p", "login").stdout.strip() == said
 
 
 def test_the_simulator_records_itself(tmp_path: Path) -> None:

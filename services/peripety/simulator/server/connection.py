@@ -103,6 +103,7 @@ class Connection:
         if plan.ending is Ending.CLEAN:
             self._send(_LAST_CHUNK if self._chunked else b"", started)
             return
+        self._send(b"", started)
         self.kept = False
         if plan.ending is Ending.RESET:
             await self._reset()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.simulator import Simulator
 from peripety.simulator.model import (
     ApiError,
     ErrorKind,
@@ -20,61 +19,24 @@ from peripety.simulator.model import (
     Usage,
 )
 from peripety.simulator.record.readers import Draft, Reader
-from peripety.simulator.scenario.model import Scenario
 from peripety.simulator.wire.anthropic import Anthropic
-from peripety.simulator.wire.base import Call, Operation, Wire
 from peripety.simulator.wire.deepseek import DeepSeek
 from peripety.simulator.wire.gemini import Gemini
 from peripety.simulator.wire.json_text import compact
 from peripety.simulator.wire.ollama import Ollama
 from peripety.simulator.wire.openai_chat import OpenAiChat
 from peripety.simulator.wire.openai_responses import OpenAiResponses
+from support.asking import APIS, asked
 
 if TYPE_CHECKING:
-    from peripety.simulator.model import Part, Request
+    from peripety.simulator.model import Part
+    from peripety.simulator.wire.base import Wire
 
-CHAT = {"messages": [{"role": "user", "content": "hi"}]}
-ASKED: dict[type[Wire], dict[str, Any]] = {
-    Anthropic: {
-        **CHAT,
-        "model": "claude-sonnet-4-5",
-        "max_tokens": 4000,
-        "thinking": {"type": "enabled", "budget_tokens": 2000},
-    },
-    OpenAiChat: {**CHAT, "model": "gpt-5", "stream_options": {"include_usage": True}},
-    OpenAiResponses: {"model": "gpt-5", "input": "hi", "reasoning": {"summary": "auto"}},
-    DeepSeek: {**CHAT, "model": "deepseek-flash", "stream_options": {"include_usage": True}},
-    Gemini: {
-        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
-        "generationConfig": {"thinkingConfig": {"includeThoughts": True}},
-    },
-    Ollama: {**CHAT, "model": "qwen3", "think": True},
-}
 USAGE = Usage(fresh=40, read=7, output=12, reasoning=0)
 CALLS = (
     ToolUse("abc1", "weather", ('{"city":', '"Zürich"}')),
     ToolUse("abc2", "clock", ("{}",)),
 )
-
-
-def asked(wire: Wire, *, stream: bool, sse: bool = True) -> Request:
-    body = dict(ASKED[type(wire)])
-    generate = [route for route in wire.routes if route.operation is Operation.GENERATE]
-    params = {"model": "gemini-3-pro", "alt": "sse" if sse else "json"}
-    if isinstance(wire, Gemini):
-        route = next(route for route in generate if ("stream" in route.name) == stream)
-    else:
-        route = generate[0]
-        body["stream"] = stream
-        if not stream:
-            body.pop("stream_options", None)
-    headers = {
-        "x-api-key": "k",
-        "anthropic-version": "2023-06-01",
-        "authorization": "Bearer k",
-        "x-goog-api-key": "k",
-    }
-    return wire.request(Call(route, headers, params, json.dumps(body).encode()), Simulator(Scenario()))
 
 
 def reply(stop: Stop, *parts: Part, usage: Usage = USAGE) -> Reply:
@@ -103,7 +65,7 @@ def calls(parts: Any) -> list[tuple[str, Any]]:
     return [(part.name, part.input) for part in parts if isinstance(part, ToolUse)]
 
 
-WIRES = [pytest.param(wire(), id=wire.__name__) for wire in ASKED]
+WIRES = [pytest.param(wire, id=type(wire).__name__) for wire in APIS]
 
 
 @pytest.mark.parametrize("wire", WIRES)

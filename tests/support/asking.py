@@ -1,0 +1,60 @@
+"""A request for an answer of every API that is served, in which everything that can be shown is asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety.simulator.wire.anthropic import Anthropic
+from peripety.simulator.wire.base import Call, Operation, Wire
+from peripety.simulator.wire.deepseek import DeepSeek
+from peripety.simulator.wire.gemini import Gemini
+from peripety.simulator.wire.ollama import Ollama
+from peripety.simulator.wire.openai_chat import OpenAiChat
+from peripety.simulator.wire.openai_responses import OpenAiResponses
+from support.wires import FakeService
+
+if TYPE_CHECKING:
+    from peripety.simulator.model import Request
+
+__all__ = ["APIS", "asked"]
+
+CHAT = {"messages": [{"role": "user", "content": "hi"}]}
+_ASKED: dict[type[Wire], dict[str, Any]] = {
+    Anthropic: {
+        **CHAT,
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 4000,
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+    },
+    OpenAiChat: {**CHAT, "model": "gpt-5", "stream_options": {"include_usage": True}},
+    OpenAiResponses: {"model": "gpt-5", "input": "hi", "reasoning": {"summary": "auto"}},
+    DeepSeek: {**CHAT, "model": "deepseek-flash", "stream_options": {"include_usage": True}},
+    Gemini: {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "generationConfig": {"thinkingConfig": {"includeThoughts": True}},
+    },
+    Ollama: {**CHAT, "model": "qwen3", "think": True},
+}
+
+APIS: tuple[Wire, ...] = tuple(wire() for wire in _ASKED)
+
+
+def asked(wire: Wire, *, stream: bool, sse: bool = True) -> Request:
+    body = dict(_ASKED[type(wire)])
+    generate = [route for route in wire.routes if route.operation is Operation.GENERATE]
+    params = {"model": "gemini-3-pro", "alt": "sse" if sse else "json"}
+    if isinstance(wire, Gemini):
+        route = next(route for route in generate if ("stream" in route.name) == stream)
+    else:
+        route = generate[0]
+        body["stream"] = stream
+        if not stream:
+            body.pop("stream_options", None)
+    headers = {
+        "x-api-key": "k",
+        "anthropic-version": "2023-06-01",
+        "authorization": "Bearer k",
+        "x-goog-api-key": "k",
+    }
+    return wire.request(Call(route, headers, params, json.dumps(body).encode()), FakeService())
