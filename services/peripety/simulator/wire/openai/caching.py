@@ -15,6 +15,7 @@ __all__ = ["MEMBERS", "marker", "read_controls"]
 
 MEMBERS = ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention")
 
+_ANY = frozenset(MEMBERS)
 _MODES = ("implicit", "explicit")
 _TTLS = ("30m", "12h")
 
@@ -37,6 +38,8 @@ def read_controls(body: Fields, options: Sequence[str], ttls: Sequence[str]) -> 
         options: the members of `prompt_cache_options`.
         ttls: the lifetimes that may be asked for.
     """
+    if _ANY.isdisjoint(body.value):
+        return {}
     body.text("prompt_cache_key", None)
     body.choice("prompt_cache_retention", ("in_memory", "24h"), None)
     given = body.object("prompt_cache_options", None)

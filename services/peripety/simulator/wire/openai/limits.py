@@ -23,11 +23,14 @@ _SAMPLING: Mapping[str, tuple[float, float, float]] = {
     "presence_penalty": (-2, 2, 0),
     "frequency_penalty": (-2, 2, 0),
 }
+_PROBABILITIES = frozenset({"logprobs", "top_logprobs"})
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def check_sampling(body: Fields, model: Model) -> None:
     """Temperature and the like: within bounds, and the default where a model has no other."""
+    if _PROBABILITIES.isdisjoint(body.value) and _SAMPLING.keys().isdisjoint(body.value):
+        return
     for name, (low, high, default) in _SAMPLING.items():
         bounded(body, name, low, high)
         value = body.value.get(name)

@@ -92,8 +92,10 @@ def unsupported_value(name: str, value: Any, only: Any) -> ApiError:
 
 def bounded(fields: Fields, name: str, low: float, high: float | None = None, *, whole: bool = False) -> None:
     """Refuse a number that is not within bounds, or no number; one that is left out is fine."""
-    value = fields.integer(name, None) if whole else fields.number(name, None)
-    if value is None or (low <= value and (high is None or value <= high)):
+    if fields.value.get(name) is None:
+        return
+    value = fields.integer(name) if whole else fields.number(name)
+    if low <= value and (high is None or value <= high):
         return
     kind = "integer" if whole else "decimal"
     below = value < low
