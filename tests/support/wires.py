@@ -62,7 +62,8 @@ def reply(
     stop: Stop = Stop.END,
     usage: Usage | None = None,
     stop_sequence: str | None = None,
+    id_: str = "0123456789abcdef01234567",
 ) -> Reply:
     """An answer made of these parts."""
     counted = Usage(fresh=10, output=5) if usage is None else usage
-    return Reply("0123456789abcdef01234567", NOW, model, parts, stop, counted, stop_sequence)
+    return Reply(id_, NOW, model, parts, stop, counted, stop_sequence)

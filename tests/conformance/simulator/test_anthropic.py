@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import anthropic
 import pytest
@@ -193,7 +193,12 @@ def test_a_fifth_marker_is_refused(client: anthropic.Anthropic) -> None:
         ask(client, "hello", system=[block] * 5)
 
 
-def test_the_sdk_runs_tools_and_gives_back_what_it_was_given(client: anthropic.Anthropic) -> None:
+@pytest.mark.parametrize("thread", [None, False], ids=["held", "not held"])
+def test_the_sdk_runs_tools_in_a_conversation_that_either_side_holds(
+    server: Served, client: anthropic.Anthropic, thread: Literal[False] | None
+) -> None:
+    before = len(server.simulator.captured)
+
     @beta_tool
     def weather(city: str) -> str:
         """Tell the weather.
@@ -207,10 +212,12 @@ def test_the_sdk_runs_tools_and_gives_back_what_it_was_given(client: anthropic.A
         model="claude-opus-5-5",
         max_tokens=1000,
         tools=[weather],
+        thread=thread,
         messages=[{"role": "user", "content": "weather"}],
     )
     kinds = [[block.type for block in message.content] for message in runner]
     assert kinds == [["text", "tool_use"], ["text"]]
+    assert len(server.simulator.captured) - before == 2
 
 
 def test_models_are_listed_over_as_many_pages_as_it_takes(client: anthropic.Anthropic) -> None:

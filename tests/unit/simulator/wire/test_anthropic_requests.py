@@ -784,12 +784,6 @@ def test_what_is_in_beta_needs_its_header() -> None:
     assert refusal(**members).message == "context_management: Extra inputs are not permitted"
 
 
-def test_who_wants_a_conversation_to_be_held_is_told_to_send_all_of_it() -> None:
-    error = refusal({**NEW, "anthropic-beta": "message-threads-2026-08-12"}, thread={"type": "create"})
-    assert (error.kind, error.code) == (ErrorKind.INVALID_REQUEST, "thread_unsupported_request")
-    assert refusal(thread={"type": "create"}).message == "thread: Extra inputs are not permitted"
-
-
 def test_the_former_place_of_a_schema_is_told_from_the_present_one() -> None:
     error = refusal(output_format={"type": "json_schema", "schema": {"type": "string"}})
     assert error.message == "output_format: This field is deprecated. Use 'output_config.format' instead."

@@ -18,19 +18,21 @@ from peripety.simulator.wire.anthropic.parameters import (
     read_tools,
 )
 from peripety.simulator.wire.anthropic.thinking import habits, read_thinking
+from peripety.simulator.wire.anthropic.threads import resume
 from peripety.simulator.wire.anthropic.turns import read_turns
 from peripety.simulator.wire.anthropic.wording import Wording, invalid
 from peripety.simulator.wire.json_text import compact, content
 from peripety.simulator.wire.reading import Fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from peripety.simulator.model import Message, Tool
     from peripety.simulator.truth.models import Model
     from peripety.simulator.wire.anthropic.blocks import Content
     from peripety.simulator.wire.anthropic.parameters import Declared
     from peripety.simulator.wire.anthropic.thinking import Thinking
+    from peripety.simulator.wire.anthropic.threads import Thread
     from peripety.simulator.wire.anthropic.turns import Turn
 
 __all__ = ["NEWEST", "VERSIONS", "Body", "read_body"]
@@ -96,6 +98,7 @@ class Body:
         schema: what the answer has to follow.
         speed: how fast it is asked to be.
         diagnosis: whether it is to be told what the cache missed.
+        thread: the conversation, if it is to be held.
     """
 
     model: str
@@ -110,14 +113,23 @@ class Body:
     schema: Mapping[str, Any] | None
     speed: str
     diagnosis: Diagnosis | None
+    thread: Thread | None
 
 
-def read_body(data: bytes, version: str, *, beta: bool = False, counting: bool = False) -> Body:
+def read_body(
+    data: bytes,
+    version: str,
+    held: Callable[[str], Mapping[str, Any] | None],
+    *,
+    beta: bool = False,
+    counting: bool = False,
+) -> Body:
     """Read a body.
 
     Args:
         data: the body.
         version: the version of the API that the caller wants.
+        held: what is held of a conversation, by the id of its last answer.
         beta: whether the caller wants something that is in beta, too.
         counting: whether just its tokens are to be counted, which takes fewer members.
 
@@ -132,6 +144,7 @@ def read_body(data: bytes, version: str, *, beta: bool = False, counting: bool =
     card = catalogue().find(model, Api.ANTHROPIC)
     max_tokens = None if counting else _max_tokens(body, card)
     _check_members(body, strict=strict, beta=beta, counting=counting)
+    body, thread = resume(body, held)
     check_sampling(body, card.takes)
     read_other(body)
     habit = habits(model)
@@ -170,6 +183,7 @@ def read_body(data: bytes, version: str, *, beta: bool = False, counting: bool =
         schema=schema,
         speed=speed,
         diagnosis=_diagnosis(body),
+        thread=thread,
     )
 
 
@@ -183,14 +197,6 @@ def _diagnosis(body: Fields) -> Diagnosis | None:
 
 def _check_members(body: Fields, *, strict: bool, beta: bool, counting: bool) -> None:
     """Refuse members that this operation does not have, in this version."""
-    if beta and body.value.get("thread") is not None:
-        # The SDK's own threads then send the whole conversation instead.
-        raise ApiError(
-            ErrorKind.INVALID_REQUEST,
-            "thread: conversations are not held here; send the full conversation without `thread`.",
-            param="thread",
-            code="thread_unsupported_request",
-        )
     if "output_format" in body:
         raise invalid(
             "This field is deprecated. Use 'output_config.format' instead.", body.at("output_format")

@@ -10,6 +10,7 @@ from peripety.simulator.wire.anthropic.body import VERSIONS, read_body
 from peripety.simulator.wire.anthropic.diagnostics import diagnose, diagnostics, remembered
 from peripety.simulator.wire.anthropic.errors import error_document, error_value, headers
 from peripety.simulator.wire.anthropic.models import model_page, model_value
+from peripety.simulator.wire.anthropic.threads import holding, kept
 from peripety.simulator.wire.anthropic.wording import invalid
 from peripety.simulator.wire.base import Document, Operation, Route, Wire
 from peripety.simulator.wire.json_text import compact
@@ -45,8 +46,8 @@ class Anthropic(Wire):
 
     def request(self, call: Call, service: Service) -> Request:
         """Read a request for an answer."""
-        body = read_body(call.body, _version(call), beta=_in_beta(call))
         key = _key(call)
+        body = read_body(call.body, _version(call), holding(key, service), beta=_in_beta(call))
         return Request(
             api=self.api,
             model=body.model,
@@ -65,6 +66,7 @@ class Anthropic(Wire):
                 "shown": body.thinking.shown,
                 "speed": body.speed,
                 "diagnosis": diagnose(body, key, service),
+                "thread": body.thread,
             },
         )
 
@@ -77,8 +79,10 @@ class Anthropic(Wire):
         return list(frames(reply, **_looks(request, reply)))
 
     def stored(self, request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:
-        """What later requests are compared with, if the caller wants that."""
-        return remembered(request, reply)
+        """What later requests are compared with, or continue from, if the caller wants that."""
+        thread = request.options["thread"]
+        held = {} if thread is None else kept(thread, request.key, self.document(request, reply))
+        return {**remembered(request, reply), **held}
 
     def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:
         """The request's id, and what is left of the limits."""
@@ -96,7 +100,8 @@ class Anthropic(Wire):
         """Count tokens, or tell which models there are."""
         version = _version(call)
         if call.route.name == _COUNT:
-            body = read_body(call.body, version, beta=_in_beta(call), counting=True)
+            held = holding(_key(call), service)
+            body = read_body(call.body, version, held, beta=_in_beta(call), counting=True)
             return Document(200, compact({"input_tokens": body.prompt.tokens}))
         models = service.models(self.api)
         if call.route.name == _MODEL:
