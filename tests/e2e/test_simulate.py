@@ -107,35 +107,6 @@ def test_a_state_file_lets_each_call_take_one_turn(tmp_path: Path) -> None:
     assert "".join(said) == at_once.stdout
 
 
-def test_without_a_state_file_each_call_begins_anew(tmp_path: Path) -> None:
-    first, second = (run(tmp_path, MULTI_TURN, "-p", "login").stdout for _ in range(2))
-    assert first == second
-
-
-def test_answers_can_be_printed_as_json(tmp_path: Path) -> None:
-    result = run(tmp_path, MULTI_TURN, "-p", "login", "-p", "ann", "--json")
-    first, second = map(json.loads, result.stdout.splitlines())
-    assert (first["label"], second["label"]) == ("response[0]", "response[0].turn[0]")
-    assert first["usage"]["output"] > 0
-
-
-@pytest.mark.parametrize(
-    ("scenario", "reason"),
-    [
-        ('[[responses]]\npattern = { type = "any" }\nfailure = { type = "rate_limit" }', "Rate limit"),
-        ('[[responses]]\npattern = { type = "any" }\nfailure = { type = "network_unreachable" }', "error:"),
-        ('[[responses]]\npattern = { type = "exact", text = "x" }\nresponse = "y"', "no rule"),
-    ],
-)
-def test_what_gets_no_answer_is_an_error(tmp_path: Path, scenario: str, reason: str) -> None:
-    file = tmp_path / "failing.toml"
-    file.write_text(scenario)
-    result = run(tmp_path, file, "-p", "hello")
-    assert (result.returncode, result.stdout) == (1, "")
-    assert reason in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 def test_a_scenario_that_is_not_valid_is_explained(tmp_path: Path) -> None:
     file = tmp_path / "wrong.toml"
     file.write_text('[[responses]]\npatern = { type = "any" }\nresponse = "y"')
@@ -143,19 +114,6 @@ def test_a_scenario_that_is_not_valid_is_explained(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert "wrong.toml:2:1" in result.stderr
     assert "patern" in result.stderr
-
-
-def test_a_scenario_has_to_be_named_once(tmp_path: Path) -> None:
-    assert run(tmp_path).returncode == 2
-    assert run(tmp_path, MULTI_TURN, "--scenario", MULTI_TURN).returncode == 2
-
-
-def test_calls_are_appended_to_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "calls.jsonl"
-    for _ in range(2):
-        run(tmp_path, MULTI_TURN, "-p", "login", "--capture", file)
-    calls = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [call["request"]["prompt"] for call in calls] == ["login", "login"]
 
 
 def test_what_passes_through_a_proxy_is_recorded_as_a_scenario(tmp_path: Path) -> None:

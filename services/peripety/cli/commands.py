@@ -192,6 +192,9 @@ def simulate(
             "-p", "--prompt", metavar="PROMPT", help="Print the answer to this, and end; may be repeated."
         ),
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Print what can never happen in the scenario, and end.")
+    ] = False,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     watch: Annotated[
@@ -213,9 +216,15 @@ def simulate(
         str | None, typer.Option(metavar="URL", help="Pass requests on to a provider, to record its answers.")
     ] = None,
     seed: Seed = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print answers as lines of JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print answers and flaws as lines of JSON.")
+    ] = False,
 ) -> None:
-    """Serve a scripted LLM that official SDKs of all providers can talk to, or print its answers."""
+    """Serve a scripted LLM to the official SDKs of all providers, or print its answers.
+
+    It prints `listening on http://127.0.0.1:PORT` and answers the paths of every provider there until SIGTERM
+    or Ctrl-C; SIGHUP reads the scenario again. docs/simulator.md says what a scenario may hold.
+    """
     from peripety.cli import simulate as command  # noqa: PLC0415 - loads the simulator
 
     source = scenario or file
@@ -226,6 +235,8 @@ def simulate(
         return
     if source is None or (scenario and file):
         raise typer.BadParameter("name one scenario: --scenario FILE")
+    if check:
+        raise typer.Exit(command.check(source, as_json=as_json))
     kept = command.Kept(seed, state, capture, record)
     if prompts:
         raise typer.Exit(command.answer(source, prompts, kept, as_json=as_json))

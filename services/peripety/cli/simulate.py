@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety import logs
-from peripety.cli.failure import FOUND_WRONG
+from peripety.cli.failure import FOUND_WRONG, explain
 from peripety.cli.output import errors, results, write_json
 from peripety.cli.text import printable
 from peripety.config import Config
+from peripety.simulator.analysis import check as find_flaws
+from peripety.simulator.capture import Unmatched
 from peripety.simulator.delivery.events import InterruptedAnswerError, UnreadableAnswerError
 from peripety.simulator.model import ApiError
 from peripety.simulator.record.proxy import serve_proxy
 from peripety.simulator.record.recorder import Recorder
 from peripety.simulator.scenario.load import load_scenario
+from peripety.simulator.scenario.problems import ScenarioError
 from peripety.simulator.server import serve
 from peripety.simulator.server.source import Source
 from peripety.simulator.simulator import Simulator
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 
     from peripety.simulator.in_process import Answer
 
-__all__ = ["Kept", "answer", "record", "simulate"]
+__all__ = ["Kept", "answer", "check", "record", "simulate"]
 
 _GRACE_SECONDS = 5.0
 _STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -56,11 +60,30 @@ def answer(file: Path, prompts: Sequence[str], kept: Kept, *, as_json: bool) -> 
             except (ApiError, InterruptedAnswerError, UnreadableAnswerError) as error:
                 return _fail(str(error))
             if answered.label is None:
-                return _fail(f"no rule of {file} matches this prompt, and it has no default_response")
+                return _unmatched(simulator)
             _tell(answered, as_json=as_json)
     finally:
         simulator.close()
     return 0
+
+
+def check(file: Path, *, as_json: bool) -> int:
+    """Print what can never happen in a scenario, or may stall it; return the exit code."""
+    try:
+        flaws = [flaw.to_json() for flaw in find_flaws(load_scenario(file))]
+    except ScenarioError as error:
+        if not as_json:
+            explain(error)
+            return FOUND_WRONG
+        flaws = [
+            {"code": "invalid", "severity": "error", "place": problem.field, "message": problem.sentence}
+            for problem in error.problems
+        ]
+    if as_json:
+        write_json({"file": str(file), "flaws": flaws})
+    else:
+        _tell_flaws(file, flaws)
+    return FOUND_WRONG if any(flaw["severity"] == "error" for flaw in flaws) else 0
 
 
 def simulate(file: Path, kept: Kept, *, host: str, port: int, watch: bool) -> None:
@@ -122,6 +145,26 @@ def _lines(answered: Answer) -> Iterator[str]:
         yield text
     for call in answered.tool_calls:
         yield f"-> {call.name} {compact(call.arguments).decode()}"
+
+
+def _tell_flaws(file: Path, flaws: Sequence[dict[str, Any]]) -> None:
+    out = results()
+    out.print(f"{printable(str(file))}: {len(flaws) or 'no'} flaw{'' if len(flaws) == 1 else 's'}")
+    for flaw in flaws:
+        out.print(f"  {flaw['severity']} {flaw['code']} {flaw['place']}: {printable(flaw['message'])}")
+        for shown in flaw["witness"]:
+            prompt = json.dumps(shown["prompt"], ensure_ascii=False)
+            out.print(f"    {printable(prompt)} -> {shown['answered_by'] or 'nothing'}")
+
+
+def _unmatched(simulator: Simulator) -> int:
+    """Say that nothing matched, and what came closest to it."""
+    code = _fail("no rule matches this prompt, and the scenario has no default_response")
+    (call,) = simulator.captured.last()
+    if isinstance(call.outcome, Unmatched):
+        for near in call.outcome.closest:
+            errors().print(f"  {printable(near)}")
+    return code
 
 
 def _fail(reason: str) -> int:
