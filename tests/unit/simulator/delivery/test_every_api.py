@@ -56,7 +56,7 @@ def read(wire: Wire, delivery: Delivery) -> Draft:
 
 
 def status(delivery: Delivery) -> int | None:
-    return delivery.head and delivery.head.status
+    return None if delivery.head is None else delivery.head.status
 
 
 @apis
