@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from peripety.simulator import ScenarioBuilder, Simulator
+from peripety.simulator.analysis import Code
 from peripety.simulator.failures.kinds import KINDS, Kind, Setting
 from peripety.simulator.model import Stop
 from peripety.simulator.scenario.load import read_scenario
@@ -103,8 +104,8 @@ def test_the_guide_has_every_failure_as_it_is() -> None:
 
 def test_what_the_guide_does_in_process_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    found = PYTHON.findall(section("In process"))
-    assert len(found) >= 2
+    found = PYTHON.findall(section("In process") + section("What can never happen"))
+    assert len(found) >= 3
     names: dict[str, Any] = {}
     for block in found:
         exec(block, names)  # noqa: S102 - the guide is ours
@@ -119,6 +120,11 @@ def test_the_guide_names_the_methods_that_there_are(heading: str, kind: type[Any
     attributes = {*dir(kind), "captured"}
     assert named
     assert set(named) <= attributes
+
+
+def test_the_guide_has_every_flaw() -> None:
+    table = section("What can never happen")
+    assert set(FIRST_CELL.findall(table)) == {code.value for code in Code}
 
 
 def test_the_guide_has_every_option_of_the_command() -> None:

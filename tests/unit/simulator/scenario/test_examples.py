@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from peripety.sim.patterns import Pattern, TextKind, TextPattern
+from peripety.simulator.analysis import check
 from peripety.simulator.model import ApiError, ErrorKind
 from peripety.simulator.scenario.load import load_scenario
 from peripety.simulator.scenario.model import ScriptedCall
@@ -25,6 +26,11 @@ def contains(text: str) -> Pattern:
 @pytest.mark.parametrize("name", FILES)
 def test_an_example_is_a_scenario(name: str) -> None:
     assert load_scenario(EXAMPLES / name).responses
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_everything_can_happen_in_an_example(name: str) -> None:
+    assert check(load_scenario(EXAMPLES / name)) == []
 
 
 def test_there_are_the_examples_that_the_guide_names() -> None:
