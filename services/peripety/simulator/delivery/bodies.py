@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from peripety.simulator.delivery.breaks import chunk, interrupted
 from peripety.simulator.delivery.payload import replaced, without_usage
-from peripety.simulator.delivery.plan import Plan, Step
+from peripety.simulator.delivery.plan import Plan, Step, begins_ms
 from peripety.simulator.failures import KINDS, Place, embedded
 from peripety.simulator.model import Frame, Tag
 from peripety.simulator.wire.json_text import compact
@@ -37,14 +37,14 @@ def spoilt_stream(
     plan: Plan[Frame[bytes]], failure: Failure, wire: Wire, request_id: str
 ) -> Plan[Frame[bytes]]:
     """A stream whose bytes are not those of the answer; itself, where the failure does something else."""
-    begins_ms = plan.steps[0].at_ms
+    begins = begins_ms(plan)
     settings = failure.settings
     match failure.type:
         case "empty_body":
-            return Plan(ends_ms=begins_ms)
+            return Plan(ends_ms=begins)
         case "error_in_200":
             frame = Frame(wire.error_frame(embedded(failure), request_id, ()), Tag.END)
-            return Plan([Step(begins_ms, frame)], ends_ms=begins_ms)
+            return Plan([Step(begins, frame)], ends_ms=begins)
         case "error_in_stream":
             error = embedded(failure)
             return interrupted(

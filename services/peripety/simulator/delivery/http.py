@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from peripety.simulator.delivery.bodies import page, pieces, split_characters, spoilt_document, spoilt_stream
 from peripety.simulator.delivery.breaks import broken
-from peripety.simulator.delivery.plan import Ending, Plan, Step, duration, paced
+from peripety.simulator.delivery.plan import Ending, Plan, Step, begins_ms, duration, paced
 from peripety.simulator.wire.json_text import compact
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def streamed(
     if failure is None:
         return _delivery(head, plan, manner)
     if failure.type == "html_error":
-        return _page(failure, headers, plan.steps[0].at_ms)
+        return _page(failure, headers, begins_ms(plan))
     return _delivery(head, broken(spoilt_stream(plan, failure, wire, request_id), failure), manner)
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from peripety.simulator.model import Tag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from peripety.simulator.model import Frame
     from peripety.simulator.scenario.model import Failure, Pace
 
-__all__ = ["Ending", "Manner", "Plan", "Step", "duration", "paced"]
+__all__ = ["Ending", "Manner", "Plan", "Step", "begins_ms", "duration", "paced"]
 
 T = TypeVar("T")
 
@@ -82,12 +85,20 @@ def paced(frames: Sequence[Frame[T]], manner: Manner) -> Plan[Frame[T]]:
     """Say when each frame leaves if nothing goes wrong.
 
     A chunk leaves with its first token: token n (from 0) leaves n / `tokens_per_second` after the first.
+    Noise that comes before the answer is there to be waited with, and leaves at once.
     """
     begin = manner.delay_ms + manner.pace.first_token_ms
+    noise = list(takewhile(lambda frame: frame.tag is Tag.NOISE, frames))
+    steps, rest = [Step(0.0, frame) for frame in noise], frames[len(noise) :]
     if manner.pace.tokens_per_second is None:
-        return Plan([Step(begin, frame) for frame in frames], ends_ms=begin)
+        return Plan([*steps, *(Step(begin, frame) for frame in rest)], ends_ms=begin)
     ends = manner.delay_ms + duration(manner.pace, sum(frame.tokens for frame in frames))
-    return Plan(list(_steps(frames, manner.pace, begin, manner.draw)), ends_ms=ends)
+    return Plan([*steps, *_steps(rest, manner.pace, begin, manner.draw)], ends_ms=ends)
+
+
+def begins_ms(plan: Plan[Frame[T]]) -> float:
+    """When the answer itself begins, in milliseconds after the request."""
+    return next((step.at_ms for step in plan.steps if step.data.tag is not Tag.NOISE), plan.ends_ms)
 
 
 def _steps(

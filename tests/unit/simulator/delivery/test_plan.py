@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from peripety import sim
-from peripety.simulator.delivery.plan import Ending, Manner, paced
+from peripety.simulator.delivery.plan import Ending, Manner, begins_ms, paced
 from peripety.simulator.model import Frame, Tag
 from peripety.simulator.scenario.model import Pace
 
@@ -27,6 +27,15 @@ def times(pace: Pace, *tokens: int, delay_ms: int = 0, seed: int = 1) -> list[fl
 
 def test_without_a_rate_everything_leaves_with_the_first_token() -> None:
     assert times(Pace(first_token_ms=40), 1, 1, delay_ms=100) == [140] * 5
+
+
+@pytest.mark.parametrize("pace", [Pace(first_token_ms=40), Pace(first_token_ms=40, tokens_per_second=100)])
+def test_noise_before_the_answer_is_there_to_be_waited_with(pace: Pace) -> None:
+    noisy = [Frame(0, Tag.NOISE), *frames(1), Frame(0, Tag.NOISE)]
+    plan = paced(noisy, Manner(pace, lambda _purpose, _index: 0, delay_ms=100))
+    assert [step.at_ms for step in plan.steps][:3] == [0, 140, 140]
+    assert plan.steps[-1].at_ms >= 140
+    assert begins_ms(plan) == 140
 
 
 def test_each_token_has_its_place_in_absolute_time() -> None:
