@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = ["occurs"]
 
+_ROUNDS = 6
+
 
 def occurs(failure: Failure, ordinal: int, draw: Callable[[int], int]) -> bool:
     """Say whether a match fails.
@@ -18,7 +20,7 @@ def occurs(failure: Failure, ordinal: int, draw: Callable[[int], int]) -> bool:
     Args:
         failure: what is counted or left to chance.
         ordinal: how many matches of the same place there were before, in the scope that counts.
-        draw: an unsigned 64-bit integer for each ordinal; has to be the same for every match of the scope.
+        draw: an unsigned 64-bit integer for each index; has to be the same for every match of the scope.
     """
     if failure.probability is not None:
         return _share(draw(ordinal)) < failure.probability
@@ -26,16 +28,25 @@ def occurs(failure: Failure, ordinal: int, draw: Callable[[int], int]) -> bool:
         return True
     if failure.of is None:
         return ordinal < failure.times
-    return ordinal < failure.of and _chosen(failure.times, failure.of, ordinal, draw)
+    return ordinal < failure.of and _shuffled(ordinal, failure.of, draw) < failure.times
 
 
-def _chosen(times: int, of: int, ordinal: int, draw: Callable[[int], int]) -> bool:
-    """Selection sampling: each match is taken with the odds that those still needed have among those left."""
-    needed = times
-    for each in range(ordinal + 1):
-        taken = _share(draw(each)) * (of - each) < needed
-        needed -= taken
-    return taken
+def _shuffled(ordinal: int, count: int, draw: Callable[[int], int]) -> int:
+    """Where an ordinal comes to stand when the first so many are shuffled.
+
+    A Feistel network permutes all numbers of so many bits; what comes out too large is sent through it again.
+    So each ordinal finds its place at the same low cost, without a list of all of them.
+    """
+    half = ((count - 1).bit_length() + 1) // 2 or 1
+    mask = (1 << half) - 1
+    place = ordinal
+    while True:
+        left, right = place >> half, place & mask
+        for turn in range(_ROUNDS):
+            left, right = right, left ^ (draw(turn << half | right) & mask)
+        place = left << half | right
+        if place < count:
+            return place
 
 
 def _share(value: int) -> float:

@@ -63,12 +63,19 @@ def observed(draft: Draft, ended_ms: float, *, stream: bool) -> Pace:
     if not stream or not draft.times:
         return Pace(first_token_ms=round(ended_ms))
     first, last, chunks = draft.times[0], draft.times[-1], len(draft.times)
-    tokens = max(draft.usage.output if draft.usage else chunks, chunks)
+    tokens = max(_shown_tokens(draft), chunks)
     # What comes within one reading of the socket says nothing about a rate.
     rate = (
         None if last - first < _BURST_MS else round(tokens * 1000 * (chunks - 1) / chunks / (last - first), 1)
     )
     return Pace(round(first), rate, max(1, round(tokens / chunks)))
+
+
+def _shown_tokens(draft: Draft) -> int:
+    if draft.usage is None:
+        return 0
+    shown = any(isinstance(part, Reasoning) for part in draft.parts)
+    return draft.usage.output - (0 if shown else draft.usage.reasoning)
 
 
 def _joined(reply: Reply | Draft, kind: type[Part]) -> str:

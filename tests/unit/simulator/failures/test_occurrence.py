@@ -44,6 +44,24 @@ def test_every_match_of_the_window_is_as_likely_as_any_other() -> None:
     assert all(500 < count < 700 for count in counts)
 
 
+@pytest.mark.parametrize(("times", "of"), [(1, 1), (1, 2), (2, 3), (7, 16), (9, 17), (100, 1000)])
+def test_the_count_is_exact_whatever_the_window(times: int, of: int) -> None:
+    assert len(hit(Failure("overloaded", times=times, of=of), 2 * of)) == times
+
+
+def test_a_late_match_of_a_large_window_costs_no_more_than_an_early_one() -> None:
+    failure = Failure("overloaded", times=2**31, of=2**32 - 1)
+    draws: list[int] = []
+
+    def draw(index: int) -> int:
+        draws.append(index)
+        return sim.draw(7, "failure", 0, index)
+
+    for ordinal in range(2**31, 2**31 + 100):
+        occurs(failure, ordinal, draw)
+    assert len(draws) < 100 * 20
+
+
 def test_as_many_as_there_are_means_all_of_them() -> None:
     assert hit(Failure("overloaded", times=10, of=10), 12) == list(range(10))
 

@@ -42,15 +42,18 @@ class Draft:
 
     def text(self, piece: str | None) -> None:
         """Add prose."""
-        self._say(Text((piece,))) if piece else None
+        if piece:
+            self._say(Text((piece,)))
 
     def reasoning(self, piece: str | None) -> None:
         """Add a thought."""
-        self._say(Reasoning((piece,), "")) if piece else None
+        if piece:
+            self._say(Reasoning((piece,), ""))
 
     def refusal(self, piece: str | None) -> None:
         """Add to the words in which the model declines."""
-        self._say(Refusal((piece,))) if piece else None
+        if piece:
+            self._say(Refusal((piece,)))
 
     def call(self, name: str, call_id: str = "") -> None:
         """Begin a tool call."""
