@@ -6,6 +6,7 @@ What cannot be decided within the budget is not reported.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from peripety.simulator.scenario.model import Rule, Scenario
 
 __all__ = ["Code", "Flaw", "check"]
+
+MOST_REPEATED = 20
+"""How often a prompt is repeated, at most, until earlier rules have used up their limits."""
 
 _ANYTHING = Pattern()
 
@@ -110,8 +114,8 @@ class _Check:
                 continue
             if isinstance(entry, Flaw):
                 yield entry
-            elif rule.turns:
-                yield from self._sequence(number, rule, entry)
+            elif rule.turns and (prompts := self._entering(number, entry)):
+                yield from self._sequence(number, rule, prompts)
 
     # ---- rules
 
@@ -123,7 +127,7 @@ class _Check:
         except UndecidedError:
             witness = None
         shown = () if witness is None else (witness,)
-        return Flaw(Code.DEAD_MAX_MATCHES, place, message, shown, self._replayed(shown, number))
+        return Flaw(Code.DEAD_MAX_MATCHES, place, message, shown, self._replayed(shown))
 
     def _entry(self, number: int) -> Subject | Flaw:
         """A prompt that enters a rule once those with a limit are used up, or the flaw that there is none."""
@@ -134,7 +138,7 @@ class _Check:
             subject = find_subject(rule.pattern, [self._rules[other].pattern for other in before])
             if subject is None:
                 return self._shadowed(number, before, shown)
-            answer = self._answer(subject, None, number)
+            answer = self._answer(subject, number)
             if answer == Match(number):
                 return subject
             if answer is None or answer.rule > number or answer.rule in before:
@@ -150,12 +154,19 @@ class _Check:
         others = " and ".join(_place(Match(other)) for other in sorted(before))
         answer = "answers" if len(before) == 1 else "answer"
         message = f"{others} {answer} everything that it matches; move it up, or remove it"
-        return Flaw(Code.SHADOWED_RULE, place, message, (shown,), self._replayed((shown,), number))
+        return Flaw(Code.SHADOWED_RULE, place, message, (shown,), self._replayed((shown,)))
 
     # ---- sequences
 
-    def _sequence(self, number: int, rule: Rule, entry: Subject) -> Iterator[Flaw]:
-        prompts = [entry]
+    def _entering(self, number: int, entry: Subject) -> list[Subject] | None:
+        """A prompt, as often as it takes to use up the limits of earlier rules and be answered by its own."""
+        for times in range(1, MOST_REPEATED + 1):
+            prompts = [entry] * times
+            if self._played(prompts)[-1] == Match(number):
+                return prompts
+        return None
+
+    def _sequence(self, number: int, rule: Rule, prompts: list[Subject]) -> Iterator[Flaw]:
         stalls = True
         for at, turn in enumerate(rule.turns):
             position = Position(number, at)
@@ -181,45 +192,46 @@ class _Check:
             f"no prompt after those before it is what it expects, so that it never answers{after}; "
             "correct its expect"
         )
-        return Flaw(Code.UNREACHABLE_TURN, place, message, prompts, self._replayed(prompts, position.rule))
+        return Flaw(Code.UNREACHABLE_TURN, place, message, prompts, self._replayed(prompts))
 
     def _stalling(self, position: Position, prompts: tuple[Subject, ...], answers: int) -> Flaw | None:
         """What ends the sequence at a turn so that it cannot go on."""
         place = _place(Match(position.rule, position.turn))
         expect = self._rules[position.rule].turns[position.turn].expect
-        unanswered = None if self._has_default else self._unanswered(position, expect, answers)
+        unanswered = None if self._has_default else self._unanswered(prompts, expect, answers)
         if unanswered is not None:
             message = (
                 "what it does not expect ends the sequence, and nothing may answer that; "
                 "add a default_response, or a rule for any prompt"
             )
             shown = (*prompts, unanswered)
-            return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown, position.rule))
-        swallowed = self._swallowed(position, expect, answers)
+            return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown))
+        swallowed = self._swallowed(prompts, position.rule, expect, answers)
         if swallowed is not None:
             message = (
                 f"whatever it does not expect enters {_place(Match(position.rule))} again, and the sequence "
                 "begins anew each time; let the rule's pattern match less"
             )
             shown = (*prompts, swallowed)
-            return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown, position.rule))
+            return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown))
         return None
 
-    def _unanswered(self, position: Position, expect: Pattern, answers: int) -> Subject | None:
+    def _unanswered(self, prompts: tuple[Subject, ...], expect: Pattern, answers: int) -> Subject | None:
         """A prompt that a turn does not expect and nothing else answers."""
         avoided = [expect]
         while True:
             subject = find_subject(_ANYTHING, avoided, answers=answers)
             if subject is None:
                 return None
-            answer = self._answer(subject, position, position.rule)
+            answer = self._played((*prompts, subject))[-1]
             if answer is None:
                 return subject
             avoided.append(self._pattern(answer, avoided))
 
-    def _swallowed(self, position: Position, expect: Pattern, answers: int) -> Subject | None:
+    def _swallowed(
+        self, prompts: tuple[Subject, ...], number: int, expect: Pattern, answers: int
+    ) -> Subject | None:
         """A prompt that a turn does not expect, if all of these enter the same rule again."""
-        number = position.rule
         rule = self._rules[number]
         unexpected = find_subject(_ANYTHING, [expect], answers=answers)
         if rule.max_matches is not None or unexpected is None:
@@ -231,9 +243,9 @@ class _Check:
             if other.max_matches is None
         ]
         again = Match(number)
-        if any(way and self._answer(way, position, number) != again for way in ways_out):
+        if any(way and self._played((*prompts, way))[-1] != again for way in ways_out):
             return None
-        return unexpected if self._answer(unexpected, position, number) == again else None
+        return unexpected if self._played((*prompts, unexpected))[-1] == again else None
 
     def _pattern(self, answer: Match, avoided: Sequence[Pattern]) -> Pattern:
         pattern = self._rules[answer.rule].pattern
@@ -243,22 +255,28 @@ class _Check:
 
     # ---- playing
 
-    def _answer(self, subject: Subject, position: Position | None, number: int) -> Match | None:
+    def _answer(self, subject: Subject, number: int) -> Match | None:
         """What answers when every rule with a limit is used up, but for one."""
         counts = {rule: limit for rule, limit in self._limited.items() if rule != number}
-        return self._script.advance(subject, position, counts).match
+        return self._script.advance(subject, None, counts).match
 
-    def _replayed(self, prompts: Sequence[Subject], number: int) -> tuple[str | None, ...]:
-        """What answers each of some prompts in one conversation."""
-        counts = {rule: limit for rule, limit in self._limited.items() if rule != number}
+    def _played(self, prompts: Sequence[Subject]) -> list[Match | None]:
+        """What matches each of some prompts in one conversation, from its beginning."""
+        counts: Counter[int] = Counter()
         position: Position | None = None
-        answers = []
+        matches = []
         for subject in prompts:
             advance = self._script.advance(subject, position, counts)
             position = advance.position
-            default = "default_response" if self._has_default else None
-            answers.append(default if advance.match is None else _place(advance.match))
-        return tuple(answers)
+            if advance.entered is not None:
+                counts[advance.entered] += 1
+            matches.append(advance.match)
+        return matches
+
+    def _replayed(self, prompts: Sequence[Subject]) -> tuple[str | None, ...]:
+        """What answers each of some prompts in one conversation, from its beginning."""
+        default = "default_response" if self._has_default else None
+        return tuple(default if match is None else _place(match) for match in self._played(prompts))
 
 
 def _place(match: Match) -> str:
