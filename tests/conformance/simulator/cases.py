@@ -137,7 +137,8 @@ class Case:
         asked: what it is asked with, as in `Question`.
         expected: what is right if nothing goes wrong.
         contract: what has to become of it.
-        races: whether a reset may overtake what was sent before it.
+        sizes: in pieces of how many bytes its stream is asked for.
+        races: whether a reset may overtake what was sent before it: then time decides which exception it is.
         note: more about it, for the published table.
     """
 
@@ -148,12 +149,19 @@ class Case:
     asked: Mapping[str, Any] = field(default_factory=dict)
     expected: Expected = Expected()
     contract: Contract = Contract.RIGHT
+    sizes: Sequence[int | None] = SIZES
     races: bool = False
     note: str = ""
 
     def question(self, size: int | None, mode: Mode) -> Question:
         """What is asked to get it in pieces of so many bytes; every mode has a conversation of its own."""
         return Question(f"{self._entry(size)}/{mode.value}", **self.asked)
+
+    def sizes_in(self, mode: Mode) -> Sequence[int | None]:
+        """In pieces of how many bytes it is asked for."""
+        if mode is Mode.STREAMED:
+            return self.sizes
+        return (None, 1) if mode is Mode.ASYNC_STREAMED else (None,)
 
     def rule(self, size: int | None) -> Rule:
         """The rule that answers it."""
@@ -177,7 +185,7 @@ def scenario() -> Scenario:
 
 def _rules() -> Iterator[Rule]:
     for case in (*ANSWERS, *FAILURES):
-        for size in SIZES:
+        for size in case.sizes:
             yield case.rule(size)
 
 
@@ -185,7 +193,7 @@ def _rules() -> Iterator[Rule]:
 
 # Characters of one to four bytes, and one that some line readers take for the end of a line.
 _TEXT = 'Plain, then ä, then 漢字, then 🙂, a "quote", a \\ and a\u2028separator.\nEnd.'
-_LONG = "Word after word, ä or 🙂. " * 12
+_LONG = "Word after word, ä or 🙂. " * 4
 _CALL = ScriptedCall("look", {"at": 'ä "b" \\ 🙂', "depth": 3})
 _OTHER_CALL = ScriptedCall("look", {"at": "c"})
 _VALUE = {"label": "ä", "amounts": [1, 2, 3]}
@@ -260,12 +268,12 @@ ANSWERS: tuple[Case, ...] = (
         expected=Expected(_TEXT),
         note="signatures and thoughts are sent back as the SDK gave them",
     ),
-    Case("refusal", Response(refusal="No, ä."), expected=Expected(refusal="No, ä.", stop=Stop.REFUSAL)),
+    Case("declined", Response(refusal="No, ä."), expected=Expected(refusal="No, ä.", stop=Stop.REFUSAL)),
     Case(
-        "length",
-        Response("one two three four"),
-        asked={"max_tokens": 2},
-        expected=Expected("one two ", stop=Stop.LENGTH),
+        "most tokens",
+        Response("abc " * 20),
+        asked={"max_tokens": 16},
+        expected=Expected("abc " * 16, stop=Stop.LENGTH),
     ),
     Case(
         "stop sequence",
@@ -292,7 +300,7 @@ ANSWERS: tuple[Case, ...] = (
 
 # ---- failures
 
-_RESETS = ("network_unreachable", "connection_reset", "reset_at_token")
+_RESETS = ("connection_reset", "reset_at_token")
 _SCRIPTED = "one two three four five six seven ä 🙂 nine ten."
 
 
@@ -317,6 +325,7 @@ def _failing(
         asked={"tools": needs_calls, **(asked or {})},
         expected=expected,
         contract=contract,
+        sizes=(None, 1),
         races=kind in _RESETS,
         note=KINDS[kind].about,
     )

@@ -9,24 +9,24 @@ from conformance.simulator.cases import ANSWERS, FAILURES, SIZES, Case, Mode
 from conformance.simulator.verdict import faults, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from conformance.simulator.driver import Driver
     from conformance.simulator.run import Run
 
-__all__ = ["all_faults", "render", "sizes"]
+__all__ = ["all_faults", "render"]
 
 _INTRODUCTION = f"""\
 # What the official SDKs make of the scripted LLM
 
 `make conformance` writes this page from a run of the official SDKs, as they are published, against the
 simulator; a test fails when it is not what a run shows. Every answer is asked for whole and as a stream, by
-the synchronous and by the asynchronous client; streams are written chunk by chunk, and in pieces of
-{", ".join(str(size) for size in SIZES if size)} bytes.
+the synchronous and by the asynchronous client. Streams are written chunk by chunk, and byte by byte; for the
+synchronous client also in pieces of {", ".join(str(size) for size in SIZES if (size or 1) > 1)} bytes.
 
 ## Answers
 
-✓ stands for: what the SDK shows is what was scripted, in every mode and in pieces of every size.
+✓ stands for: what the SDK shows is what was scripted, in every mode, however the stream is cut up.
 """
 
 _FAILURES = """\
@@ -34,20 +34,16 @@ _FAILURES = """\
 
 What the user of the SDK is shown when something goes wrong, with the SDK's own retries turned off. The
 answer is one line in chunks of two tokens; where arguments are to be broken, it is two tool calls. Where the
-asynchronous client shows something else, that follows. Numbers refer to what the SDK itself leaves out.
+asynchronous client shows something else, that follows. Numbers refer to what the SDK itself leaves out;
+chunks that are doubled, missing or out of order cannot be noticed where the API does not number them.
 """
-
-
-def sizes(mode: Mode) -> Sequence[int | None]:
-    """In pieces of how many bytes answers are asked for."""
-    return SIZES if mode.streams else (None,)
 
 
 def all_faults(run: Run, driver: Driver, case: Case, mode: Mode) -> list[str]:
     """What is wrong with an answer, in pieces of every size."""
     return [
         f"in pieces of {size or 'any'} bytes: {fault}"
-        for size in sizes(mode)
+        for size in case.sizes_in(mode)
         for fault in faults(driver, case, run.observe(driver, case, size, mode), whole=not mode.streams)
     ]
 
@@ -76,7 +72,8 @@ def _answer(run: Run, driver: Driver, case: Case, notes: _Notes) -> str:
     if case.name in driver.lacks:
         return f"none{notes.mark(driver.lacks[case.name])}"
     wrong = [fault for mode in Mode for fault in all_faults(run, driver, case, mode)]
-    return "; ".join(wrong) if wrong else "✓"
+    gap = notes.mark(driver.gaps[case.name]) if case.name in driver.gaps else ""
+    return "; ".join(wrong) if wrong else f"✓{gap}"
 
 
 def _failures(run: Run, driver: Driver) -> Iterator[str]:

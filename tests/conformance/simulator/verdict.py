@@ -31,7 +31,7 @@ def faults(driver: Driver, case: Case, seen: Observation, *, whole: bool) -> Ite
         yield f"text {seen.text!r}, refusal {seen.refusal!r}"
     if seen.calls != list(right.calls):
         yield f"calls {seen.calls!r}"
-    if seen.reasoning != right.reasoning:
+    if seen.reasoning != right.reasoning and case.name not in driver.gaps:
         yield f"reasoning {seen.reasoning!r}"
     if seen.stop != driver.stops[right.stop]:
         yield f"stop {seen.stop!r}"
@@ -44,8 +44,9 @@ def faults(driver: Driver, case: Case, seen: Observation, *, whole: bool) -> Ite
 def shown(case: Case, seen: Observation) -> str:
     """What the user of an SDK is shown, in a few words."""
     if seen.raised is not None:
-        begun = (seen.text or seen.calls) and not case.races
-        return f"{seen.raised}, after a part of the answer" if begun else str(seen.raised)
+        if case.races:
+            return "an exception for a broken connection"
+        return f"{seen.raised}, after a part of the answer" if seen.text or seen.calls else str(seen.raised)
     ending = "no stop reason" if seen.stop is None else f"`{seen.stop}`"
     usage = ", no usage" if seen.counts.input is None else ""
     return f"{_content(case, seen)}, {ending}{usage}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.simulator.drivers.openai_chat import OpenAiChat
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.simulator.cases import Question
+    from conformance.simulator.observation import Observation
 
 __all__ = ["DeepSeek"]
 
@@ -24,14 +26,23 @@ class DeepSeek(OpenAiChat):
         "out_of_credits": Raised("APIStatusError", 402),
     }
     gaps: Mapping[str, str] = {
-        **OpenAiChat.gaps,
+        "empty_body": OpenAiChat.gaps["empty_body"],
+        "missing_end": OpenAiChat.gaps["missing_end"],
         "error_in_stream": "what ends a stream for want of machines is a finish reason, which the SDK "
         "passes on",
     }
-    lacks: Mapping[str, str] = {"structured": "there are no schemas"}
+    lacks: Mapping[str, str] = {}
 
     model = "deepseek-flash"
     prefix = ""
+
+    def ask(self, question: Question, seen: Observation, *, stream: bool) -> None:
+        super().ask(question, seen, stream=stream)
+        _read(question, seen)
+
+    async def ask_async(self, question: Question, seen: Observation, *, stream: bool) -> None:
+        await super().ask_async(question, seen, stream=stream)
+        _read(question, seen)
 
     def members(self, question: Question) -> dict[str, Any]:
         members = super().members(question)
@@ -41,3 +52,9 @@ class DeepSeek(OpenAiChat):
             members["response_format"] = {"type": "json_object"}
         thinking = "enabled" if question.reasoning else "disabled"
         return {**members, "extra_body": {"thinking": {"type": thinking}}}
+
+
+def _read(question: Question, seen: Observation) -> None:
+    """Read JSON as its user has to: without a schema the SDK does not."""
+    if question.structured:
+        seen.parsed = json.loads(seen.text)

@@ -20,7 +20,7 @@ __all__ = ["Ollama"]
 
 
 class Ollama:
-    """Every question has a client of its own, as the SDK's time-out is its client's."""
+    """The SDK's time-out is its client's: there is one client for each."""
 
     name = "Ollama"
     package = "ollama"
@@ -55,13 +55,18 @@ class Ollama:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._clients: dict[float, ollama.Client] = {}
+        self._async_clients: dict[float, ollama.AsyncClient] = {}
 
     def ask(self, question: Question, seen: Observation, *, stream: bool) -> None:
         request = _request(question)
-        with ollama.Client(self._url, timeout=question.patience, trust_env=False) as client:
-            if question.results:
-                _give_back(request, self._answer(client, request, Observation(), stream=stream), question)
-            self._answer(client, request, seen, stream=stream)
+        patience = question.patience
+        if patience not in self._clients:
+            self._clients[patience] = ollama.Client(self._url, timeout=patience, trust_env=False)
+        client = self._clients[patience]
+        if question.results:
+            _give_back(request, self._answer(client, request, Observation(), stream=stream), question)
+        self._answer(client, request, seen, stream=stream)
 
     def _answer(
         self, client: ollama.Client, request: Mapping[str, Any], seen: Observation, *, stream: bool
@@ -72,11 +77,14 @@ class Ollama:
 
     async def ask_async(self, question: Question, seen: Observation, *, stream: bool) -> None:
         request = _request(question)
-        async with ollama.AsyncClient(self._url, timeout=question.patience, trust_env=False) as client:
-            if question.results:
-                answer = await self._answer_async(client, request, Observation(), stream=stream)
-                _give_back(request, answer, question)
-            await self._answer_async(client, request, seen, stream=stream)
+        patience = question.patience
+        if patience not in self._async_clients:
+            self._async_clients[patience] = ollama.AsyncClient(self._url, timeout=patience, trust_env=False)
+        client = self._async_clients[patience]
+        if question.results:
+            answer = await self._answer_async(client, request, Observation(), stream=stream)
+            _give_back(request, answer, question)
+        await self._answer_async(client, request, seen, stream=stream)
 
     async def _answer_async(
         self, client: ollama.AsyncClient, request: Mapping[str, Any], seen: Observation, *, stream: bool
@@ -91,7 +99,10 @@ class Ollama:
         return Raised("ResponseError", None if error.status_code == -1 else error.status_code)
 
     async def close(self) -> None:
-        """Every question has closed its client."""
+        for client in self._clients.values():
+            client.close()
+        for async_client in self._async_clients.values():
+            await async_client.close()
 
 
 def _request(question: Question) -> dict[str, Any]:

@@ -62,8 +62,9 @@ class OpenAiChat:
     gaps: Mapping[str, str] = {
         "empty_body": "the SDK takes it for a stream without chunks",
         "missing_end": "the SDK does not miss `[DONE]`",
+        "reasoning": "Chat Completions show how much was thought, not what",
     }
-    lacks: Mapping[str, str] = {"reasoning": "Chat Completions show how much was thought, not what"}
+    lacks: Mapping[str, str] = {}
 
     model = "gpt-6-sol"
     prefix = "/v1"
