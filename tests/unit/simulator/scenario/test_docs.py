@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 from typing import Any
 
 import pytest
@@ -24,13 +25,14 @@ from peripety.simulator.scenario.model import (
     ScriptedUsage,
     Turn,
 )
-from support.commands import options_of
+from support.commands import command_exists, options_of
 from support.repository import ROOT
 
 GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
 EXAMPLES = ROOT / "examples" / "simulator"
 BLOCK = re.compile(r"^```(toml|json)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FIRST_CELL = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 
 blocks = [
@@ -120,6 +122,14 @@ def test_the_guide_names_the_methods_that_there_are(heading: str, kind: type[Any
     attributes = {*dir(kind), "captured"}
     assert named
     assert set(named) <= attributes
+
+
+def test_the_commands_of_the_guide_exist() -> None:
+    lines = [line for block in SHELL.findall(GUIDE) for line in block.splitlines()]
+    commands = [shlex.split(line, comments=True) for line in lines]
+    ours = [words for words in commands if words[0] == "peripety"]
+    assert len(ours) >= 5
+    assert all(command_exists(words) for words in ours)
 
 
 def test_the_guide_has_every_flaw() -> None:
