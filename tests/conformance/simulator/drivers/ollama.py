@@ -100,9 +100,9 @@ class Ollama:
 
     async def close(self) -> None:
         for client in self._clients.values():
-            client.close()
+            client.close()  # type: ignore[no-untyped-call]
         for async_client in self._async_clients.values():
-            await async_client.close()
+            await async_client.close()  # type: ignore[no-untyped-call]
 
 
 def _request(question: Question) -> dict[str, Any]:
