@@ -39,6 +39,16 @@ pattern = { type = "exact", text = "structured" }
 response = { json = { label = "a", amounts = [1, 2] } }
 
 [[responses]]
+pattern = { type = "exact", text = "busy" }
+response = "at last"
+failure = { type = "overloaded", times = 2 }
+
+[[responses]]
+pattern = { type = "exact", text = "wrong" }
+response = "never"
+failure = { type = "invalid_request", times = 1 }
+
+[[responses]]
 pattern = { type = "any" }
 response = "äöü 漢字"
 """
@@ -173,6 +183,25 @@ def test_a_call_that_lost_its_signature_is_refused(server: Served) -> None:
         mine.models.generate_content(model=MODEL, contents=list(history), config=config)
     history[1] = answer.candidates[0].content  # type: ignore[index,assignment]
     assert mine.models.generate_content(model=MODEL, contents=list(history), config=config).text == "done"
+
+
+def asked(server: Served, prompt: str) -> int:
+    """How often a prompt has arrived."""
+    return len(server.simulator.captured.find_by_prompt(prompt))
+
+
+def test_the_sdk_tries_again_only_if_it_is_told_to_and_only_what_may_pass(server: Served) -> None:
+    mine = client(server)
+    with pytest.raises(errors.ServerError):
+        mine.models.generate_content(model=MODEL, contents="busy")
+    assert asked(server, "busy") == 1
+    options = types.HttpRetryOptions(attempts=3, initial_delay=0.01, jitter=0.01)
+    config = types.GenerateContentConfig(http_options=types.HttpOptions(retry_options=options))
+    assert mine.models.generate_content(model=MODEL, contents="busy", config=config).text == "at last"
+    assert asked(server, "busy") == 3
+    with pytest.raises(errors.ClientError):
+        mine.models.generate_content(model=MODEL, contents="wrong", config=config)
+    assert asked(server, "wrong") == 1
 
 
 def post(server: Served, path: str, body: Any) -> tuple[str, bytes]:
