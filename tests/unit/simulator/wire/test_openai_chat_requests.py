@@ -231,6 +231,18 @@ def test_cache_controls_are_kept_in_the_callers_words() -> None:
     assert read(prompt_cache_retention="24h").prompt.controls == {"prompt_cache_retention": "24h"}
 
 
+def test_models_whose_names_tell_nothing_take_everything() -> None:
+    options: dict[str, Any] = {"mode": "explicit"}
+    request = read(
+        model="test-model",
+        prompt_cache_options=options,
+        temperature=0.5,
+        reasoning_effort="low",
+        max_tokens=3,
+    )
+    assert request.prompt.controls == {"prompt_cache_options": options}
+
+
 @pytest.mark.parametrize(
     "members",
     [

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from peripety.simulator.chance import signature
 from peripety.simulator.model import (
     ApiError,
     ErrorKind,
@@ -33,7 +34,8 @@ WIRE = OpenAiResponses()
 MODEL = "gpt-6-sol"
 KEY = {"authorization": "Bearer sk-1"}
 ID = "resp_0123456789abcdef01234567"
-THOUGHT = Reasoning(("Let me ", "think."), "c2ln")
+SIGNED = signature("Let me think.")
+THOUGHT = Reasoning(("Let me ", "think."), SIGNED)
 PROSE = Text(("Hel", "lo"))
 USE = ToolUse("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}'))
 CALL = {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'}
@@ -89,7 +91,7 @@ def test_items_are_read_with_calls_and_outputs() -> None:
         [
             {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be kind."}]},
             user("Hello"),
-            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"},
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SIGNED},
             {
                 "type": "message",
                 "id": "msg_1",
@@ -203,6 +205,21 @@ def test_settings_that_break_the_whole_prefix_are_told(members: dict[str, Any]) 
             None,
         ),
         (
+            {
+                "input": [
+                    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA-5Q=="},
+                    {"role": "assistant", "content": "x"},
+                ]
+            },
+            (
+                "The encrypted content gAAA...5Q== could not be verified. Reason: Encrypted content could "
+                "not be "
+                "decrypted or parsed."
+            ),
+            None,
+            "invalid_encrypted_content",
+        ),
+        (
             {"max_output_tokens": 3},
             (
                 "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 3 "
@@ -276,7 +293,7 @@ def test_settings_that_break_the_whole_prefix_are_told(members: dict[str, Any]) 
     ],
 )
 def test_a_fault_is_told_as_the_provider_tells_it(
-    members: dict[str, Any], message: str, param: str, code: str | None
+    members: dict[str, Any], message: str, param: str | None, code: str | None
 ) -> None:
     given = members.pop("input", "Hello")
     if given is None:
@@ -306,7 +323,7 @@ def test_a_response_has_its_items_and_repeats_the_request() -> None:
             "id": "rs_0123456789abcdef0123456700",
             "type": "reasoning",
             "summary": [{"type": "summary_text", "text": "Let me think."}],
-            "encrypted_content": "c2ln",
+            "encrypted_content": SIGNED,
         },
         {
             "id": "msg_0123456789abcdef0123456701",
@@ -345,7 +362,7 @@ def test_a_response_has_its_items_and_repeats_the_request() -> None:
 def test_thoughts_are_summarized_only_for_those_who_ask() -> None:
     answer = document(reply(THOUGHT, PROSE))
     assert answer["output"][0]["summary"] == []
-    assert answer["output"][0]["encrypted_content"] == "c2ln"
+    assert answer["output"][0]["encrypted_content"] == SIGNED
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.simulator.chance import is_signature
 from peripety.simulator.model import ApiError, ErrorKind, ToolCall, ToolResult
 from peripety.simulator.truth.tokens import count
 from peripety.simulator.wire.openai.caching import marker
@@ -137,8 +138,15 @@ class Items:
 
     def _read_reasoning(self, at: int, item: Fields) -> None:
         item.only("type", "id", "summary", "content", "encrypted_content", "status")
-        item.text("encrypted_content", None)
         item.choice("status", _STATUSES, None)
+        thoughts = item.text("encrypted_content", None)
+        if thoughts is not None and not is_signature(thoughts):
+            raise invalid(
+                f"The encrypted content {thoughts[:4]}...{thoughts[-4:]} could not be verified. Reason: "
+                f"Encrypted "
+                "content could not be decrypted or parsed.",
+                code="invalid_encrypted_content",
+            )
         summaries = [part.text("text") for part in item.objects("summary")]
         block = {"type": "reasoning", "id": item.text("id", None), "summary": summaries}
         self._draft.add(at, "assistant", block, tokens=sum(map(count, summaries)))

@@ -67,8 +67,8 @@ def check_output(body: Fields, name: str, model: Model) -> int | None:
 
 
 def check_caching(prompt: Prompt, model: Model) -> None:
-    """Breakpoints are for models that know them."""
-    if model.cache.family is Family.OPENAI_BREAKPOINTS:
+    """Breakpoints are for models that know them, and for those whose names tell nothing."""
+    if model.cache.family is Family.OPENAI_BREAKPOINTS or "*" in model.names:
         return
     if "prompt_cache_options" in prompt.controls:
         raise unsupported("prompt_cache_options")

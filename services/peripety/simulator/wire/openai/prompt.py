@@ -68,7 +68,7 @@ class Draft(Dialogue):
             tokens: what it costs; by default what its JSON does.
             marker: the breakpoint on it.
         """
-        instructing = role in _INSTRUCTING and not self.messages
+        instructing = role in _INSTRUCTING and not self._messages
         begins = not self._blocks or self._blocks[-1].message != message
         data = content({**block, "role": role}, _BREAKPOINT)
         self._blocks.append(
