@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from contextlib import closing, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -13,6 +13,7 @@ import httpx2
 import ollama
 import openai
 import pytest
+from aiohttp import web
 from google import genai
 from google.genai import types
 
@@ -20,10 +21,10 @@ from peripety.errors import FailedPreconditionError
 from peripety.simulator import ScenarioBuilder, Simulator, load_scenario
 from peripety.simulator.record.proxy import serve_proxy
 from peripety.simulator.record.recorder import Recorder
-from peripety.simulator.server.runner import serve
+from peripety.simulator.server.runner import listening, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from peripety.simulator import Scenario
@@ -338,6 +339,72 @@ async def test_a_stream_that_breaks_breaks_again_after_the_same_text(tmp_path: P
     seen = await record(scenario, path, use)
     assert await replay(path, use) == seen
     assert (seen[0] == "one two three four five") == (failure == "missing_end")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_conversation_that_the_provider_keeps_is_recorded_as_one(
+    tmp_path: Path, stream: bool
+) -> None:
+    path = tmp_path / "recorded.toml"
+
+    def talk(url: str) -> list[str]:
+        texts: list[str] = []
+        last = None
+        with openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client:
+            for prompt in ("login", "me"):
+                given: Any = {"model": "gpt-5", "input": prompt, "previous_response_id": last}
+                if stream:
+                    final: Any = list(client.responses.create(**given, stream=True))[-1]
+                    response = final.response
+                else:
+                    response = client.responses.create(**given)
+                texts.append(response.output_text)
+                last = response.id
+        return texts
+
+    async def use(url: str) -> list[str]:
+        return await asyncio.to_thread(talk, url)
+
+    seen = await record(LOGIN, path, use)
+    assert seen == ["Who are you?", "And the password?"]
+    assert [len(rule.turns) for rule in load_scenario(path).responses] == [1]
+    assert await replay(path, use) == seen
+
+
+@asynccontextmanager
+async def provider_that_says(answer: dict[str, Any]) -> AsyncIterator[str]:
+    """A provider that is no simulator: it does not look at what it is asked."""
+
+    async def handle(_: web.BaseRequest) -> web.StreamResponse:
+        return web.json_response(answer)
+
+    server = web.Server(handle)
+    async with listening(server, "127.0.0.1", 0) as url:
+        yield url
+    await server.shutdown(1)
+
+
+async def test_proofs_that_a_provider_issued_do_not_hinder_recording(tmp_path: Path) -> None:
+    path = tmp_path / "recorded.toml"
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "EqQBCkYIARgCKkDzprovider"}
+    said = {"type": "text", "text": "Hi."}
+    body = chat("hello", "", "and?")
+    body["messages"][1]["content"] = [thought, said]
+    answer = {
+        "id": "msg_01XFDUDYJgAACzvnptvVoYEL",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-5",
+        "content": [thought, {"type": "text", "text": "That's it."}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 12, "output_tokens": 6, "server_tool_use": None},
+    }
+    async with provider_that_says(answer) as provider, serve_proxy(provider, Recorder(path)) as url:
+        assert await post(url, body) == (200, answer)
+    response = load_scenario(path).responses[0].response
+    assert response is not None
+    assert (response.reasoning, response.text) == ("Hm.", "That's it.")
 
 
 async def test_what_passes_by_is_not_changed(tmp_path: Path) -> None:
