@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 RULES = (10, 10_000)
-REQUESTS = 3_000
-ROUNDS = 5
+REQUESTS = 1_000
+ROUNDS = 15
 CONNECTIONS = 16
 TOKENS = 300
 PER_SECOND = 100
