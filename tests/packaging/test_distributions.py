@@ -52,6 +52,11 @@ def test_the_installed_command_names_its_version_and_core(installation: Installa
     assert said == f"peripety {__version__} (core: {sim.BACKEND} {sim.BACKEND_VERSION})\n"
 
 
+def test_the_installed_package_offers_its_plugin_to_pytest(installation: Installation) -> None:
+    listing = "from importlib.metadata import entry_points; print(*entry_points(group='pytest11').names)"
+    assert "peripety.pytest_plugin" in installation.run("python", "-c", listing).stdout.split()
+
+
 def test_every_module_can_be_imported_where_it_was_installed(installation: Installation) -> None:
     file, count = installation.run("python", "-W", "error", "-c", IMPORT_ALL).stdout.split()
     assert file.startswith(str(installation.site))
