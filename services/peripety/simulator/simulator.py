@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
@@ -84,7 +84,7 @@ class Simulator:
         self._lock = RLock()
         self._seed = seed
         self._tables = state if isinstance(state, Tables) else Tables(Store(state) if state else None)
-        self._injected: list[tuple[str, Failure]] = []
+        self._injected: list[_Injected] = []
         self._meter = Meter(scenario, self._tables)
         self._play(scenario)
 
@@ -107,8 +107,7 @@ class Simulator:
         """An independent copy in the same state, which is kept in no file."""
         with self._lock:
             copy = Simulator(self.scenario, seed=self._seed, state=self._tables.fork())
-            for _, failure in self._injected:
-                copy.inject(failure)
+            copy._injected = [replace(injected) for injected in self._injected]
             return copy
 
     def reload(self, scenario: Scenario) -> None:
@@ -127,7 +126,7 @@ class Simulator:
     def inject(self, failure: Failure) -> None:
         """Let something go wrong with the next requests, before the scenario's own failures are asked."""
         with self._lock:
-            self._injected.append((f"injected[{len(self._injected)}]", failure))
+            self._injected.append(_Injected(f"injected[{len(self._injected)}]", failure))
 
     def advance(self, seconds: float) -> float:
         """Move the virtual clock on, and say how late it is then, in seconds since 1970.
@@ -286,7 +285,7 @@ class Simulator:
         chance: Chance,
         metered: Metered,
     ) -> Exchange:
-        failure = self._occurring(conversation, self._general_failures())
+        failure = self._injected_failure() or self._occurring(conversation, self._general_failures())
         # What fails before the model has its turn leaves the script where it is.
         advances = failure is None or KINDS[failure.type].spoils
         scripted = self._advance(subject, conversation) if advances else _Scripted()
@@ -366,10 +365,17 @@ class Simulator:
     # ---- what goes wrong
 
     def _general_failures(self) -> Iterable[tuple[str, Failure]]:
-        """What may go wrong with any request, each with the name that it is counted under."""
-        yield from self._injected
+        """What the scenario lets go wrong with any request, each with the name that it is counted under."""
         for number, failure in enumerate(self.scenario.failures):
             yield f"failures[{number}]", failure
+
+    def _injected_failure(self) -> Failure | None:
+        """The first injected failure that occurs; these count everybody's requests."""
+        for injected in self._injected:
+            ordinal, injected.requests = injected.requests, injected.requests + 1
+            if occurs(injected.failure, ordinal, partial(self._draw, injected.name)):
+                return injected.failure
+        return None
 
     def _occurring(
         self, conversation: Conversation, failures: Iterable[tuple[str, Failure]]
@@ -420,6 +426,15 @@ class _NoMatchError(ApiError):
         if closest:
             message += f"; the closest: {' | '.join(closest)}"
         super().__init__(ErrorKind.INVALID_REQUEST, message)
+
+
+@dataclass(slots=True)
+class _Injected:
+    """A failure that came from outside of the scenario, and how many requests it could have met."""
+
+    name: str
+    failure: Failure
+    requests: int = 0
 
 
 class _Scripted(NamedTuple):

@@ -340,6 +340,23 @@ def test_what_fails_before_the_model_leaves_the_sequence_where_it_is() -> None:
     assert simulator.execute("x").text == "two"
 
 
+def test_an_injected_failure_counts_everybodys_requests_from_now_on(tmp_path: Path) -> None:
+    simulator = Simulator(SCENARIO, state=tmp_path / "state")
+
+    def fails(name: str) -> bool:
+        return simulator.begin(wired(user("other"), name=name)).error is not None
+
+    simulator.inject(replace(DENIED, times=2))
+    assert [fails(name) for name in "abc"] == [True, True, False]
+    simulator.close()
+    simulator = Simulator(SCENARIO, state=tmp_path / "state")
+    simulator.inject(replace(DENIED, times=1))
+    fork = simulator.fork()
+    assert [fails(name) for name in "ab"] == [True, False]
+    simulator = fork
+    assert [fails(name) for name in "ab"] == [True, False]
+
+
 def test_a_cut_answer_is_an_interruption_in_process() -> None:
     cut = Failure("stream_cut", {"after_chunks": 1})
     simulator = Simulator(Scenario((Rule(ANY, Response("12345678"), cut),)))

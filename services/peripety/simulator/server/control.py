@@ -13,7 +13,6 @@ from peripety.errors import (
     PeripetyError,
 )
 from peripety.simulator.scenario.load import document_to_scenario
-from peripety.simulator.truth.bill import Ledger
 from peripety.simulator.wire.base import Document
 from peripety.simulator.wire.json_text import compact, parse
 
@@ -70,7 +69,7 @@ class Control:
         return {
             "now": self._simulator.now(),
             "entries": {name: len(self._simulator.objects(name)) for name in _TABLES},
-            "bills": [asdict(account) for account in Ledger(self._simulator.objects("bills"))],
+            "bills": [asdict(account) for account in self._simulator.accounts],
         }
 
     def _move_clock(self, settings: Mapping[str, Any]) -> Any:
