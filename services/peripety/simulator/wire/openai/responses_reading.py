@@ -245,8 +245,8 @@ def _echo(
     options = sent.get("prompt_cache_options")
     if options is not None:
         echo["prompt_cache_options"] = {
-            "mode": options.get("mode", "implicit"),
-            "ttl": options.get("ttl", "30m"),
+            "mode": options.get("mode") or "implicit",
+            "ttl": options.get("ttl") or "30m",
             "comparison_response_id": options.get("comparison_response_id"),
         }
         if options.get("comparison_response_id") is not None:
