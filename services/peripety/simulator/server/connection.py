@@ -23,6 +23,8 @@ __all__ = ["Connection"]
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LAST_CHUNK = b"0\r\n\r\n"
+# How long a client has to read what was sent, before a reset may overtake it.
+_READING_SECONDS = 0.1
 _NO_LINGER = struct.pack("ii", 1, 0)  # closing tears the connection down instead
 _REASONS = {status.value: status.phrase for status in HTTPStatus} | {529: "Overloaded"}
 
@@ -153,6 +155,8 @@ class Connection:
         transport = self._transport
         transport.set_write_buffer_limits(0)  # what was sent has to be on its way first
         await self._request.writer.drain()
+        if self.used:
+            await asyncio.sleep(_READING_SECONDS)
         connected: socket.socket = transport.get_extra_info("socket")
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         transport.abort()
