@@ -99,7 +99,7 @@ def output_tokens(parts: tuple[Part, ...]) -> tuple[int, int]:
 
 
 def claimed(usage: Usage, script: ScriptedUsage) -> Usage:
-    """The usage that a scenario claims in place of the counted one."""
+    """The usage that a scenario claims in place of the counted one; reasoning is part of the output, always."""
     read = usage.read if script.cache_read_tokens is None else script.cache_read_tokens
     written = dict(usage.written)
     if script.cache_write_tokens is not None:
@@ -107,13 +107,9 @@ def claimed(usage: Usage, script: ScriptedUsage) -> Usage:
     fresh = usage.fresh
     if script.input_tokens is not None:
         fresh = max(0, script.input_tokens - read - sum(written.values()))
-    return Usage(
-        fresh=fresh,
-        read=read,
-        written=written,
-        output=usage.output if script.output_tokens is None else script.output_tokens,
-        reasoning=usage.reasoning if script.reasoning_tokens is None else script.reasoning_tokens,
-    )
+    reasoning = usage.reasoning if script.reasoning_tokens is None else script.reasoning_tokens
+    output = max(usage.output, reasoning) if script.output_tokens is None else script.output_tokens
+    return Usage(fresh=fresh, read=read, written=written, output=output, reasoning=min(reasoning, output))
 
 
 def _stopped(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:

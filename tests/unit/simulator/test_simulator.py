@@ -131,6 +131,20 @@ def test_tool_calls_reasoning_and_claimed_usage_arrive_as_scripted() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("claim", "output", "reasoning"),
+    [
+        (ScriptedUsage(reasoning_tokens=50), 50, 50),
+        (ScriptedUsage(output_tokens=5, reasoning_tokens=50), 5, 5),
+        (ScriptedUsage(output_tokens=60, reasoning_tokens=50), 60, 50),
+    ],
+)
+def test_claimed_reasoning_is_part_of_the_output(claim: ScriptedUsage, output: int, reasoning: int) -> None:
+    usage = Simulator(Scenario((Rule(ANY, Response("prose", usage=claim)),))).execute("p").usage
+    assert usage is not None
+    assert (usage.output, usage.reasoning) == (output, reasoning)
+
+
 def test_an_answer_ends_where_the_caller_says() -> None:
     simulator = Simulator(Scenario((Rule(ANY, Response("0123456789abcdef")),)))
     cut = simulator.execute("p", max_tokens=2)
