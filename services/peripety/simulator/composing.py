@@ -99,7 +99,7 @@ def output_tokens(parts: tuple[Part, ...]) -> tuple[int, int]:
 
 
 def claimed(usage: Usage, script: ScriptedUsage) -> Usage:
-    """The usage that a scenario claims in place of the counted one; reasoning is part of the output, always."""
+    """The usage that a scenario claims in place of the counted one; reasoning stays a part of the output."""
     read = usage.read if script.cache_read_tokens is None else script.cache_read_tokens
     written = dict(usage.written)
     if script.cache_write_tokens is not None:
