@@ -451,6 +451,17 @@ def test_a_file_that_could_not_be_written_is_refused_at_once(tmp_path: Path) -> 
         Recorder(tmp_path / "missing" / "recorded.toml")
 
 
+async def test_an_answer_is_passed_on_even_if_it_cannot_be_recorded(tmp_path: Path) -> None:
+    folder = tmp_path / "soon gone"
+    folder.mkdir()
+    async with (
+        serve(Simulator(LOGIN)) as provider,
+        serve_proxy(provider, Recorder(folder / "recorded.toml")) as url,
+    ):
+        folder.rmdir()
+        assert told(await post(url, chat("login"))) == ["Who are you?"]
+
+
 async def test_no_credential_reaches_the_file(tmp_path: Path) -> None:
     path = tmp_path / "recorded.toml"
     other = "AIzaSyCanary0123456789abcdefghijklmnopq"

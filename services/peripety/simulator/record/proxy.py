@@ -125,9 +125,15 @@ class _Proxy:
             await answer.write(data)
             if listener is not None:
                 listener.heard(data)
+        if whole:
+            await answer.write_eof()
+        else:
+            answer = _cut_off(request)
         if listener is not None:
-            listener.ended(whole=whole)
-        return answer if whole else _cut_off(request)
+            listener.ended(
+                whole=whole
+            )  # last, so that whatever may be wrong with the file, the answer is passed on
+        return answer
 
 
 def _request_headers(request: web.BaseRequest) -> CIMultiDict[str]:
