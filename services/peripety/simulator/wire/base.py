@@ -42,6 +42,12 @@ class Call:
     body: bytes = b""
 
     @property
+    def bearer(self) -> str:
+        """The token of the header `authorization`; empty where there is none."""
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
+
+    @property
     def conversation(self) -> str | None:
         """What the caller calls the conversation, whichever the API."""
         return self.headers.get("x-peripety-conversation")

@@ -133,5 +133,4 @@ def _in_beta(call: Call) -> bool:
 
 def _key(call: Call) -> str:
     """The credential; where there are two, the older header's, as with the provider."""
-    bearer = call.headers.get("authorization", "").partition(" ")
-    return call.headers.get("x-api-key") or (bearer[2].strip() if bearer[0].lower() == "bearer" else "")
+    return call.headers.get("x-api-key") or call.bearer

@@ -19,8 +19,7 @@ _LARGEST_PAGE = 1000
 
 def key(call: Call) -> str:
     """The key that a call comes with: in its own header, in the query, or as a bearer token."""
-    bearer = call.headers.get("authorization", "").removeprefix("Bearer ").strip()
-    return call.headers.get("x-goog-api-key") or call.params.get("key") or bearer
+    return call.headers.get("x-goog-api-key") or call.params.get("key") or call.bearer
 
 
 def page(name: str, items: Sequence[Any], call: Call) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peripety.simulator.model import Block, Prompt, Role, Section, Tool, ToolCall, ToolResult
+from peripety.simulator.model import Api, Block, Prompt, Request, Role, Section, Tool, ToolCall, ToolResult
 from peripety.simulator.truth import tokens
 from peripety.simulator.wire.dialogue import Dialogue
 from peripety.simulator.wire.json_text import content
@@ -16,46 +15,14 @@ from peripety.simulator.wire.reading import Fields, Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from peripety.simulator.model import Message
 
-__all__ = ["Body", "read_chat", "read_generate", "read_model"]
+__all__ = ["read_chat", "read_generate", "read_model"]
 
 # What a model reads at most, unless `options.num_ctx` says otherwise; more is left out without a word.
 USUAL_CONTEXT = 4096
 
 _ROLES = ("system", "user", "assistant", "tool")
 _THINKING = (True, False, "low", "medium", "high", "max")
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """What a body says.
-
-    Attributes:
-        model: the model's name.
-        messages: the conversation.
-        system: the system prompt.
-        tools: what may be called.
-        prompt: what the model reads of all that.
-        max_tokens: the most output tokens; None is no limit.
-        stop: texts at which the answer ends.
-        stream: whether the answer is streamed.
-        thinking: whether the model thinks, and shows it.
-        schema: what the answer has to follow.
-        loading: with nothing to answer, whether the model is loaded or unloaded.
-    """
-
-    model: str
-    messages: tuple[Message, ...]
-    system: str
-    tools: tuple[Tool, ...]
-    prompt: Prompt
-    max_tokens: int | None
-    stop: tuple[str, ...]
-    stream: bool
-    thinking: bool
-    schema: Mapping[str, Any] | None
-    loading: str | None
 
 
 def read_model(data: bytes) -> tuple[Fields, str]:
@@ -71,7 +38,7 @@ def read_model(data: bytes) -> tuple[Fields, str]:
     return body, model
 
 
-def read_chat(data: bytes) -> Body:
+def read_chat(data: bytes) -> Request:
     """The body of `/api/chat`.
 
     Raises:
@@ -84,10 +51,10 @@ def read_chat(data: bytes) -> Body:
         _listen(dialogue, message)
     tools = body.objects("tools", None)
     blocks = [*map(_declaration, tools), *map(_block, messages, range(len(messages)))]
-    return _body(body, model, dialogue, tuple(map(_tool, tools)), blocks)
+    return _request("chat", body, model, dialogue, blocks, tuple(map(_tool, tools)))
 
 
-def read_generate(data: bytes) -> Body:
+def read_generate(data: bytes) -> Request:
     """The body of `/api/generate`.
 
     Raises:
@@ -104,16 +71,20 @@ def read_generate(data: bytes) -> Body:
     if prompt:
         dialogue.ask(prompt)
         blocks.append(Block(Section.MESSAGES, "user", prompt.encode(), tokens.count(prompt), message=0))
-    return _body(body, model, dialogue, (), blocks)
+    return _request("generate", body, model, dialogue, blocks)
 
 
-def _body(body: Fields, model: str, dialogue: Dialogue, tools: tuple[Tool, ...], blocks: list[Block]) -> Body:
+def _request(
+    form: str, body: Fields, model: str, dialogue: Dialogue, blocks: list[Block], tools: tuple[Tool, ...] = ()
+) -> Request:
     options = body.object("options", None) or Fields({}, body.at("options"), body.wording)
     predict, room = options.integer("num_predict", None), options.integer("num_ctx", None)
     keep = body.get("keep_alive", Kind.STRING, Kind.INTEGER, Kind.NUMBER, default=None)
+    # Without anything to answer, the model is just loaded or unloaded.
     loading = None if dialogue.messages or dialogue.system else "unload" if keep in (0, "0", "0s") else "load"
     stream = body.flag("stream", default=None)
-    return Body(
+    return Request(
+        api=Api.OLLAMA,
         model=model,
         messages=dialogue.messages,
         system=dialogue.system,
@@ -122,9 +93,9 @@ def _body(body: Fields, model: str, dialogue: Dialogue, tools: tuple[Tool, ...],
         max_tokens=predict if predict is not None and predict >= 0 else None,
         stop=_stops(options),
         stream=True if stream is None else stream,
-        thinking=_thinking(body),
+        reasoning=_thinking(body),
         schema=_schema(body),
-        loading=loading,
+        options={"form": form, "loading": loading},
     )
 
 

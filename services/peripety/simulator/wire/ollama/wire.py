@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from peripety.simulator.model import Api, ErrorKind, Request
+from peripety.simulator.model import Api, ErrorKind
 from peripety.simulator.wire.base import Document, Operation, Route, Wire
 from peripety.simulator.wire.json_text import compact
 from peripety.simulator.wire.ollama.answers import document, frames
@@ -16,7 +17,7 @@ from peripety.simulator.wire.ollama.json_lines import line
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.simulator.model import ApiError, Frame, Reply
+    from peripety.simulator.model import ApiError, Frame, Reply, Request
     from peripety.simulator.truth.limits import Allowance
     from peripety.simulator.wire.base import Call, Service
 
@@ -69,24 +70,8 @@ class Ollama(Wire):
 
     def request(self, call: Call, service: Service) -> Request:  # noqa: ARG002 - nothing is stored here
         """Read a request for an answer."""
-        form = call.route.name
-        body = read_chat(call.body) if form == "chat" else read_generate(call.body)
-        return Request(
-            api=self.api,
-            model=body.model,
-            messages=body.messages,
-            system=body.system,
-            tools=body.tools,
-            prompt=body.prompt,
-            key=_key(call),
-            conversation=call.conversation,
-            max_tokens=body.max_tokens,
-            stop=body.stop,
-            stream=body.stream,
-            reasoning=body.thinking,
-            schema=body.schema,
-            options={"form": form, "loading": body.loading},
-        )
+        read = read_chat if call.route.name == "chat" else read_generate
+        return replace(read(call.body), key=call.bearer, conversation=call.conversation)
 
     def document(self, request: Request, reply: Reply) -> Any:
         """The only line of an answer that is not streamed."""
@@ -125,11 +110,6 @@ class Ollama(Wire):
             case _:
                 value = {"version": VERSION}
         return Document(200, compact(value))
-
-
-def _key(call: Call) -> str:
-    scheme, _, token = call.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _listed(name: str, now: float) -> dict[str, Any]:

@@ -12,5 +12,4 @@ __all__ = ["credential"]
 
 def credential(call: Call) -> str:
     """Who asks: a bearer token, or the key in the header that Azure reads."""
-    scheme, _, token = call.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else call.headers.get("api-key", "")
+    return call.bearer or call.headers.get("api-key", "")
