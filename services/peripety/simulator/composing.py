@@ -5,21 +5,59 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.simulator.chance import signature
-from peripety.simulator.model import Reasoning, Refusal, Stop, Text, ToolUse, Usage
+from peripety.simulator.failures import Said, changed
+from peripety.simulator.model import Reasoning, Refusal, Reply, Stop, Text, ToolUse, Usage
 from peripety.simulator.truth import tokens
 from peripety.simulator.wire.json_text import compact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from peripety.simulator.chance import Chance
     from peripety.simulator.model import Part, Request
-    from peripety.simulator.scenario.model import Response, ScriptedUsage
+    from peripety.simulator.scenario.model import Failure, Response, ScriptedUsage
 
-__all__ = ["Composition", "chunks", "claimed", "output_tokens"]
+__all__ = ["claimed", "compose"]
 
 
-class Composition:
+def compose(
+    request: Request,
+    response: Response,
+    failure: Failure | None,
+    *,
+    chance: Chance,
+    created: float,
+    size: int,
+    counted: Callable[[int, int], Usage],
+) -> Reply:
+    """The answer that a response stands for, changed where a failure changes what is said.
+
+    Args:
+        request: its `stop` and `max_tokens` cut the answer off, its `reasoning` may hide thoughts.
+        response: what the scenario says.
+        failure: what goes wrong.
+        chance: gives the ids.
+        created: when, in seconds since 1970.
+        size: how many tokens each chunk of a stream holds.
+        counted: what an answer of so many tokens costs, so many of them reasoning.
+    """
+    composition = _Composition(response, request, chance, size)
+    said = Said(composition.parts, composition.stop)
+    if failure is not None:
+        said = changed(said, failure, request.tools, lambda text: _joined(tokens.pieces(text), size))
+    usage = counted(*_output_tokens(said.parts))
+    return Reply(
+        id=chance.id(),
+        created=created,
+        model=request.model,
+        parts=said.parts,
+        stop=said.stop,
+        usage=usage if response.usage is None else claimed(usage, response.usage),
+        stop_sequence=composition.stop_sequence,
+    )
+
+
+class _Composition:
     """The answer that a response stands for.
 
     Args:
@@ -83,12 +121,7 @@ class Composition:
         return _joined(pieces, self._size)
 
 
-def chunks(text: str, size: int) -> tuple[str, ...]:
-    """The chunks of a text, each of so many tokens."""
-    return _joined(tokens.pieces(text), size)
-
-
-def output_tokens(parts: tuple[Part, ...]) -> tuple[int, int]:
+def _output_tokens(parts: tuple[Part, ...]) -> tuple[int, int]:
     """How many tokens an answer has, and how many of these are reasoning."""
     reasoning = sum(tokens.count(part.text) for part in parts if isinstance(part, Reasoning))
     prose = sum(tokens.count(part.text) for part in parts if isinstance(part, Text | Refusal))

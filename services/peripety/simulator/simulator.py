@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from peripety import sim
 from peripety.simulator.analysis import NearMisses
 from peripety.simulator.capture import Asked, CaptureLog, Failed, Unmatched, outcome
 from peripety.simulator.chance import Chance
 from peripety.simulator.clock import Clock
-from peripety.simulator.composing import Composition, chunks, claimed, output_tokens
+from peripety.simulator.composing import compose
 from peripety.simulator.conversations import Conversations
 from peripety.simulator.delivery.plan import Manner
 from peripety.simulator.exchange import Exchange
-from peripety.simulator.failures import KINDS, Place, Said, changed, occurs, refusal
+from peripety.simulator.failing import Failing, Injected
+from peripety.simulator.failures import KINDS, refusal
 from peripety.simulator.in_process import CONVERSATION, How, answer, events, request
-from peripety.simulator.model import Api, ApiError, ErrorKind, Reply
+from peripety.simulator.model import Api, ApiError, ErrorKind
 from peripety.simulator.record.recorder import Recorder
 from peripety.simulator.scenario.model import CountScope, Response
 from peripety.simulator.script import Script
 from peripety.simulator.state import Tables
+from peripety.simulator.stepping import Scripted, Stepping
 from peripety.simulator.store import Store
 from peripety.simulator.truth.meter import Meter
 from peripety.simulator.truth.models import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from peripety.sim.patterns import Subject
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from peripety.simulator.delivery.events import Event
     from peripety.simulator.in_process import Answer
     from peripety.simulator.model import Block, Request
-    from peripety.simulator.scenario.model import Failure, Pace, Scenario
-    from peripety.simulator.script import Position
+    from peripety.simulator.scenario.model import Failure, Scenario
     from peripety.simulator.state import Table
     from peripety.simulator.truth.bill import Account
     from peripety.simulator.truth.meter import Metered
@@ -84,7 +83,7 @@ class Simulator:
         self._lock = RLock()
         self._seed = seed
         self._tables = state if isinstance(state, Tables) else Tables(Store(state) if state else None)
-        self._injected: list[_Injected] = []
+        self._injected: list[Injected] = []
         self._meter = Meter(scenario, self._tables)
         self._play(scenario)
 
@@ -95,6 +94,8 @@ class Simulator:
         self._conversations = Conversations(
             self._tables["conversations"], shared=scenario.counts is CountScope.SHARED
         )
+        self._stepping = Stepping(self._script, self._conversations)
+        self._failing = Failing(self.scenario, self._conversations, self._injected)
 
     # ---- the handle
 
@@ -107,7 +108,7 @@ class Simulator:
         """An independent copy in the same state, which is kept in no file."""
         with self._lock:
             copy = Simulator(self.scenario, seed=self._seed, state=self._tables.fork())
-            copy._injected = [replace(injected) for injected in self._injected]
+            copy._injected += [replace(injected) for injected in self._injected]
             return copy
 
     def reload(self, scenario: Scenario) -> None:
@@ -126,7 +127,7 @@ class Simulator:
     def inject(self, failure: Failure) -> None:
         """Let something go wrong with the next requests, before the scenario's own failures are asked."""
         with self._lock:
-            self._injected.append(_Injected(f"injected[{len(self._injected)}]", failure))
+            self._injected.append(Injected(f"injected[{len(self._injected)}]", failure))
 
     def advance(self, seconds: float) -> float:
         """Move the virtual clock on, and say how late it is then, in seconds since 1970.
@@ -285,12 +286,13 @@ class Simulator:
         chance: Chance,
         metered: Metered,
     ) -> Exchange:
-        failure = self._injected_failure() or self._occurring(conversation, self._general_failures())
+        failure = self._failing.in_general(conversation)
         # What fails before the model has its turn leaves the script where it is.
         advances = failure is None or KINDS[failure.type].spoils
-        scripted = self._advance(subject, conversation) if advances else _Scripted()
-        if failure is None and scripted.failure is not None:
-            failure = self._occurring(conversation, [(f"{scripted.label}.failure", scripted.failure)])
+        scripted = self._stepping.advance(subject, conversation) if advances else Scripted()
+        own = scripted.failure
+        if failure is None and own and self._failing.occurs(conversation, f"{scripted.label}.failure", own):
+            failure = own
         response = scripted.response or Response()
         pace = response.pace or self.scenario.pace
         error = None if failure is None else refusal(failure, stream=request.stream)
@@ -298,11 +300,19 @@ class Simulator:
             error = _NoMatchError(self._closest(subject))
         reply = None
         if error is None:
-            reply = self._reply(request, response, failure, chance, metered, pace)
+            reply = compose(
+                request,
+                response,
+                failure,
+                chance=chance,
+                created=self.now(),
+                size=pace.tokens_per_chunk,
+                counted=metered.usage,
+            )
         else:
             metered.abandoned()
         if advances:
-            self._move(conversation, scripted.position, reply, failure)
+            self._stepping.move(conversation, scripted.position, reply, failure)
         return Exchange(
             request=request,
             id=chance.id("request"),
@@ -330,93 +340,6 @@ class Simulator:
 
         return tell
 
-    # ---- the script
-
-    def _advance(self, subject: Subject, conversation: Conversation) -> _Scripted:
-        """Take the conversation one step on."""
-        script, conversations = self._script, self._conversations
-        position = conversations.position(conversation, script)
-        advance = script.advance(subject, position, conversations.counts(conversation, script))
-        if advance.match is None:
-            default = self.scenario.default_response
-            return _Scripted(None if default is None else "default", default)
-        if advance.entered is not None:
-            conversations.enter(conversation, script.names[advance.entered])
-        step = script.step(advance.match)
-        return _Scripted(advance.match.label, step.response, step.failure, advance.position)
-
-    def _move(
-        self,
-        conversation: Conversation,
-        position: Position | None,
-        reply: Reply | None,
-        failure: Failure | None,
-    ) -> None:
-        """Note where the conversation is, for a caller with the answer and for one who has to ask again."""
-        conversations, script = self._conversations, self._script
-        arrives = failure is None or KINDS[failure.type].place is Place.ANSWER
-        begins = conversation.place == conversation.scope
-        if begins or not arrives:
-            conversations.move(conversation.place, None if arrives else position, script)
-        if reply is not None:
-            conversations.move(conversation.place_after(reply), position, script)
-            conversations.answered(conversation)
-
-    # ---- what goes wrong
-
-    def _general_failures(self) -> Iterable[tuple[str, Failure]]:
-        """What the scenario lets go wrong with any request, each with the name that it is counted under."""
-        for number, failure in enumerate(self.scenario.failures):
-            yield f"failures[{number}]", failure
-
-    def _injected_failure(self) -> Failure | None:
-        """The first injected failure that occurs; these count everybody's requests."""
-        for injected in self._injected:
-            ordinal, injected.requests = injected.requests, injected.requests + 1
-            if occurs(injected.failure, ordinal, partial(self._draw, injected.name)):
-                return injected.failure
-        return None
-
-    def _occurring(
-        self, conversation: Conversation, failures: Iterable[tuple[str, Failure]]
-    ) -> Failure | None:
-        """The first failure that occurs."""
-        for name, failure in failures:
-            stream, ordinal = self._conversations.next_chance(conversation, name)
-            if occurs(failure, ordinal, partial(self._draw, stream)):
-                return failure
-        return None
-
-    def _draw(self, stream: str, index: int) -> int:
-        return sim.draw(self.scenario.seed, stream, 0, index)
-
-    # ---- answers
-
-    def _reply(
-        self,
-        request: Request,
-        response: Response,
-        failure: Failure | None,
-        chance: Chance,
-        metered: Metered,
-        pace: Pace,
-    ) -> Reply:
-        size = pace.tokens_per_chunk
-        composition = Composition(response, request, chance, size)
-        said = Said(composition.parts, composition.stop)
-        if failure is not None:
-            said = changed(said, failure, request.tools, lambda text: chunks(text, size))
-        usage = metered.usage(*output_tokens(said.parts))
-        return Reply(
-            id=chance.id(),
-            created=self.now(),
-            model=request.model,
-            parts=said.parts,
-            stop=said.stop,
-            usage=usage if response.usage is None else claimed(usage, response.usage),
-            stop_sequence=composition.stop_sequence,
-        )
-
 
 class _NoMatchError(ApiError):
     """No rule matches, and there is nothing to answer by default."""
@@ -426,21 +349,3 @@ class _NoMatchError(ApiError):
         if closest:
             message += f"; the closest: {' | '.join(closest)}"
         super().__init__(ErrorKind.INVALID_REQUEST, message)
-
-
-@dataclass(slots=True)
-class _Injected:
-    """A failure that came from outside of the scenario, and how many requests it could have met."""
-
-    name: str
-    failure: Failure
-    requests: int = 0
-
-
-class _Scripted(NamedTuple):
-    """What the script says to a prompt."""
-
-    label: str | None = None
-    response: Response | None = None
-    failure: Failure | None = None
-    position: Position | None = None

@@ -1,0 +1,81 @@
+"""One step of a conversation through the script: what it says, and where the conversation is then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from peripety.simulator.failures import KINDS, Place
+
+if TYPE_CHECKING:
+    from peripety.sim.patterns import Subject
+    from peripety.simulator.conversations import Conversation, Conversations
+    from peripety.simulator.model import Reply
+    from peripety.simulator.scenario.model import Failure, Response
+    from peripety.simulator.script import Position, Script
+
+__all__ = ["Scripted", "Stepping"]
+
+
+class Scripted(NamedTuple):
+    """What the script says to a prompt.
+
+    Attributes:
+        label: what answers: `response[i]`, `response[i].turn[j]`, `default`; None if nothing does.
+        response: the answer.
+        failure: what may go wrong with it.
+        position: where the conversation is after it.
+    """
+
+    label: str | None = None
+    response: Response | None = None
+    failure: Failure | None = None
+    position: Position | None = None
+
+
+class Stepping:
+    """Takes conversations through a script.
+
+    Args:
+        script: the rules.
+        conversations: where each conversation is.
+    """
+
+    def __init__(self, script: Script, conversations: Conversations) -> None:
+        self._script = script
+        self._conversations = conversations
+
+    def advance(self, subject: Subject, conversation: Conversation) -> Scripted:
+        """What the script says to a prompt; a rule that may be entered only so often is entered once more."""
+        script, conversations = self._script, self._conversations
+        position = conversations.position(conversation, script)
+        advance = script.advance(subject, position, conversations.counts(conversation, script))
+        if advance.match is None:
+            default = script.scenario.default_response
+            return Scripted(None if default is None else "default", default)
+        if advance.entered is not None:
+            conversations.enter(conversation, script.names[advance.entered])
+        step = script.step(advance.match)
+        return Scripted(advance.match.label, step.response, step.failure, advance.position)
+
+    def move(
+        self,
+        conversation: Conversation,
+        position: Position | None,
+        reply: Reply | None,
+        failure: Failure | None,
+    ) -> None:
+        """Note where a conversation is, for a caller with the answer and for one who has to ask again.
+
+        Args:
+            conversation: the conversation.
+            position: where it is.
+            reply: the answer, if there is one.
+            failure: what goes wrong with it.
+        """
+        arrives = failure is None or KINDS[failure.type].place is Place.ANSWER
+        begins = conversation.place == conversation.scope
+        if begins or not arrives:
+            self._conversations.move(conversation.place, None if arrives else position, self._script)
+        if reply is not None:
+            self._conversations.move(conversation.place_after(reply), position, self._script)
+            self._conversations.answered(conversation)
