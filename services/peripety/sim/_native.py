@@ -73,12 +73,12 @@ class NativeCore:
         return peripety_simcore.Patterns([[*map(_given, known)] for known in predicates], rows)
 
 
-def _given(predicate: Predicate) -> tuple[str, bool, bool, bool, list[str] | None]:
+def _given(predicate: Predicate) -> tuple[str, bool, bool, bool, list[str] | None, list[list[str]]]:
     literals = None if predicate.literals is None else [*predicate.literals]
     searched = predicate.spelled
     if searched is not None:
-        return searched, True, False, False, literals
-    return predicate.text, False, predicate.whole, predicate.folds, literals
+        return searched, True, False, False, literals, [[*each] for each in predicate.besides]
+    return predicate.text, False, predicate.whole, predicate.folds, literals, []
 
 
 class _State:

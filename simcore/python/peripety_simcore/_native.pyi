@@ -28,8 +28,8 @@ class Rule:
     def __new__(cls, logic: Any, refusal: Refusal) -> Rule: ...
     def evaluate(self, data: Any, /) -> Any: ...
 
-# Text or expression; whether it is an expression, the whole text, and folded; what it requires.
-_Predicate: TypeAlias = tuple[str, bool, bool, bool, Sequence[str] | None]
+# Text or expression; whether it is an expression, the whole text, and folded; what it requires, and besides.
+_Predicate: TypeAlias = tuple[str, bool, bool, bool, Sequence[str] | None, Sequence[Sequence[str]]]
 _Numbers: TypeAlias = tuple[int | None, int | None, int | None]
 
 @final

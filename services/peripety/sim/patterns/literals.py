@@ -18,6 +18,8 @@ Literals = frozenset[str]
 
 MOST_LITERALS = 128
 """How many literals are kept for one pattern."""
+MOST_SETS = 3
+"""How many sets of literals are kept, each of which has to occur."""
 MOST_LENGTH = 64
 """How long a literal is kept, in characters."""
 
@@ -28,8 +30,8 @@ _BETWEEN_WORDS = {" ": 1 / 6} | dict.fromkeys(".,-'\"\n", 1 / 50)
 _NOTHING: Literals = frozenset([""])
 _TOO_LIKELY = 0.005  # where a literal is in almost any text, looking for it is in vain
 
-# All texts that are like a tree, if they are few and short; and literals that it requires, if some are known.
-_Findings = tuple[Literals | None, Literals | None]
+# All texts that are like a tree, if they are few and short; and what it requires, one of each set.
+_Findings = tuple[Literals | None, tuple[Literals, ...]]
 
 
 def likelihood(literals: Literals) -> float:
@@ -48,21 +50,24 @@ def _share(text: str) -> float:
     return share
 
 
-def required(tree: Node) -> Literals | None:
-    """The least likely literals that a tree requires; None where they are in almost any text."""
-    best = _findings(tree)[1]
-    return None if best is None or likelihood(best) > _TOO_LIKELY else best
+def required(tree: Node) -> tuple[Literals, ...]:
+    """Sets of literals, of each of which a tree requires one, the least likely set first.
+
+    What is in almost any text is not among them.
+    """
+    useful = {each for each in _findings(tree)[1] if likelihood(each) <= _TOO_LIKELY}
+    return tuple(sorted(useful, key=lambda each: (likelihood(each), sorted(each)))[:MOST_SETS])
 
 
 def _findings(tree: Node) -> _Findings:
     match tree:
         case Characters(ranges):
             if sum(last - first + 1 for first, last in ranges) > MOST_LITERALS:
-                return None, None
+                return None, ()
             whole = frozenset(fold(chr(code)) for first, last in ranges for code in range(first, last + 1))
-            return whole, whole
+            return whole, (whole,)
         case Assertion():
-            return _NOTHING, None
+            return _NOTHING, ()
         case Sequence(parts):
             return _in_order(map(_findings, parts))
         case Choice(options):
@@ -73,27 +78,28 @@ def _findings(tree: Node) -> _Findings:
 
 def _repeated(findings: _Findings, least: int, most: int | None) -> _Findings:
     if least == 0:
-        return _any_of([findings, (_NOTHING, None)]) if most == 1 else (None, None)
-    whole, best = _in_order([findings] * min(least, MOST_LENGTH))
-    return (whole if most == least <= MOST_LENGTH else None), best
+        return _any_of([findings, (_NOTHING, ())]) if most == 1 else (None, ())
+    whole, sets = _in_order([findings] * min(least, MOST_LENGTH))
+    return (whole if most == least <= MOST_LENGTH else None), sets
 
 
 def _in_order(findings: Iterable[_Findings]) -> _Findings:
     run, is_whole = _NOTHING, True
-    best: Literals | None = None
+    sets: list[Literals] = []
     for whole, required_here in findings:
         longer = None if whole is None else _joined(run, whole)
         if longer is not None:
             run = longer
             continue
         is_whole = False
-        best = _better(_better(best, run), required_here)
+        sets += [run, *(required_here if whole is None else ())]
         run = _NOTHING if whole is None else whole
-    return (run if is_whole else None), _better(best, run)
+    return (run if is_whole else None), tuple(each for each in (*sets, run) if "" not in each)
 
 
 def _any_of(findings: list[_Findings]) -> _Findings:
-    return _union([whole for whole, _ in findings]), _union([best for _, best in findings])
+    best = _union([min(sets, key=likelihood, default=None) for _, sets in findings])
+    return _union([whole for whole, _ in findings]), () if best is None else (best,)
 
 
 def _joined(heads: Literals, tails: Literals) -> Literals | None:
@@ -110,9 +116,3 @@ def _union(sets: list[Literals | None]) -> Literals | None:
             return None
         union |= literals
     return frozenset(union) if len(union) <= MOST_LITERALS else None
-
-
-def _better(best: Literals | None, other: Literals | None) -> Literals | None:
-    if other is None or "" in other:
-        return best
-    return other if best is None or likelihood(other) < likelihood(best) else best

@@ -27,11 +27,13 @@ class Comparison:
         whole: the texts are equal; otherwise one contains the other.
         folds: the letters of ASCII are compared in any case.
         spelled: no expression.
+        besides: nothing more.
         literals: what has to occur in a folded text; None where nothing has to.
         likelihood: how likely a text is like this, roughly; for choosing what to look at first.
     """
 
     spelled = None
+    besides: tuple[Literals, ...] = ()
 
     def __init__(self, text: str, *, whole: bool, folds: bool) -> None:
         folded = fold(text)
@@ -55,6 +57,7 @@ class Search:
         whole: never.
         folds: never: the expression says itself what it folds.
         literals: what has to occur in a folded text, one of them; None where nothing is known.
+        besides: of each of these one has to occur as well.
         likelihood: as for comparisons.
     """
 
@@ -64,8 +67,10 @@ class Search:
 
     def __init__(self, tree: Node) -> None:
         self._tree = tree
-        self.literals = required(tree)
-        self.likelihood = 1.0 if self.literals is None else likelihood(self.literals)
+        sets = required(tree)
+        self.literals = sets[0] if sets else None
+        self.besides = sets[1:]
+        self.likelihood = likelihood(sets[0]) if sets else 1.0
 
     @property
     def spelled(self) -> str:
@@ -77,9 +82,11 @@ class Search:
         """It, for plain Python; most are never asked for."""
         return Automaton(self._tree)
 
-    def holds(self, text: str, folded: str) -> bool:  # noqa: ARG002 - as for comparisons
-        """Whether it is found in a text."""
-        return self.automaton.matches(text)
+    def holds(self, text: str, folded: str) -> bool:
+        """Whether it is found in a text; `folded` is the same text, folded."""
+        return all(
+            any(literal in folded for literal in literals) for literals in self.besides
+        ) and self.automaton.matches(text)
 
 
 Predicate = Comparison | Search

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use simcore::patterns::{self, Predicate, Row, Subject};
 
 /// What one text is held against: the text or expression; whether it is an expression, the whole text, and in
-/// which case; and what a text like it has to contain.
-type Given = (String, bool, bool, bool, Option<Vec<String>>);
+/// which case; and what a text like it has to contain, and besides.
+type Given = (String, bool, bool, bool, Option<Vec<String>>, Vec<Vec<String>>);
 
 /// A pattern: its predicates, which of them it is found by, and the least and the greatest number of earlier answers.
 type GivenRow = ([Option<usize>; 3], Option<usize>, i64, i64);
@@ -65,9 +65,9 @@ impl Patterns {
     }
 }
 
-fn predicate((text, searched, whole, folds, literals): Given) -> Predicate {
+fn predicate((text, searched, whole, folds, literals, besides): Given) -> Predicate {
     if searched {
-        Predicate::search(text, literals)
+        Predicate::search(text, literals, besides)
     } else {
         Predicate::comparison(text, whole, folds, literals)
     }

@@ -1,7 +1,7 @@
 //! Which patterns may match, by one of a subject's texts.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use regex::RegexSet;
 
@@ -26,15 +26,17 @@ pub(super) struct Anchors {
 /// A pattern that a literal leads to.
 struct Found {
     row: usize,
-    /// What the text has to have where the literal is, for the predicate to be proven.
     proof: Proof,
 }
 
 /// What follows from a literal that occurs.
 enum Proof {
-    None,
-    Folded,
+    /// The predicate holds.
+    Holds,
+    /// It holds if this stands there, as it is.
     Exactly(Box<str>),
+    /// It may hold, if one of each of these lists occurs as well.
+    Besides(Arc<[Vec<String>]>),
 }
 
 /// Regular expressions that require no literal, in the order of the patterns.
@@ -119,7 +121,12 @@ impl Anchors {
         }
         self.parts.find(folded.as_bytes(), |literal, place| {
             for found in self.by_literal.get(literal).into_iter().flatten() {
-                tell(found.row, found.proof.holds(text, place));
+                match &found.proof {
+                    Proof::Holds => tell(found.row, true),
+                    Proof::Exactly(wanted) => tell(found.row, stands(text, place, wanted)),
+                    Proof::Besides(lists) if occur(&folded, lists) => tell(found.row, false),
+                    Proof::Besides(_) => {}
+                }
             }
         });
     }
@@ -150,19 +157,17 @@ impl Anchors {
 impl Proof {
     fn of(test: &Test) -> Self {
         match test {
-            Test::Contains { folds: true, .. } => Self::Folded,
-            Test::Contains { text, folds: false } => Self::Exactly(text.as_str().into()),
-            Test::Equals { .. } | Test::Search(_) => Self::None,
+            Test::Contains { folds: true, .. } => Self::Holds,
+            Test::Contains { text, .. } | Test::Equals { text, .. } => Self::Exactly(text.as_str().into()),
+            Test::Search(search) => Self::Besides(Arc::clone(&search.besides)),
         }
     }
+}
 
-    fn holds(&self, text: &str, place: usize) -> bool {
-        match self {
-            Self::None => false,
-            Self::Folded => true,
-            Self::Exactly(wanted) => {
-                text.as_bytes().get(place..).is_some_and(|rest| rest.starts_with(wanted.as_bytes()))
-            }
-        }
-    }
+fn stands(text: &str, place: usize, wanted: &str) -> bool {
+    text.as_bytes().get(place..).is_some_and(|rest| rest.starts_with(wanted.as_bytes()))
+}
+
+fn occur(text: &str, lists: &[Vec<String>]) -> bool {
+    lists.iter().all(|literals| literals.iter().any(|literal| text.contains(literal.as_str())))
 }

@@ -24,7 +24,8 @@ struct Literal {
 
 /// The parts of one length, and which literals have them.
 struct Level<const N: usize> {
-    bits: Vec<u64>,
+    /// Two bits of one word for each part: one access to memory tells that a part is none of them.
+    words: Vec<u64>,
     shift: u32,
     literals: Table<Vec<u32>>,
 }
@@ -99,23 +100,23 @@ impl<const N: usize> Level<N> {
         if by_part.is_empty() {
             return None;
         }
-        // A part that is none of them is looked up in vain once in 64 times, or less.
-        let width = (by_part.len() * 64).next_power_of_two().trailing_zeros().clamp(6, 23);
-        let mut level = Self { bits: vec![0; 1 << (width - 6)], shift: 64 - width, literals: by_part };
-        for &part in level.literals.keys() {
-            let bit = mixed(part) >> level.shift;
-            if let Some(word) = level.bits.get_mut((bit >> 6) as usize) {
-                *word |= 1 << (bit & 63);
+        // At least sixteen bits for each part: of the others about one in sixty is looked up in vain.
+        let width = (by_part.len() / 4).next_power_of_two().trailing_zeros().clamp(1, 17);
+        let mut words = vec![0; 1 << width];
+        for &part in by_part.keys() {
+            let (index, bits) = bits_of(part, 64 - width);
+            if let Some(word) = words.get_mut(index) {
+                *word |= bits;
             }
         }
-        Some(level)
+        Some(Self { words, shift: 64 - width, literals: by_part })
     }
 
     fn find(&self, text: &[u8], occurs: &mut dyn FnMut(u32, usize)) {
         for (part, place) in parts_of::<N>(text).zip(0..) {
-            let bit = mixed(part) >> self.shift;
-            let word = self.bits.get((bit >> 6) as usize).copied().unwrap_or_default();
-            if word >> (bit & 63) & 1 == 1 {
+            let (index, bits) = bits_of(part, self.shift);
+            let word = self.words.get(index).copied().unwrap_or_default();
+            if word & bits == bits {
                 self.look_up(part, place, occurs);
             }
         }
@@ -137,6 +138,13 @@ fn parts_of<const N: usize>(text: &[u8]) -> impl Iterator<Item = u64> {
         }
         u64::from_le_bytes(part)
     })
+}
+
+/// Which word a part has bits in, and which bits.
+#[expect(clippy::cast_possible_truncation, reason = "no level has more words than can be numbered")]
+fn bits_of(part: u64, shift: u32) -> (usize, u64) {
+    let hash = mixed(part);
+    ((hash >> shift) as usize, 1 << (hash >> (shift - 6) & 63) | 1 << (hash >> (shift - 12) & 63))
 }
 
 fn letters(part: u64) -> usize {

@@ -1,6 +1,6 @@
 //! What one text is held against.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
@@ -26,6 +26,8 @@ pub(super) enum Test {
 /// A regular expression, compiled when it is first needed: of many, most never are.
 pub(super) struct Search {
     pub(super) pattern: String,
+    /// For each of these, one of the folded texts in it is in a text in which this is found, itself folded.
+    pub(super) besides: Arc<[Vec<String>]>,
     compiled: OnceLock<Option<Regex>>,
 }
 
@@ -40,10 +42,11 @@ impl Predicate {
         }
     }
 
-    /// A regular expression, which is found in a text.
+    /// A regular expression, which is found in a text; of further literals one of each list has to be there.
     #[must_use]
-    pub fn search(pattern: String, literals: Option<Vec<String>>) -> Self {
-        Self { test: Test::Search(Search { pattern, compiled: OnceLock::new() }), literals }
+    pub fn search(pattern: String, literals: Option<Vec<String>>, besides: Vec<Vec<String>>) -> Self {
+        let search = Search { pattern, besides: besides.into(), compiled: OnceLock::new() };
+        Self { test: Test::Search(search), literals }
     }
 
     /// Whether a text is like this.
