@@ -76,6 +76,11 @@ def _sections(kept: list[Row]) -> Iterator[tuple[str, Cells, list[Cells]]]:
         ["expression", *names],
         section("JSONLogic", lambda row: _times(row, *names)),
     )
+    yield (
+        "the first of many rules that matches a prompt, from Python, CPU time",
+        ["rules and prompts", "python", "native", "python/native"],
+        section("matching", lambda row: [*_times(row, "python", "native"), _ratio(row, "python", "native")]),
+    )
     yield "in Rust (criterion), CPU time", ["what", "median"], list(_criterion())
 
 

@@ -4,22 +4,19 @@
 //! place of the text the part that begins there is looked up in a set of bits, then, rarely, in a table; what is
 //! found there is compared.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::iter;
+use std::ops::Range;
 
 type Table<V> = HashMap<u64, V, BuildHasherDefault<Mixed>>;
 
 /// Literals, by their rarest parts.
 #[derive(Default)]
 pub(super) struct Parts {
-    literals: Vec<Literal>,
+    literals: Vec<Box<[u8]>>,
     levels: (Option<Level<8>>, Option<Level<4>>, Option<Level<2>>, Option<Level<1>>),
-}
-
-struct Literal {
-    bytes: Box<[u8]>,
-    /// Where the part begins in it.
-    part: usize,
 }
 
 /// The parts of one length, and which literals have them.
@@ -27,35 +24,45 @@ struct Level<const N: usize> {
     /// Two bits of one word for each part: one access to memory tells that a part is none of them.
     words: Vec<u64>,
     shift: u32,
-    literals: Table<Vec<u32>>,
+    holders: Table<Holders>,
+}
+
+/// The literals that a part is looked for of: hardly ever more than one.
+struct Holders {
+    first: Holder,
+    others: Vec<Holder>,
+}
+
+/// A literal, with enough of it to tell mostly that it does not occur without looking it up.
+struct Holder {
+    literal: u32,
+    /// Where the part begins in it.
+    part: u32,
+    /// Where another eight of its bytes begin, and these; as many as there are in a short one.
+    aside: u32,
+    bytes: u64,
+    mask: u64,
 }
 
 impl Parts {
     /// Of literals, none of which is empty.
     pub(super) fn new(literals: Vec<Box<[u8]>>) -> Self {
-        let mut parts = Self {
-            literals: literals.into_iter().map(|bytes| Literal { bytes, part: 0 }).collect(),
-            levels: (None, None, None, None),
-        };
-        parts.levels = (
-            Level::new(&mut parts.literals, 8..usize::MAX),
-            Level::new(&mut parts.literals, 4..8),
-            Level::new(&mut parts.literals, 2..4),
-            Level::new(&mut parts.literals, 1..2),
+        let levels = (
+            Level::new(&literals, 8..usize::MAX),
+            Level::new(&literals, 4..8),
+            Level::new(&literals, 2..4),
+            Level::new(&literals, 1..2),
         );
-        parts
+        Self { literals, levels }
     }
 
     /// Tell each literal that occurs, by its number, with where it does for the first time.
     pub(super) fn find(&self, text: &[u8], mut tell: impl FnMut(usize, usize)) {
         let mut seen = HashSet::<u64, BuildHasherDefault<Mixed>>::default();
-        let mut occurs = |number: u32, place: usize| {
-            let Some(literal) = self.literals.get(number as usize) else { return };
-            let Some(start) = place.checked_sub(literal.part) else { return };
-            if text.get(start..).is_some_and(|rest| rest.starts_with(&literal.bytes))
-                && seen.insert(u64::from(number))
-            {
-                tell(number as usize, start);
+        let mut occurs = |number: usize, start: usize| {
+            let Some(literal) = self.literals.get(number) else { return };
+            if text.get(start..).is_some_and(|rest| rest.starts_with(literal)) && seen.insert(number as u64) {
+                tell(number, start);
             }
         };
         let (eight, four, two, one) = &self.levels;
@@ -75,58 +82,81 @@ impl Parts {
 }
 
 impl<const N: usize> Level<N> {
-    /// The level of the literals of some lengths, which learn their part; none if there are none.
-    fn new(literals: &mut [Literal], lengths: std::ops::Range<usize>) -> Option<Self> {
+    /// The level of the literals of some lengths; none if there are none.
+    fn new(literals: &[Box<[u8]>], lengths: Range<usize>) -> Option<Self> {
+        let own = || (0..).zip(literals).filter(|(_, literal)| lengths.contains(&literal.len()));
         let mut common = Table::<u32>::default();
-        for literal in literals.iter().filter(|literal| lengths.contains(&literal.bytes.len())) {
-            for part in parts_of::<N>(&literal.bytes) {
-                *common.entry(part).or_default() += 1;
-            }
+        for part in own().flat_map(|(_, literal)| parts_of::<N>(literal)) {
+            *common.entry(part).or_default() += 1;
         }
-        let mut by_part = Table::<Vec<u32>>::default();
-        for (literal, number) in literals.iter_mut().zip(0..) {
-            if !lengths.contains(&literal.bytes.len()) {
-                continue;
-            }
+        let mut holders = Table::<Holders>::default();
+        for (number, literal) in own() {
             // Where words meet, a part is in fewer texts than within a word.
-            let rarest = parts_of::<N>(&literal.bytes)
-                .enumerate()
+            let rarest = (0..)
+                .zip(parts_of::<N>(literal))
                 .min_by_key(|(_, part)| (common.get(part).copied(), letters(*part)));
-            if let Some((place, part)) = rarest {
-                literal.part = place;
-                by_part.entry(part).or_default().push(number);
+            let Some((place, part)) = rarest else { continue };
+            match holders.entry(part) {
+                Entry::Occupied(known) => known.into_mut().others.push(Holder::new(number, literal, place)),
+                Entry::Vacant(unknown) => {
+                    unknown
+                        .insert(Holders { first: Holder::new(number, literal, place), others: Vec::new() });
+                }
             }
         }
-        if by_part.is_empty() {
+        if holders.is_empty() {
             return None;
         }
-        // At least sixteen bits for each part: of the others about one in sixty is looked up in vain.
-        let width = (by_part.len() / 4).next_power_of_two().trailing_zeros().clamp(1, 17);
+        // At least 32 bits for each part: of the others one in two hundred is looked up in vain.
+        let width = (holders.len() / 2).next_power_of_two().trailing_zeros().clamp(1, 17);
         let mut words = vec![0; 1 << width];
-        for &part in by_part.keys() {
+        for &part in holders.keys() {
             let (index, bits) = bits_of(part, 64 - width);
             if let Some(word) = words.get_mut(index) {
                 *word |= bits;
             }
         }
-        Some(Self { words, shift: 64 - width, literals: by_part })
+        Some(Self { words, shift: 64 - width, holders })
     }
 
-    fn find(&self, text: &[u8], occurs: &mut dyn FnMut(u32, usize)) {
+    fn find(&self, text: &[u8], occurs: &mut dyn FnMut(usize, usize)) {
         for (part, place) in parts_of::<N>(text).zip(0..) {
             let (index, bits) = bits_of(part, self.shift);
             let word = self.words.get(index).copied().unwrap_or_default();
             if word & bits == bits {
-                self.look_up(part, place, occurs);
+                self.look_up(part, text, place, occurs);
             }
         }
     }
 
     #[inline(never)]
-    fn look_up(&self, part: u64, place: usize, occurs: &mut dyn FnMut(u32, usize)) {
-        for &number in self.literals.get(&part).into_iter().flatten() {
-            occurs(number, place);
+    fn look_up(&self, part: u64, text: &[u8], place: usize, occurs: &mut dyn FnMut(usize, usize)) {
+        let Some(holders) = self.holders.get(&part) else { return };
+        for holder in iter::once(&holders.first).chain(&holders.others) {
+            let Some(start) = place.checked_sub(holder.part as usize) else { continue };
+            if holder.may_stand(text, start) {
+                occurs(holder.literal as usize, start);
+            }
         }
+    }
+}
+
+impl Holder {
+    #[expect(clippy::cast_possible_truncation, reason = "literals are few, and short")]
+    fn new(literal: u32, bytes: &[u8], part: u32) -> Self {
+        let aside = if part == 0 { bytes.len().saturating_sub(8) } else { 0 };
+        let (mut shown, mut mask) = ([0; 8], [0; 8]);
+        for ((shown, mask), byte) in shown.iter_mut().zip(&mut mask).zip(bytes.iter().skip(aside)) {
+            (*shown, *mask) = (*byte, 0xFF);
+        }
+        let (bytes, mask) = (u64::from_le_bytes(shown), u64::from_le_bytes(mask));
+        Self { literal, part, aside: aside as u32, bytes, mask }
+    }
+
+    /// Whether the literal may begin there; near the end of a text that is left open.
+    fn may_stand(&self, text: &[u8], start: usize) -> bool {
+        let aside = text.get(start + self.aside as usize..).and_then(<[u8]>::first_chunk);
+        aside.is_none_or(|bytes| u64::from_le_bytes(*bytes) & self.mask == self.bytes)
     }
 }
 

@@ -1,0 +1,46 @@
+"""Matching prompts: many rules of every sort, on each core and through `peripety.sim.patterns`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench.measure import best, keep
+from bench.patterns import mixed_prompts, mixed_rules
+from peripety.sim.patterns import Matcher
+from support.cores import CORE_NAMES, core_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.sim.patterns import Subject
+
+PROMPTS = 200
+
+
+@pytest.mark.parametrize("length", [100, 500, 2000])
+@pytest.mark.parametrize("amount", [10, 100, 1000, 10_000, 100_000])
+def test_the_first_of_many_rules(amount: int, length: int) -> None:
+    matchers = _matchers(amount)
+    prompts = mixed_prompts(mixed_rules(amount), PROMPTS, length)
+    answers = {name: [*map(matcher.first, prompts)] for name, matcher in matchers.items()}
+    assert answers["native"] == answers["python"]
+    figures = best({name: _matching(matcher, prompts) for name, matcher in matchers.items()})
+    keep("matching", scenario=f"{amount} rules, {length} characters", **figures)
+
+
+@cache
+def _matchers(amount: int) -> dict[str, Matcher]:
+    rules = mixed_rules(amount)
+    return {name: Matcher(rules, core=core_named(name)) for name in CORE_NAMES}
+
+
+def _matching(matcher: Matcher, prompts: list[Subject]) -> Callable[[int], int]:
+    def work(times: int) -> int:
+        for number in range(times):
+            matcher.first(prompts[number % len(prompts)])
+        return times
+
+    return work
