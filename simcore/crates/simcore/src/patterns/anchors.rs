@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use regex::RegexSet;
 
 use super::parts::Parts;
-use super::predicate::{Predicate, Test, together};
+use super::predicate::{Predicate, Test, contains, together};
 
 const SEARCHED_TOGETHER: usize = 64;
 
@@ -173,5 +173,5 @@ fn stands(text: &str, place: usize, wanted: &str) -> bool {
 }
 
 fn occur(text: &str, lists: &[Vec<String>]) -> bool {
-    lists.iter().all(|literals| literals.iter().any(|literal| text.contains(literal.as_str())))
+    lists.iter().all(|literals| literals.iter().any(|literal| contains(text, literal)))
 }

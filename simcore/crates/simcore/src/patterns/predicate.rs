@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use memchr::memmem;
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 // What Python takes is smaller by far: these keep the library from refusing what both cores have to take.
@@ -54,10 +55,8 @@ impl Predicate {
         match &self.test {
             Test::Equals { text: wanted, folds: false } => wanted == text,
             Test::Equals { text: wanted, folds: true } => wanted.eq_ignore_ascii_case(text),
-            Test::Contains { text: wanted, folds: false } => text.contains(wanted.as_str()),
-            Test::Contains { text: wanted, folds: true } => {
-                text.to_ascii_lowercase().contains(wanted.as_str())
-            }
+            Test::Contains { text: wanted, folds: false } => contains(text, wanted),
+            Test::Contains { text: wanted, folds: true } => contains(&text.to_ascii_lowercase(), wanted),
             Test::Search(search) => search.finds(text),
         }
     }
@@ -72,6 +71,11 @@ impl Search {
         });
         compiled.as_ref().is_some_and(|regex| regex.is_match(text))
     }
+}
+
+/// Whether a text contains another; several times as fast as the standard library's own search.
+pub(super) fn contains(text: &str, wanted: &str) -> bool {
+    memmem::find(text.as_bytes(), wanted.as_bytes()).is_some()
 }
 
 /// Regular expressions that are searched together.
