@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from peripety.errors import FailedPreconditionError, FieldViolation, InvalidArgumentError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Clock"]
 
 _NOW = "now"
+_LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()  # what comes later still has to have a date
 
 
 class Clock:
@@ -41,7 +43,7 @@ class Clock:
         """Move the virtual clock on, and say how late it is then.
 
         Raises:
-            InvalidArgumentError: time does not run backwards.
+            InvalidArgumentError: time does not run backwards, nor beyond the year 8999.
             FailedPreconditionError: the clock is the machine's.
         """
         if not self._virtual:
@@ -52,5 +54,8 @@ class Clock:
             violation = FieldViolation("seconds", f"{seconds} is not a number of seconds from 0 up")
             raise InvalidArgumentError("the clock moves forwards only", violations=(violation,))
         now = self.now() + seconds
+        if now >= _LATEST:
+            violation = FieldViolation("seconds", f"{seconds} leads beyond the year 8999")
+            raise InvalidArgumentError("the clock ends with the year 8999", violations=(violation,))
         self._table.put(_NOW, now)
         return now

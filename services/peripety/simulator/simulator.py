@@ -133,6 +133,7 @@ class Simulator:
         """Move the virtual clock on, and say how late it is then, in seconds since 1970.
 
         Raises:
+            InvalidArgumentError: time does not run backwards, nor beyond the year 8999.
             FailedPreconditionError: the scenario's clock is the machine's.
         """
         with self.step():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 _APPLICATION = 0x7065_7369  # "pesi", in the file's header
+_PATIENCE = 1.0  # seconds: a process that held the file may be about to end
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -39,7 +40,9 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._database = sqlite3.connect(
+                path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
+            )
             (application,) = self._database.execute("PRAGMA application_id").fetchone()
             (count,) = self._database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             if count and application != _APPLICATION:
@@ -50,6 +53,10 @@ class Store:
             self._database.execute(f"PRAGMA application_id = {_APPLICATION}")
             self._database.execute(_SCHEMA)
         except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise FailedPreconditionError(
+                    f"the state file {path} is another process's; end that one, or name another file"
+                ) from error
             raise self._unusable(str(error)) from error
 
     def load(self) -> dict[str, dict[str, Any]]:

@@ -284,6 +284,15 @@ def test_a_file_of_something_else_is_not_touched(tmp_path: Path) -> None:
     assert text.read_text(encoding="utf-8") == "not a database, but some text"
 
 
+def test_a_file_that_another_simulator_uses_is_said_to_be_in_use(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    simulator = Simulator(SCENARIO, state=path)
+    with pytest.raises(FailedPreconditionError, match="is another process's"):
+        Simulator(SCENARIO, state=path)
+    simulator.close()
+    Simulator(SCENARIO, state=path).close()
+
+
 def test_a_virtual_clock_stands_still_until_it_is_moved() -> None:
     simulator = Simulator(SCENARIO)
     start = simulator.now()
@@ -291,6 +300,10 @@ def test_a_virtual_clock_stands_still_until_it_is_moved() -> None:
     assert simulator.advance(90.5) == start + 90.5
     with pytest.raises(InvalidArgumentError, match="forwards"):
         simulator.advance(-1)
+    for seconds in (2.5e11, 1e308):
+        with pytest.raises(InvalidArgumentError, match="8999"):
+            simulator.advance(seconds)
+    assert simulator.now() == start + 90.5
     with pytest.raises(FailedPreconditionError, match="virtual"):
         Simulator(replace(SCENARIO, clock=ClockMode.REAL)).advance(1)
 

@@ -934,6 +934,16 @@ def test_contents_that_cannot_be_stored_are_refused(change: Any, message: str) -
     assert message in caught.value.message
 
 
+@pytest.mark.parametrize(
+    "change", [{"ttl": "300000000000s"}, {"ttl": None, "expireTime": "9999-12-31T23:59:59-10:00"}]
+)
+def test_contents_that_would_expire_beyond_every_date_are_refused_and_not_stored(change: Any) -> None:
+    service = Service()
+    with pytest.raises(ApiError, match="must not be after the year 9999"):
+        other("cachedContents.create", {**STORED, **change}, service=service)
+    assert other("cachedContents.list", service=service)["cachedContents"] == []
+
+
 def test_two_that_store_the_same_get_names_of_their_own() -> None:
     service = Service()
     names = [other("cachedContents.create", STORED, service=service)["name"] for _ in range(2)]

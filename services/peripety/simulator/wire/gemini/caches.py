@@ -25,6 +25,7 @@ __all__ = ["create", "delete", "get", "listed", "prefixed", "update"]
 _MESSAGE = "CachedContent"
 _STORED = ("system_instruction", "tools", "tool_config", "contents")
 _ID_LENGTH = 32
+_LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 def prefixed(fields: Mapping[str, Any], call: Call, service: Service) -> Mapping[str, Any]:
@@ -152,6 +153,10 @@ def _expires(fields: Mapping[str, Any], now: float) -> float:
     expires = float(fields.get("expire_time", now + fields.get("ttl", DEFAULT_TTL)))
     if expires <= now:
         raise checks.invalid("* CachedContent.expiration: the expiration time must be in the future\n")
+    if expires > _LATEST:
+        raise checks.invalid(
+            "* CachedContent.expiration: the expiration time must not be after the year 9999\n"
+        )
     return expires
 
 
