@@ -10,7 +10,7 @@ import pytest
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.simulator.capture import Unmatched
+from peripety.simulator.capture import Answered, Unmatched
 from peripety.simulator.delivery.events import Finished, InterruptedAnswerError, TextDelta
 from peripety.simulator.model import Api, ApiError, ErrorKind, Message, Request, Role, Stop
 from peripety.simulator.scenario.model import (
@@ -176,6 +176,15 @@ def test_rules_can_look_at_tool_results_and_at_the_place_in_the_conversation() -
     simulator = Simulator(Scenario((second, result), default_response=Response("other")))
     assert [simulator.execute("p").text for _ in range(3)] == ["other", "second", "other"]
     assert simulator.execute("", tool_results=["it is 42"]).text == "result"
+
+
+def test_every_call_is_captured_with_what_was_asked_and_answered() -> None:
+    simulator = Simulator(SCENARIO)
+    simulator.execute("enter")
+    (call,) = simulator.captured
+    assert (call.request.prompt, call.request.model, call.label) == ("enter", "claude-test", "response[0]")
+    assert isinstance(call.outcome, Answered)
+    assert (call.outcome.text, call.outcome.delay_ms) == ("one", 0)
 
 
 # ---- state
