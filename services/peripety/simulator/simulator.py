@@ -246,7 +246,9 @@ class Simulator:
                 metered = self._meter.begin(request, self.now())
             except ApiError as error:
                 manner = Manner(self.scenario.pace, chance.draw)
-                exchange = Exchange(request, chance.id("request"), manner, error=error)
+                known = error.kind is not ErrorKind.AUTHENTICATION
+                allowance = self._meter.allowance(request, self.now()) if known else None
+                exchange = Exchange(request, chance.id("request"), manner, error=error, allowance=allowance)
             else:
                 exchange = self._decide(request, conversation, subject, chance, metered)
             self._capture(exchange, subject)

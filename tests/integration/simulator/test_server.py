@@ -289,6 +289,30 @@ def test_a_stream_counts_as_under_way_until_its_client_leaves() -> None:
             assert time.monotonic() < until
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "prefix"),
+    [
+        ("/v1/messages", {"model": "m", "max_tokens": 9}, "anthropic-ratelimit-requests-"),
+        ("/v1/chat/completions", {"model": "m"}, "x-ratelimit-"),
+    ],
+)
+def test_a_request_that_a_limit_refuses_is_told_what_is_left(
+    path: str, body: dict[str, Any], prefix: str
+) -> None:
+    body |= {"messages": [{"role": "user", "content": "hello"}]}
+    with served(SCENARIO + "\n[[limits]]\nrequests_per_minute = 1\n") as server:
+        answers = [
+            send(server.url, "POST", path, body, {"anthropic-version": "2023-06-01"}) for _ in range(2)
+        ]
+    assert [answer.status for answer in answers] == [200, 429]
+    told = [
+        {name: value for name, value in answer.headers.items() if name.startswith(prefix)}
+        for answer in answers
+    ]
+    assert told[0]
+    assert told[0] == told[1]
+
+
 def test_closing_cuts_answers_under_way() -> None:
     with served(SCENARIO) as server:
         connection = open_stream(server, "slow")

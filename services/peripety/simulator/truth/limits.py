@@ -91,10 +91,10 @@ class Limits:
         Raises:
             ApiError: it would exceed a limit; if waiting helps, it says for how long.
         """
-        limit = next((limit for limit in self._limits if fnmatchcase(model, limit.models)), None)
+        limit = self._holding(model)
         if limit is None:
             return Admission(None, Usage(), Counter())
-        buckets = _Buckets(limit, f"{key} {limit.models}", self._table)
+        buckets = self._buckets(key, limit)
         if limit.concurrency is not None and self._under_way[buckets.name] >= limit.concurrency:
             raise ApiError(
                 ErrorKind.RATE_LIMIT,
@@ -106,6 +106,17 @@ class Limits:
         buckets.take(wanted | {_OUTPUT: 0}, now)
         self._under_way[buckets.name] += 1
         return Admission(buckets, usage, self._under_way)
+
+    def allowance(self, key: str, model: str, now: float) -> Allowance | None:
+        """What a key has left for a model, without a request; None where nothing is limited."""
+        limit = self._holding(model)
+        return None if limit is None else self._buckets(key, limit).allowance(now)
+
+    def _holding(self, model: str) -> Limit | None:
+        return next((limit for limit in self._limits if fnmatchcase(model, limit.models)), None)
+
+    def _buckets(self, key: str, limit: Limit) -> _Buckets:
+        return _Buckets(limit, f"{key} {limit.models}", self._table)
 
 
 class Admission:

@@ -67,6 +67,10 @@ class Meter:
         visit.accepted()
         return Metered(model, key, visit, admission, self.ledger, now)
 
+    def allowance(self, request: Request, now: float) -> Allowance | None:
+        """What is left of the limits of a request that was not let in; None where there are none."""
+        return self._limits.allowance(fingerprint(request.key), request.model, now)
+
 
 class Metered:
     """A request that was let in. It is told how it fares, and says what that means.
