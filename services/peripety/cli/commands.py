@@ -231,6 +231,8 @@ def simulate(
     if proxy is not None:
         if record is None or source is not None:
             raise typer.BadParameter("--proxy goes with --record FILE, and without a scenario")
+        if not proxy.startswith(("http://", "https://")):
+            raise typer.BadParameter("--proxy takes a provider's base URL, such as https://api.openai.com")
         command.record(record, proxy, host=host, port=port)
         return
     if source is None or (scenario and file):

@@ -111,6 +111,12 @@ def test_a_scenario_has_to_be_named_once() -> None:
     assert run(MULTI_TURN, "--scenario", MULTI_TURN, "-p", "x").exit_code == 2
 
 
+def test_a_proxy_is_not_started_for_what_is_no_base_url(tmp_path: Path) -> None:
+    result = run("--proxy", "api.openai.com", "--record", tmp_path / "run.toml")
+    assert result.exit_code == 2
+    assert "base URL" in result.stderr
+
+
 def test_nothing_is_wrong_with_the_example() -> None:
     result = run("--check", MULTI_TURN)
     assert result.exit_code == 0
