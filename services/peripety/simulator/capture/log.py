@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from threading import RLock
 from typing import TYPE_CHECKING
 
+from peripety.errors import FailedPreconditionError
 from peripety.simulator.capture.calls import Answered, Asked, Captured, Failed
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class CaptureLog:
         rules: the rules that may answer, for what was never used.
         path: a file that gets one line of JSON for each call, appended and flushed at once; None is no file.
         limit: how many calls are kept in memory.
+
+    Raises:
+        FailedPreconditionError: the file cannot be written.
     """
 
     def __init__(
@@ -47,8 +51,13 @@ class CaptureLog:
         self._number = 0
         self._file = None
         if path is not None:
-            self._number = _mended(path)
-            self._file = path.open("ab")
+            try:
+                self._number = _mended(path)
+                self._file = path.open("ab")
+            except OSError as error:
+                raise FailedPreconditionError(
+                    f"the capture file {path} cannot be written: {error.strerror or error}; name another"
+                ) from error
 
     def record(self, asked: Asked, time: float, label: str | None, outcome: Outcome) -> Captured:
         """Add a call; see `Captured` for the arguments."""

@@ -51,14 +51,14 @@ class Source:
             _log.error("scenario not reloaded", file=str(self._path), reason=str(error))
 
     async def watch(self) -> None:
-        """Reload whenever the file has changed, until cancelled."""
-        seen = self._stamp()
+        """Reload whenever the file has changed, until cancelled; one that is being written is waited for."""
+        played = latest = self._stamp()
         while True:
             await asyncio.sleep(_SECONDS)
-            stamp = self._stamp()
-            if stamp is not None and stamp != seen:
+            before, latest = latest, self._stamp()
+            if latest is not None and latest == before != played:
                 self.try_reload()
-                seen = stamp
+                played = latest
 
     def _stamp(self) -> tuple[int, int, int] | None:
         """What changes when the file does; None while there is none, as when an editor replaces it."""

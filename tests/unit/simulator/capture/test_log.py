@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.errors import FailedPreconditionError
 from peripety.sim.patterns import Pattern, Subject
 from peripety.simulator.capture import Asked, Captured, CaptureLog, Unmatched, outcome
 from peripety.simulator.failures import KINDS
@@ -228,6 +229,12 @@ def test_a_restart_appends_and_numbers_go_on(tmp_path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[1] == '{"cut off'
     assert [json.loads(line)["number"] for line in (lines[0], lines[2])] == [1, 3]
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "calls.jsonl"
+    with pytest.raises(FailedPreconditionError, match=r"missing/calls.jsonl cannot be written: No such file"):
+        CaptureLog(tuple, path)
 
 
 def test_no_credential_is_captured(tmp_path: Path) -> None:
