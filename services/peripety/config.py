@@ -84,6 +84,9 @@ class Config(BaseSettings):
         gateway_address: where the gateway service answers, when it runs in another process.
         scenarios_address: the same for the scenario service.
         insecure: allow plaintext on an address that other machines can reach.
+        response_cache_memory_bytes: the most that stored answers take in memory; 0 keeps none there.
+        response_cache_disk_bytes: the most that they take in the database; 0 keeps none there.
+        response_cache_ttl_seconds: how long a stored answer holds.
         log_level: the least severe event that is written.
         log_format: key=value or JSON.
         max_message_bytes: largest message taken or sent.
@@ -106,6 +109,10 @@ class Config(BaseSettings):
     gateway_address: str | None = None
     scenarios_address: str | None = None
     insecure: bool = False
+
+    response_cache_memory_bytes: int = Field(default=32 * _MIB, ge=0)
+    response_cache_disk_bytes: int = Field(default=256 * _MIB, ge=0)
+    response_cache_ttl_seconds: float = Field(default=86_400.0, gt=0)
 
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.AUTO

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
@@ -9,6 +10,7 @@ from peripety.api.gateway.v1.gateway_pb2_grpc import add_GatewayServiceServicer_
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.providers.registry import Providers
+from peripety.gateway.response_cache import CachingModelGateway, DiskAnswers, MemoryAnswers, ResponseCache
 from peripety.gateway.service import GatewayServicer
 
 if TYPE_CHECKING:
@@ -21,7 +23,23 @@ async def bind(wiring: Wiring) -> None:
     """Make the configured provider ready, provide `ModelGateway`, and register the service."""
     providers = Providers(wiring.config)
     wiring.resources.push_async_callback(providers.aclose)
-    gateway = LocalModelGateway(providers)
+    gateway = CachingModelGateway(
+        LocalModelGateway(providers), await _response_cache(wiring), providers.answerer
+    )
+    wiring.resources.push_async_callback(gateway.aclose)
     wiring.provide(ModelGateway, gateway)
     add_GatewayServiceServicer_to_server(GatewayServicer(gateway), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
+
+
+async def _response_cache(wiring: Wiring) -> ResponseCache:
+    config = wiring.config
+    disk = None
+    if config.response_cache_disk_bytes:
+        disk = DiskAnswers(await wiring.database(), config.response_cache_disk_bytes)
+    return ResponseCache(
+        MemoryAnswers(config.response_cache_memory_bytes),
+        disk,
+        ttl=config.response_cache_ttl_seconds,
+        clock=time.time,
+    )

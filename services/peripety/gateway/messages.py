@@ -16,6 +16,7 @@ from peripety.gateway.model import (
     Completion,
     GenerateRequest,
     Repairing,
+    ResponseCacheMode,
     ResponseSchema,
     TextDelta,
 )
@@ -35,6 +36,12 @@ _ROLES = {
     pb.CHAT_ROLE_USER: ChatRole.USER,
     pb.CHAT_ROLE_ASSISTANT: ChatRole.ASSISTANT,
 }
+_RESPONSE_CACHE_MODES = {
+    pb.RESPONSE_CACHE_MODE_UNSPECIFIED: ResponseCacheMode.OFF,
+    pb.RESPONSE_CACHE_MODE_OFF: ResponseCacheMode.OFF,
+    pb.RESPONSE_CACHE_MODE_USE: ResponseCacheMode.USE,
+    pb.RESPONSE_CACHE_MODE_REFRESH: ResponseCacheMode.REFRESH,
+}
 _LATER_OPTIONS = ("stop_sequences", "fallback_models", "cache", "budget")
 
 
@@ -50,6 +57,8 @@ def generate_request(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> 
     check_request_id(request.request_id)
     _refuse_what_comes_later(request)
     options = request.options
+    if options.response_cache not in _RESPONSE_CACHE_MODES:
+        raise refuse(".options.response_cache", "must be a mode that the contract names")
     return GenerateRequest(
         system=request.prompt.system or None,
         messages=tuple(_message(index, message) for index, message in enumerate(request.prompt.messages)),
@@ -58,6 +67,7 @@ def generate_request(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> 
         max_output_tokens=options.max_output_tokens if options.HasField("max_output_tokens") else None,
         temperature=options.temperature if options.HasField("temperature") else None,
         seed=options.seed if options.HasField("seed") else None,
+        response_cache=_RESPONSE_CACHE_MODES[options.response_cache],
     )
 
 
@@ -65,8 +75,6 @@ def _refuse_what_comes_later(request: pb.GenerateRequest | pb.GenerateObjectRequ
     """Refuse what this version would have to ignore: an ignored budget or tool is worse than none."""
     options = request.options
     asked = [f".options.{name}" for name in _LATER_OPTIONS if _is_set(options, name)]
-    if options.response_cache not in {pb.RESPONSE_CACHE_MODE_UNSPECIFIED, pb.RESPONSE_CACHE_MODE_OFF}:
-        asked.append(".options.response_cache")
     if request.conversation_id:
         asked.append(".conversation_id")
     asked += [f".prompt.{name}" for name in ("tools", "tool_choice") if _is_set(request.prompt, name)]
@@ -141,6 +149,7 @@ def _completion(completion: Completion) -> pb.Completion:
             role=pb.CHAT_ROLE_ASSISTANT,
             parts=[pb.ContentPart(text=completion.text)] if completion.text else [],
         ),
+        from_response_cache=completion.from_response_cache,
         calls=completion.calls,
     )
 

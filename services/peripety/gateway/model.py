@@ -22,6 +22,7 @@ __all__ = [
     "GenerateRequest",
     "ModelGateway",
     "Repairing",
+    "ResponseCacheMode",
     "ResponseSchema",
     "StopReason",
     "TextDelta",
@@ -67,6 +68,17 @@ class ResponseSchema:
     accept: Accept | None = None
 
 
+class ResponseCacheMode(Enum):
+    """What to do with answers that were stored for exactly the same request."""
+
+    OFF = "off"
+    """Always ask the model, store nothing."""
+    USE = "use"
+    """Use a stored answer, else ask and store."""
+    REFRESH = "refresh"
+    """Ask the model, and store its answer in place of the old one."""
+
+
 @dataclass(frozen=True, slots=True)
 class GenerateRequest:
     """One question to a model.
@@ -79,6 +91,7 @@ class GenerateRequest:
         max_output_tokens: stops the answer there (`StopReason.LENGTH`); None leaves it to the provider.
         temperature: None leaves it to the provider.
         seed: asks for a repeatable answer where the provider can give one.
+        response_cache: what to do with stored answers; a request whose schema has an `accept` never uses any.
     """
 
     system: str | None
@@ -88,6 +101,7 @@ class GenerateRequest:
     max_output_tokens: int | None = None
     temperature: float | None = None
     seed: int | None = None
+    response_cache: ResponseCacheMode = ResponseCacheMode.OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +146,8 @@ class Completion:
         repaired: whether the first answer was refused and asked for again.
         findings: what the repair had to fix.
         calls: requests sent to the provider for this answer.
+        from_response_cache: whether no model was called for this answer, because it was stored, or because
+            somebody else had just asked exactly the same; it then has no usage and no calls.
     """
 
     text: str
@@ -143,6 +159,7 @@ class Completion:
     repaired: bool = False
     findings: tuple[Finding, ...] = ()
     calls: int = 1
+    from_response_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety import sim
@@ -17,6 +18,7 @@ from peripety.gateway.model import (
     Completion,
     GenerateRequest,
     Repairing,
+    ResponseCacheMode,
     ResponseSchema,
     StopReason,
     TextDelta,
@@ -38,6 +40,11 @@ _ROLES = {
     ChatRole.SYSTEM: pb.CHAT_ROLE_SYSTEM,
     ChatRole.USER: pb.CHAT_ROLE_USER,
     ChatRole.ASSISTANT: pb.CHAT_ROLE_ASSISTANT,
+}
+_RESPONSE_CACHE_MODES = {
+    ResponseCacheMode.OFF: pb.RESPONSE_CACHE_MODE_OFF,
+    ResponseCacheMode.USE: pb.RESPONSE_CACHE_MODE_USE,
+    ResponseCacheMode.REFRESH: pb.RESPONSE_CACHE_MODE_REFRESH,
 }
 _STOP_REASONS = {
     pb.STOP_REASON_END: StopReason.END,
@@ -65,6 +72,8 @@ class RemoteModelGateway:
         if schema is None or schema.accept is None:
             events = self._call(request)
         else:
+            # The service does not know of the check: it would store an answer that is refused here.
+            request = replace(request, response_cache=ResponseCacheMode.OFF)
             events = ask_until_valid(self._call, request, schema, _judge_value)
         async with following(events):
             async for event in events:
@@ -102,6 +111,7 @@ def _to_proto(request: GenerateRequest) -> pb.GenerateRequest:
             max_output_tokens=request.max_output_tokens,
             temperature=request.temperature,
             seed=request.seed,
+            response_cache=_RESPONSE_CACHE_MODES[request.response_cache],
         ),
         schema=None if request.schema is None else _schema(request.schema),
     )
@@ -136,6 +146,7 @@ def _completion(completion: pb.Completion) -> Completion:
         repaired=completion.repaired,
         findings=_findings(completion.findings),
         calls=completion.calls,
+        from_response_cache=completion.from_response_cache,
     )
 
 

@@ -230,11 +230,6 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
             UnsupportedError,
             ".options.budget",
         ),
-        (
-            generate(options=pb.GenerationOptions(response_cache=pb.RESPONSE_CACHE_MODE_USE)),
-            UnsupportedError,
-            ".options.response_cache",
-        ),
         (generate(options=pb.GenerationOptions(temperature=9)), InvalidArgumentError, "temperature"),
         (
             generate(schema=pb.ResponseSchema(name="a", document=b"[]")),

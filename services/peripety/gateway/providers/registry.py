@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from peripety.config import Config, ProviderName
@@ -13,7 +14,23 @@ if TYPE_CHECKING:
     from peripety.gateway.model import GenerateRequest
     from peripety.gateway.providers.base import Provider
 
-__all__ = ["Providers"]
+__all__ = ["Answerer", "Providers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """Who would answer a request.
+
+    Attributes:
+        provider: the provider's name.
+        model: the model as it is asked for; None for the provider's default.
+        account: a digest of the server and the key that it would be asked with: what one account was
+            answered is none of another's business.
+    """
+
+    provider: str
+    model: str | None
+    account: str
 
 
 class Providers:
@@ -42,6 +59,14 @@ class Providers:
         if chosen is None:
             return self._default, request
         return self._get(chosen), replace(request, model=model or None)
+
+    def answerer(self, request: GenerateRequest) -> Answerer:
+        """Return who would answer a request, without asking."""
+        provider, request = self.select(request)
+        model = request.model or (self._config.model_name if provider is self._default else None)
+        key = self._config.openai_api_key
+        secret = f"{self._config.openai_api_base or ''}\n{key.get_secret_value() if key else ''}"
+        return Answerer(provider.name, model, sha256(secret.encode()).hexdigest())
 
     async def aclose(self) -> None:
         """Let go of every provider's connections."""

@@ -1,0 +1,8 @@
+"""The exact response cache: an answer that was given once is given again to exactly the same request."""
+
+from peripety.gateway.response_cache.cache import ResponseCache
+from peripety.gateway.response_cache.disk import DiskAnswers
+from peripety.gateway.response_cache.gateway import CachingModelGateway
+from peripety.gateway.response_cache.memory import MemoryAnswers
+
+__all__ = ["CachingModelGateway", "DiskAnswers", "MemoryAnswers", "ResponseCache"]

@@ -1,0 +1,66 @@
+"""What makes two requests the same: the name under which an answer is stored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from peripety import __version__
+from peripety.gateway.checks import merge_messages
+from peripety.gateway.model import ResponseCacheMode, ResponseSchema
+
+if TYPE_CHECKING:
+    from peripety.gateway.model import GenerateRequest
+    from peripety.gateway.providers.registry import Answerer
+
+__all__ = ["key_of"]
+
+_FORMAT = 1
+
+
+def key_of(request: GenerateRequest, answerer: Answerer) -> str:
+    """Return the SHA-256, in hexadecimal, of all that an answer depends on.
+
+    Every field of the request takes part, so one that is added later does too. The version of the program
+    does as well, because it decides how a request is put to its provider.
+
+    Args:
+        request: what is asked.
+        answerer: who would answer, and for whose account.
+
+    Raises:
+        InvalidArgumentError: the messages cannot be sent to any provider.
+    """
+    asked = replace(
+        request,
+        messages=merge_messages(request.messages),
+        model=answerer.model,
+        temperature=None if request.temperature is None else float(request.temperature),
+        response_cache=ResponseCacheMode.OFF,
+    )
+    document = {
+        "format": _FORMAT,
+        "program": __version__,
+        "provider": answerer.provider,
+        "account": answerer.account,
+        "request": asked,
+    }
+    return sha256(_compact(document, sort_keys=True).encode()).hexdigest()
+
+
+def _compact(value: Any, *, sort_keys: bool) -> str:
+    return json.dumps(value, default=_spelt, separators=(",", ":"), sort_keys=sort_keys)
+
+
+def _spelt(value: Any) -> Any:
+    if isinstance(value, ResponseSchema):
+        # A model writes an object in the order of its schema: here the order of keys means something.
+        return {"name": value.name, "document": _compact(dict(value.document), sort_keys=False)}
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    raise TypeError(f"{type(value).__name__} has no canonical form yet")

@@ -1,0 +1,52 @@
+"""How answers are written down and told again."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from peripety.errors import Finding, Severity
+from peripety.gateway.model import Completed, Completion, StopReason, TextDelta, Usage
+from peripety.gateway.response_cache.answers import (
+    StoredAnswer,
+    at_no_cost,
+    decode,
+    encode,
+    may_be_stored,
+    replay,
+)
+
+FINDINGS = (Finding("CODE", "/a", "why"), Finding("OTHER", "", "why not", Severity.WARNING))
+ANSWER = Completion(
+    "é😀\ud800" * 700, {"a": [1, 1.0, None]}, Usage(1, 2, 3, 4), StopReason.END, "m", "p", True, FINDINGS, 2
+)
+
+
+def test_an_answer_comes_back_as_it_was_without_its_cost() -> None:
+    assert decode(encode(ANSWER)) == replace(ANSWER, usage=Usage(), calls=0, from_response_cache=True)
+    assert decode(encode(ANSWER)) == at_no_cost(ANSWER)
+    assert isinstance(decode(encode(ANSWER)).value["a"][1], float)  # type: ignore[index]
+
+
+def test_every_field_is_written_down_or_known_without() -> None:
+    known = {"usage", "stop_reason", "calls", "from_response_cache"}
+    written = {"text", "value", "model", "provider", "repaired", "findings"}
+    assert {field.name for field in fields(Completion)} == known | written
+
+
+def test_a_stored_answer_is_a_stream_of_pieces_and_its_completion() -> None:
+    *pieces, last = replay(StoredAnswer(encode(ANSWER), 0))
+    texts = [piece.text for piece in pieces if isinstance(piece, TextDelta)]
+    assert len(texts) == len(pieces) == 5
+    assert "".join(texts) == ANSWER.text
+    assert last == Completed(at_no_cost(ANSWER))
+
+
+def test_an_empty_answer_has_no_pieces() -> None:
+    assert len(list(replay(StoredAnswer(encode(replace(ANSWER, text="")), 0)))) == 1
+
+
+@pytest.mark.parametrize("reason", StopReason)
+def test_only_an_answer_that_came_to_its_own_end_may_be_stored(reason: StopReason) -> None:
+    assert may_be_stored(replace(ANSWER, stop_reason=reason)) == (reason is StopReason.END)

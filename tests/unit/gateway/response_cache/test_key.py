@@ -1,0 +1,94 @@
+"""Which requests count as the same."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from peripety.errors import InvalidArgumentError
+from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseCacheMode, ResponseSchema
+from peripety.gateway.providers.registry import Answerer
+from peripety.gateway.response_cache import key as key_module
+from peripety.gateway.response_cache.key import key_of
+
+ANSWERER = Answerer("p", "m", "a")
+SCHEMA = ResponseSchema("answer", {"type": "object", "properties": {"a": {}, "b": {}}})
+REQUEST = GenerateRequest(
+    "s", (ChatMessage(ChatRole.USER, "u"),), SCHEMA, "p/m", 9, 0.5, 4, ResponseCacheMode.USE
+)
+OTHERS: dict[str, list[Any]] = {
+    "system": [None, "", "t"],
+    "messages": [
+        (ChatMessage(ChatRole.USER, "v"),),
+        (
+            ChatMessage(ChatRole.USER, "u"),
+            ChatMessage(ChatRole.ASSISTANT, "u"),
+            ChatMessage(ChatRole.USER, "u"),
+        ),
+    ],
+    "schema": [
+        None,
+        replace(SCHEMA, name="other"),
+        replace(SCHEMA, document={"type": "object"}),
+        replace(SCHEMA, document={"properties": {"a": {}, "b": {}}, "type": "object"}),
+        replace(SCHEMA, document={"type": "object", "properties": {"b": {}, "a": {}}}),
+    ],
+    "max_output_tokens": [None, 8],
+    "temperature": [None, 0.0],
+    "seed": [None, 0],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(name, value) for name in OTHERS for value in OTHERS[name]])
+def test_a_request_that_differs_in_any_field_has_another_key(field: str, value: Any) -> None:
+    assert key_of(replace(REQUEST, **{field: value}), ANSWERER) != key_of(REQUEST, ANSWERER)
+
+
+def test_every_field_was_thought_of() -> None:
+    assert {field.name for field in fields(GenerateRequest)} == {*OTHERS, "model", "response_cache"}
+
+
+@pytest.mark.parametrize("field", ["provider", "model", "account"])
+def test_who_would_answer_and_for_whom_is_part_of_the_key(field: str) -> None:
+    assert key_of(REQUEST, replace(ANSWERER, **{field: "x"})) != key_of(REQUEST, ANSWERER)
+
+
+@pytest.mark.parametrize(("name", "value"), [("_FORMAT", 0), ("__version__", "0")])
+def test_another_program_or_form_of_key_has_other_keys(
+    name: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = key_of(REQUEST, ANSWERER)
+    monkeypatch.setattr(key_module, name, value)
+    assert key_of(REQUEST, ANSWERER) != before
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        replace(REQUEST, model=None),
+        replace(REQUEST, response_cache=ResponseCacheMode.REFRESH),
+        replace(REQUEST, schema=replace(SCHEMA, document=dict(SCHEMA.document))),
+    ],
+)
+def test_what_a_model_is_never_told_changes_no_key(same: GenerateRequest) -> None:
+    assert key_of(same, ANSWERER) == key_of(REQUEST, ANSWERER)
+
+
+def test_two_ways_to_write_the_same_have_one_key() -> None:
+    parts = ChatMessage(ChatRole.USER, "u"), ChatMessage(ChatRole.USER, "v")
+    split, merged = replace(REQUEST, messages=parts), (ChatMessage(ChatRole.USER, "u\n\nv"),)
+    assert key_of(split, ANSWERER) == key_of(replace(REQUEST, messages=merged), ANSWERER)
+    whole = replace(REQUEST, temperature=1)
+    assert key_of(whole, ANSWERER) == key_of(replace(REQUEST, temperature=1.0), ANSWERER)
+
+
+def test_a_prompt_that_nobody_could_answer_has_no_key() -> None:
+    with pytest.raises(InvalidArgumentError):
+        key_of(replace(REQUEST, messages=()), ANSWERER)
+
+
+def test_text_that_is_not_unicode_has_a_key() -> None:
+    odd = (ChatMessage(ChatRole.USER, "\ud800"),)
+    assert len(key_of(replace(REQUEST, messages=odd), ANSWERER)) == 64

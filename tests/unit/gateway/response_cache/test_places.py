@@ -1,0 +1,206 @@
+"""Where answers are kept: bounds of bytes and of age, restarts, and disks that fail."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+
+from peripety.errors import UnavailableError
+from peripety.gateway.model import StopReason
+from peripety.gateway.response_cache import DiskAnswers, MemoryAnswers, ResponseCache
+from peripety.gateway.response_cache.answers import StoredAnswer
+from peripety.gateway.response_cache.disk import ROW_BYTES
+from peripety.gateway.response_cache.memory import ENTRY_BYTES
+from peripety.storage import Database
+from support.gated_gateway import answer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'answers.db'}"
+
+
+@pytest.fixture
+async def database(url: str) -> AsyncIterator[Database]:
+    opened = await Database.open(url)
+    yield opened
+    await opened.close()
+
+
+class Clock:
+    """Time that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def of(size: int, stored: float = 0) -> StoredAnswer:
+    return StoredAnswer(b"x" * size, stored)
+
+
+def test_memory_keeps_what_was_used_last() -> None:
+    memory = MemoryAnswers(3 * (10 + ENTRY_BYTES))
+    for key in "abc":
+        memory.put(key, of(10))
+    assert memory.get("a") is not None
+    memory.put("d", of(10))
+    assert [key for key in "abcd" if memory.get(key)] == ["a", "c", "d"]
+
+
+def test_what_is_larger_than_all_memory_moves_nothing_out() -> None:
+    memory = MemoryAnswers(1000)
+    memory.put("a", of(10))
+    memory.put("b", of(1000))
+    assert memory.get("a") == of(10)
+    assert memory.get("b") is None
+    memory.put("a", of(1000))
+    assert memory.get("a") is None
+    assert memory.size == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_memory_is_never_over_its_bound(seed: int) -> None:
+    chance = random.Random(seed)
+    memory = MemoryAnswers(20_000)
+    kept: dict[str, StoredAnswer] = {}
+    for _ in range(2000):
+        key = str(chance.randrange(60))
+        match chance.randrange(3):
+            case 0:
+                kept[key] = of(chance.choice((1, 500, 5000, 25_000)), chance.random())
+                memory.put(key, kept[key])
+            case 1:
+                memory.drop(key)
+                kept.pop(key, None)
+            case _:
+                found = memory.get(key)
+                assert found is None or found == kept.get(key)
+        there = [found for key in kept if (found := memory.get(key)) is not None]
+        assert memory.size == sum(len(found.data) + ENTRY_BYTES for found in there) <= 20_000
+
+
+async def test_the_disk_is_never_over_its_bound_and_keeps_the_newest(database: Database) -> None:
+    disk = DiskAnswers(database, 20 * (100 + ROW_BYTES))
+    for number in range(60):
+        await disk.put(str(number), of(100, number), expired=-1)
+        assert await disk.size() <= 20 * (100 + ROW_BYTES)
+        assert await disk.get(str(number)) == of(100, number)
+    kept = [number for number in range(60) if await disk.get(str(number))]
+    assert kept == list(range(60 - len(kept), 60))
+    assert len(kept) >= 17
+
+
+async def test_a_new_answer_takes_the_place_of_the_old_one(database: Database) -> None:
+    disk = DiskAnswers(database, MIB)
+    await disk.put("a", of(100, 1), expired=0)
+    await disk.put("a", of(50, 2), expired=0)
+    assert await disk.get("a") == of(50, 2)
+    assert await disk.size() == 50 + ROW_BYTES
+
+
+async def test_what_is_larger_than_the_whole_disk_is_not_kept_and_moves_nothing_out(
+    database: Database,
+) -> None:
+    disk = DiskAnswers(database, 1000)
+    await disk.put("a", of(100, 1), expired=0)
+    await disk.put("b", of(1000, 2), expired=0)
+    assert await disk.get("a")
+    assert await disk.get("b") is None
+
+
+async def test_expired_answers_leave_the_disk_when_something_is_written(database: Database) -> None:
+    disk = DiskAnswers(database, MIB)
+    await disk.put("a", of(100, 1), expired=0)
+    await disk.put("b", of(100, 2), expired=1)
+    assert await disk.get("a") is None
+    assert await disk.size() == 100 + ROW_BYTES
+
+
+async def test_an_answer_holds_for_its_time_in_both_places(database: Database) -> None:
+    clock = Clock()
+    disk = DiskAnswers(database, MIB)
+    cache = ResponseCache(MemoryAnswers(MIB), disk, ttl=60, clock=clock)
+    stored = cache.keep("k", answer("text"))
+    assert stored is not None
+    await cache.write("k", stored)
+    other = ResponseCache(MemoryAnswers(MIB), disk, ttl=60, clock=clock)
+    clock.now += 59
+    assert cache.at_hand("k") == stored
+    assert other.at_hand("k") is None
+    assert await other.look_up("k") == stored
+    assert other.at_hand("k") == stored
+    clock.now += 1
+    for one in (cache, other):
+        assert one.at_hand("k") is None
+        assert await one.look_up("k") is None
+
+
+async def test_an_answer_from_the_future_does_not_count(database: Database) -> None:
+    clock = Clock()
+    cache = ResponseCache(MemoryAnswers(MIB), DiskAnswers(database, MIB), ttl=60, clock=clock)
+    stored = cache.keep("k", answer("text"))
+    assert stored is not None
+    await cache.write("k", stored)
+    clock.now -= 1
+    assert cache.at_hand("k") is None
+    assert await cache.look_up("k") is None
+
+
+async def test_a_restart_keeps_answers(url: str) -> None:
+    clock = Clock()
+    for turn in range(2):
+        database = await Database.open(url)
+        cache = ResponseCache(MemoryAnswers(MIB), DiskAnswers(database, MIB), ttl=60, clock=clock)
+        found = await cache.look_up("k")
+        assert (found is not None) == (turn == 1)
+        stored = cache.keep("k", answer("text"))
+        assert stored is not None
+        await cache.write("k", stored)
+        await database.close()
+
+
+@pytest.mark.parametrize("reason", [StopReason.LENGTH, StopReason.REFUSAL, StopReason.OTHER])
+def test_an_answer_without_an_end_is_not_kept(reason: StopReason) -> None:
+    cache = ResponseCache(MemoryAnswers(MIB), None, ttl=60, clock=Clock())
+    assert cache.keep("k", answer("text", reason)) is None
+    assert cache.at_hand("k") is None
+
+
+class Broken(DiskAnswers):
+    """A disk that fails."""
+
+    def __init__(self) -> None:
+        """Have nothing to fail on."""
+
+    async def get(self, key: str) -> StoredAnswer | None:
+        raise UnavailableError(f"cannot read {key}")
+
+    async def put(self, key: str, answer: StoredAnswer, *, expired: float) -> None:
+        raise UnavailableError(f"cannot write {key}: {answer.data!r}, {expired}")
+
+
+async def test_a_disk_that_fails_costs_nothing_else_and_tells_no_answer() -> None:
+    cache = ResponseCache(MemoryAnswers(MIB), Broken(), ttl=60, clock=Clock())
+    stored = cache.keep("k", answer("canary"))
+    assert stored is not None
+    with capture_logs() as events:
+        assert await cache.look_up("k") is None
+        await cache.write("k", stored)
+    assert cache.at_hand("k") == stored
+    assert [event["event"] for event in events] == [
+        "stored answers cannot be read",
+        "an answer cannot be stored",
+    ]
+    assert "canary" not in repr(events)

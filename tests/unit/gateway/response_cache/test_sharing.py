@@ -1,0 +1,371 @@
+"""One call for all who ask the same: joining, leaving, failing, and what the modes mean."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety import context
+from peripety.errors import DeadlineError, InternalError, UnavailableError
+from peripety.gateway.model import (
+    Completed,
+    Completion,
+    GatewayEvent,
+    GenerateRequest,
+    Repairing,
+    ResponseCacheMode,
+    ResponseSchema,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+from peripety.gateway.providers.registry import Answerer
+from peripety.gateway.response_cache import CachingModelGateway, MemoryAnswers, ResponseCache
+from peripety.gateway.response_cache.answers import StoredAnswer
+from peripety.gateway.streams import following
+from support.gated_gateway import COST, GatedGateway, answer, question
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from peripety.errors import Finding
+
+REFRESH = ResponseCacheMode.REFRESH
+OFF = ResponseCacheMode.OFF
+
+
+class Asking:
+    """A cache in front of calls that the test decides."""
+
+    def __init__(self, *, memory: int = 1_000_000) -> None:
+        self.inner = GatedGateway()
+        self.cache = ResponseCache(MemoryAnswers(memory), None, ttl=60, clock=lambda: 0.0)
+        self.gateway = CachingModelGateway(self.inner, self.cache, self.answerer)
+        self.account = "a"
+
+    def answerer(self, request: GenerateRequest) -> Answerer:
+        return Answerer("p", request.model, self.account)
+
+    def ask(self, request: GenerateRequest | None = None) -> asyncio.Task[list[GatewayEvent]]:
+        return asyncio.create_task(self._events(request or question()))
+
+    async def asked(self, text: str = "text", request: GenerateRequest | None = None) -> list[GatewayEvent]:
+        """Ask, let the call answer with this, and return the events."""
+        task = self.ask(request)
+        call = await self.inner.call(len(self.inner.calls) + 1)
+        call.write(text)
+        call.finish(answer(text))
+        return await task
+
+    async def _events(self, request: GenerateRequest) -> list[GatewayEvent]:
+        return [event async for event in self.gateway.stream(request)]
+
+
+@pytest.fixture
+async def asking() -> AsyncIterator[Asking]:
+    made = Asking()
+    async with asyncio.timeout(10):
+        yield made
+        await made.gateway.aclose()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def settle() -> None:
+    """Let every task go as far as it can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def completion(events: Sequence[GatewayEvent]) -> Completion:
+    assert isinstance(events[-1], Completed)
+    return events[-1].completion
+
+
+def text(events: Sequence[GatewayEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def is_free(given: Completion) -> bool:
+    return given.from_response_cache and given.usage == Usage() and given.calls == 0
+
+
+async def test_a_question_is_asked_once(asking: Asking) -> None:
+    first = await asking.asked("text")
+    assert (completion(first).usage, completion(first).from_response_cache) == (COST, False)
+    second = await asking.ask()
+    assert is_free(completion(second))
+    assert text(first) == text(second) == completion(second).text
+    assert len(asking.inner.calls) == 1
+
+
+async def test_the_whole_answer_can_be_waited_for(asking: Asking) -> None:
+    await asking.asked("text")
+    assert (await asking.gateway.generate(question())).text == "text"
+
+
+async def test_off_asks_always_and_stores_nothing(asking: Asking) -> None:
+    for _ in range(2):
+        assert completion(await asking.asked(request=question(mode=OFF))).calls == 1
+    tasks = [asking.ask(question(mode=OFF)) for _ in range(2)]
+    await asking.inner.call(4)
+    assert asking.inner.most_at_once == 2
+    for call in asking.inner.open:
+        call.finish(answer("x"))
+    await asyncio.gather(*tasks)
+    await asking.asked()
+
+
+async def test_refresh_asks_and_replaces(asking: Asking) -> None:
+    await asking.asked("old")
+    assert completion(await asking.asked("new", question(mode=REFRESH))).usage == COST
+    assert text(await asking.ask()) == "new"
+
+
+async def test_a_refresh_that_cannot_be_stored_leaves_the_old_answer(asking: Asking) -> None:
+    await asking.asked("old")
+    task = asking.ask(question(mode=REFRESH))
+    (await asking.inner.call(2)).finish(answer("cut", StopReason.LENGTH))
+    await task
+    assert text(await asking.ask()) == "old"
+
+
+@pytest.mark.parametrize("reason", [StopReason.LENGTH, StopReason.REFUSAL, StopReason.OTHER])
+async def test_an_answer_without_an_end_is_asked_for_again(asking: Asking, reason: StopReason) -> None:
+    task = asking.ask()
+    (await asking.inner.call(1)).finish(answer("half", reason))
+    assert completion(await task).stop_reason is reason
+    assert text(await asking.asked("whole")) == "whole"
+
+
+async def test_one_account_is_never_given_the_answer_of_another(asking: Asking) -> None:
+    await asking.asked("mine")
+    asking.account = "b"
+    assert text(await asking.asked("theirs")) == "theirs"
+
+
+async def test_a_request_with_a_check_of_its_own_is_asked_for_itself(asking: Asking) -> None:
+    async def accept(_value: object) -> list[Finding]:
+        return []
+
+    checked = replace(question(), schema=ResponseSchema("answer", {}, accept))
+    for number in (1, 2):
+        await asking.asked(request=checked)
+        assert len(asking.inner.calls) == number
+
+
+async def test_whoever_joins_gets_the_stream_from_its_first_event_while_it_is_written(asking: Asking) -> None:
+    leader = asking.ask()
+    call = await asking.inner.call(1)
+    call.write("a")
+    await settle()
+    async with following(asking.gateway.stream(question())) as events:
+        assert await anext(events) == TextDelta("a")
+        call.write("b")
+        assert await anext(events) == TextDelta("b")
+        call.finish(answer("ab"))
+        last = await anext(events)
+    assert isinstance(last, Completed)
+    assert is_free(last.completion)
+    assert completion(await leader).usage == COST
+    assert len(asking.inner.calls) == 1
+
+
+async def test_different_questions_do_not_wait_for_each_other(asking: Asking) -> None:
+    tasks = [asking.ask(question(text)) for text in "ab"]
+    second = await asking.inner.call(2)
+    second.finish(answer("x"))
+    assert completion(await tasks[1]).usage == COST
+    asking.inner.calls[0].finish(answer("x"))
+    await tasks[0]
+
+
+async def test_a_caller_who_leaves_takes_the_call_from_nobody(asking: Asking) -> None:
+    leader, follower, stays = (asking.ask() for _ in range(3))
+    call = await asking.inner.call(1)
+    call.write("a")
+    await settle()
+    for gone in (follower, leader):
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert not call.closed
+    call.finish(answer("a"))
+    # Somebody has to account for the call: now it is the one who stayed.
+    assert completion(await stays) == answer("a")
+    assert len(asking.inner.calls) == 1
+
+
+async def test_the_last_one_who_leaves_closes_the_call_before_being_gone(asking: Asking) -> None:
+    tasks = [asking.ask() for _ in range(2)]
+    call = await asking.inner.call(1)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    assert call.closed
+
+
+async def test_leaving_early_closes_the_call(asking: Asking) -> None:
+    async with following(asking.gateway.stream(question())) as events:
+        first = asyncio.ensure_future(anext(events))
+        call = await asking.inner.call(1)
+        call.write("a")
+        await first
+    assert call.closed
+
+
+async def test_who_comes_while_a_call_is_being_closed_asks_after_that(asking: Asking) -> None:
+    leaver = asking.ask()
+    call = await asking.inner.call(1)
+    leaver.cancel()
+    await call.closing.wait()
+    assert not call.closed
+    assert text(await asking.asked("b")) == "b"
+    assert asking.inner.most_at_once == 1
+
+
+async def test_a_failure_is_the_leaders_and_the_next_one_asks_again(asking: Asking) -> None:
+    tasks = [asking.ask() for _ in range(3)]
+    for number in (1, 2):
+        (await asking.inner.call(number)).fail(UnavailableError(str(number)))
+        await settle()
+    (await asking.inner.call(3)).finish(answer("x"))
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes[:2]] == ["1", "2"]
+    assert isinstance(outcomes[2], list)
+    assert completion(outcomes[2]).usage == COST
+    assert asking.inner.most_at_once == 1
+
+
+async def test_after_a_failure_the_new_answer_goes_on_where_the_old_one_broke_off(asking: Asking) -> None:
+    leader, follower = asking.ask(), asking.ask()
+    call = await asking.inner.call(1)
+    call.write("abc")
+    await settle()
+    call.fail(UnavailableError("cut"))
+    call = await asking.inner.call(2)
+    for piece in ("ab", "cd", "e"):
+        call.write(piece)
+    call.finish(answer("abcde"))
+    with pytest.raises(UnavailableError):
+        await leader
+    assert await follower == [*map(TextDelta, ("abc", "d", "e")), Completed(answer("abcde"))]
+
+
+@pytest.mark.parametrize("new", ["abX", "ab", "X", ""])
+async def test_a_new_answer_that_goes_elsewhere_is_the_failure_it_was(asking: Asking, new: str) -> None:
+    leader, follower = asking.ask(), asking.ask()
+    call = await asking.inner.call(1)
+    call.write("abc")
+    await settle()
+    call.fail(UnavailableError("cut"))
+    call = await asking.inner.call(2)
+    if new:
+        call.write(new)
+    call.finish(answer(new))
+    outcomes = await asyncio.gather(leader, follower, return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["cut", "cut"]
+
+
+async def test_a_repair_lets_the_new_answer_be_another_one(asking: Asking) -> None:
+    leader, follower = asking.ask(), asking.ask()
+    call = await asking.inner.call(1)
+    call.write("abc")
+    await settle()
+    call.fail(UnavailableError("cut"))
+    call = await asking.inner.call(2)
+    call.write("ab")
+    call.send(Repairing(()))
+    call.write("xyz")
+    call.finish(answer("xyz"))
+    with pytest.raises(UnavailableError):
+        await leader
+    assert await follower == [TextDelta("abc"), Repairing(()), TextDelta("xyz"), Completed(answer("xyz"))]
+
+
+async def test_nobody_sees_two_repairs(asking: Asking) -> None:
+    leader, follower = asking.ask(), asking.ask()
+    for number in (1, 2):
+        call = await asking.inner.call(number)
+        call.send(Repairing(()))
+        await settle()
+        call.fail(UnavailableError(f"cut {number}"))
+    outcomes = await asyncio.gather(leader, follower, return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["cut 1", "cut 1"]
+
+
+async def test_a_caller_keeps_to_its_own_deadline_and_the_call_to_none(asking: Asking) -> None:
+    async def hurried() -> list[GatewayEvent]:
+        context.enter_call(request_id=None, timeout=0.05)
+        return await asking.ask()
+
+    leader = asyncio.create_task(hurried())
+    call = await asking.inner.call(1)
+    assert call.remaining is None
+    patient = asking.ask()
+    with pytest.raises(DeadlineError):
+        await leader
+    call.finish(answer("x"))
+    assert completion(await patient).usage == COST
+
+
+async def test_a_stream_without_an_end_is_a_defect_and_no_answer(asking: Asking) -> None:
+    class Endless(GatedGateway):
+        async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+            yield TextDelta(request.messages[0].content)
+
+    gateway = CachingModelGateway(Endless(), asking.cache, asking.answerer)
+    with pytest.raises(InternalError):
+        await gateway.generate(question())
+    await gateway.aclose()
+
+
+async def test_an_answer_on_the_disk_is_found_once_for_all_and_refused_by_who_wants_a_new_one() -> None:
+    class Slow(ResponseCache):
+        def __init__(self) -> None:
+            super().__init__(MemoryAnswers(0), None, ttl=60, clock=lambda: 0.0)
+            self.looks: list[str] = []
+
+        async def look_up(self, key: str) -> StoredAnswer | None:
+            self.looks.append(key)
+            await opened.wait()
+            return StoredAnswer(
+                b'{"text":"old","value":null,"model":"m","provider":"p","repaired":false,"findings":[]}', 0.0
+            )
+
+    opened = asyncio.Event()
+    asking = Asking()
+    slow = Slow()
+    asking.gateway = CachingModelGateway(asking.inner, slow, asking.answerer)
+    async with asyncio.timeout(10):
+        using = [asking.ask(), asking.ask()]
+        await settle()
+        refreshing = asking.ask(question(mode=REFRESH))
+        await settle()
+        opened.set()
+        for task in using:
+            assert text(await task) == "old"
+        assert len(slow.looks) == 1
+        (await asking.inner.call(1)).finish(answer("new"))
+        assert completion(await refreshing) == answer("new")
+        await asking.gateway.aclose()
+
+
+async def test_closing_does_not_interrupt_a_call_that_is_being_closed(asking: Asking) -> None:
+    leaver = asking.ask()
+    call = await asking.inner.call(1)
+    leaver.cancel()
+    await call.closing.wait()
+    assert not call.closed
+    await asking.gateway.aclose()
+    assert call.closed_in_peace
+
+
+async def test_closing_ends_what_is_under_way(asking: Asking) -> None:
+    task = asking.ask()
+    call = await asking.inner.call(1)
+    await asking.gateway.aclose()
+    assert call.closed
+    with pytest.raises(UnavailableError):
+        await task
