@@ -10,6 +10,7 @@ from peripety.gateway.response_cache.answers import StoredAnswer
 from peripety.storage import METADATA
 
 if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.storage import Database
@@ -23,11 +24,13 @@ _answers = Table(
     Column("answer", LargeBinary, nullable=False),
     Column("bytes", Integer, nullable=False),
     Column("stored", Float, nullable=False),
-    Index("gateway_answers_oldest_first", "stored", "key", "bytes"),
+    Index("gateway_answers_oldest_first", "stored", "bytes"),
 )
 
-ROW_BYTES = 384
-"""What an answer takes beside its own bytes: its key, in the table and in two indexes, and its figures."""
+ROW_BYTES = 256
+"""What an answer takes beside its own bytes: its key, in the table and in an index, and its figures."""
+
+_OLDEST = 64  # that are looked at together when room is needed
 
 
 class DiskAnswers:
@@ -41,6 +44,8 @@ class DiskAnswers:
     def __init__(self, database: Database, max_bytes: int) -> None:
         self._database = database
         self._max_bytes = max_bytes
+        # Adding up all rows at every answer would hold up every other writer; this process is the only one.
+        self._size: int | None = None
 
     async def get(self, key: str) -> StoredAnswer | None:
         """Return an answer.
@@ -68,32 +73,50 @@ class DiskAnswers:
             UnavailableError: the file cannot be written now; nothing has changed.
         """
         needed = len(answer.data) + ROW_BYTES
-        async with self._database.write() as connection:
-            await connection.execute(
-                delete(_answers).where((_answers.c.key == key) | (_answers.c.stored <= expired))
-            )
-            if needed > self._max_bytes:
-                return
-            if await _total(connection) + needed > self._max_bytes:
-                await self._make_room(connection, needed)
-            await connection.execute(
-                insert(_answers).values(key=key, answer=answer.data, bytes=needed, stored=answer.stored)
-            )
+        try:
+            async with self._database.write() as connection:
+                size = await _total(connection) if self._size is None else self._size
+                size -= await _delete(connection, (_answers.c.key == key) | (_answers.c.stored <= expired))
+                if needed <= self._max_bytes:
+                    size -= await _make_room(connection, size + needed - self._max_bytes)
+                    size += needed
+                    row = {"key": key, "answer": answer.data, "bytes": needed, "stored": answer.stored}
+                    await connection.execute(insert(_answers).values(row))
+                self._size = size
+        except BaseException:
+            self._size = None  # what was written is not known
+            raise
 
     async def size(self) -> int:
         """The bytes that all answers take together."""
         async with self._database.read() as connection:
             return await _total(connection)
 
-    async def _make_room(self, connection: AsyncConnection, needed: int) -> None:
-        # An eighth goes at once: adding up what to keep reads all rows, and is not to happen at every answer.
-        room = min(self._max_bytes - needed, self._max_bytes * 7 // 8)
-        newest_first = func.sum(_answers.c.bytes).over(order_by=(_answers.c.stored.desc(), _answers.c.key))
-        ranked = select(_answers.c.key, newest_first.label("up_to_here")).subquery()
-        await connection.execute(
-            delete(_answers).where(_answers.c.key.in_(select(ranked.c.key).where(ranked.c.up_to_here > room)))
-        )
+
+async def _total(connection: AsyncConnection, *which: ColumnElement[bool]) -> int:
+    return await connection.scalar(select(func.coalesce(func.sum(_answers.c.bytes), 0)).where(*which)) or 0
 
 
-async def _total(connection: AsyncConnection) -> int:
-    return await connection.scalar(select(func.coalesce(func.sum(_answers.c.bytes), 0))) or 0
+async def _delete(connection: AsyncConnection, which: ColumnElement[bool]) -> int:
+    """Delete rows, and return how many bytes they took."""
+    freed = await _total(connection, which)
+    if freed:
+        await connection.execute(delete(_answers).where(which))
+    return freed
+
+
+async def _make_room(connection: AsyncConnection, missing: int) -> int:
+    """Delete the oldest rows until so many bytes are free, and return how many are."""
+    freed = 0
+    oldest = select(_answers.c.key, _answers.c.bytes).order_by(_answers.c.stored).limit(_OLDEST)
+    while freed < missing:
+        keys = []
+        for key, size in await connection.execute(oldest):
+            if freed >= missing:
+                break
+            keys.append(key)
+            freed += size
+        if not keys:
+            break
+        await connection.execute(delete(_answers).where(_answers.c.key.in_(keys)))
+    return freed

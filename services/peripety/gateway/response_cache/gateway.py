@@ -52,6 +52,7 @@ class CachingModelGateway:
         self._answerer = answerer
         self._flights: dict[str, Flight] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Ask, or remember, and follow the answer; see `ModelGateway.stream`."""
@@ -66,6 +67,7 @@ class CachingModelGateway:
 
     async def aclose(self) -> None:
         """End the calls that are under way, and wait until what was answered is stored."""
+        self._closed = True
         for flight in self._flights.values():
             flight.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -102,6 +104,8 @@ class CachingModelGateway:
         while (flight := self._flights.get(key)) is not None and flight.abandoned:
             async with context.bounded(None):
                 await flight.over()
+        if self._closed:
+            raise _going_down()
         if flight is None:
             flight = self._flights[key] = Flight()
             task = flight.start(self._fly(flight, key, request, look_up=not fresh))
@@ -124,7 +128,7 @@ class CachingModelGateway:
                 stored = self._cache.keep(key, completion)
                 flight.end(Landed(completion))
         except asyncio.CancelledError:
-            flight.end(Failed(UnavailableError("The gateway is going down; ask again", code="GOING_DOWN")))
+            flight.end(Failed(_going_down()))
             raise
         except Exception as error:  # noqa: BLE001 - it is the leader's, who raises it
             flight.end(Failed(error))
@@ -144,6 +148,10 @@ class CachingModelGateway:
         if completion is None:
             raise InternalError("A stream of events ended without its last one")
         return completion
+
+
+def _going_down() -> UnavailableError:
+    return UnavailableError("The gateway is going down; ask again", code="GOING_DOWN")
 
 
 def _may_be_shared(request: GenerateRequest) -> bool:

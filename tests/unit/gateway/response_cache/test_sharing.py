@@ -362,10 +362,12 @@ async def test_closing_does_not_interrupt_a_call_that_is_being_closed(asking: As
     assert call.closed_in_peace
 
 
-async def test_closing_ends_what_is_under_way(asking: Asking) -> None:
-    task = asking.ask()
+async def test_closing_ends_what_is_under_way_and_nothing_begins_after_it(asking: Asking) -> None:
+    tasks = [asking.ask() for _ in range(3)]
     call = await asking.inner.call(1)
     await asking.gateway.aclose()
     assert call.closed
-    with pytest.raises(UnavailableError):
-        await task
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(outcome, UnavailableError)
+        assert outcome.code == "GOING_DOWN"
+    assert len(asking.inner.calls) == 1
