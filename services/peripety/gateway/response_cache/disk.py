@@ -116,7 +116,7 @@ async def _make_room(connection: AsyncConnection, missing: int) -> int:
                 break
             keys.append(key)
             freed += size
-        if not keys:
+        if not keys:  # fewer rows than were counted: somebody else deleted some
             break
         await connection.execute(delete(_answers).where(_answers.c.key.in_(keys)))
     return freed
