@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Literal
 
 import anthropic
 import pytest
 from anthropic import beta_tool
 
+from support.sdk_retries import RULES, noted_pauses
 from support.simulator import Served, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SCENARIO = """
+SCENARIO = (
+    """
 [[responses]]
 pattern = { type = "exact", text = "hello" }
 response = "Hello!"
-
-[[responses]]
-pattern = { type = "exact", text = "refused twice" }
-response = "At last."
-failure = { type = "overloaded", times = 2 }
-
-[[responses]]
-pattern = { type = "exact", text = "in seconds" }
-response = "At last."
-failure = { type = "rate_limit", retry_after = 3, times = 1 }
-
-[[responses]]
-pattern = { type = "exact", text = "in milliseconds" }
-response = "At last."
-failure = { type = "rate_limit", retry_after = 1.25, form = "milliseconds", times = 1 }
-
-[[responses]]
-pattern = { type = "exact", text = "at a date" }
-response = "At last."
-failure = { type = "rate_limit", retry_after = 40, form = "date", times = 1 }
-
-[[responses]]
-pattern = { type = "exact", text = "cut" }
-response = "one two three"
-failure = { type = "missing_end" }
-
-[[responses]]
-pattern = { type = "exact", text = "broken" }
-response = "one two three"
-failure = { type = "error_in_stream", after_chunks = 2 }
 
 [[responses]]
 pattern = { type = "exact", text = "weather" }
@@ -56,27 +27,9 @@ response = { text = "Let me see.", tool_calls = [{ tool = "weather", input = { c
 [[responses.turns]]
 expect = { type = "any", tool_result = "sunny in Oslo" }
 response = "It is sunny."
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: conflict*" }
-failure = { type = "conflict" }
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: unavailable*" }
-failure = { type = "unavailable" }
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: out_of_credits*" }
-failure = { type = "out_of_credits" }
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: too_large*" }
-failure = { type = "too_large" }
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: overloaded*" }
-failure = { type = "overloaded" }
 """
+    + RULES
+)
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +46,7 @@ def client(server: Served) -> Iterator[anthropic.Anthropic]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long the SDK wanted to wait before each further attempt; it does not."""
-    found: list[float] = []
-    monkeypatch.setattr(time, "sleep", found.append)
-    return found
+    return noted_pauses(monkeypatch)
 
 
 def ask(client: anthropic.Anthropic, text: str, **members: Any) -> Any:

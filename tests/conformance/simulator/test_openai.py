@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
 from pydantic import BaseModel
 
+from support.sdk_retries import RULES, noted_pauses
 from support.simulator import Served, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SCENARIO = """
+SCENARIO = (
+    """
+default_response = { text = "What?" }
+
 [[responses]]
 pattern = { type = "exact", text = "hello" }
 response = { text = "Hello!", reasoning = "A greeting." }
@@ -28,62 +31,11 @@ expect = { type = "any", tool_result = "sunny" }
 response = "It is sunny."
 
 [[responses]]
-pattern = { type = "exact", text = "refused twice" }
-response = "At last."
-failure = { type = "overloaded", times = 2 }
-
-[[responses]]
-pattern = { type = "exact", text = "in seconds" }
-response = "At last."
-failure = { type = "rate_limit", retry_after = 3, times = 1 }
-
-[[responses]]
-pattern = { type = "exact", text = "in milliseconds" }
-response = "At last."
-failure = { type = "rate_limit", retry_after = 1.25, form = "milliseconds", times = 1 }
-
-[[responses]]
-pattern = { type = "exact", text = "at a date" }
-response = "At last."
-failure = { type = "rate_limit", retry_after = 40, form = "date", times = 1 }
-
-[[responses]]
 pattern = { type = "exact", text = "much later" }
 failure = { type = "rate_limit", retry_after = 121 }
-
-[[responses]]
-pattern = { type = "exact", text = "cut" }
-response = "one two three"
-failure = { type = "missing_end" }
-
-[[responses]]
-pattern = { type = "exact", text = "broken" }
-response = "one two three"
-failure = { type = "error_in_stream", after_chunks = 2 }
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: conflict*" }
-failure = { type = "conflict" }
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: unavailable*" }
-failure = { type = "unavailable" }
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: out_of_credits*" }
-failure = { type = "out_of_credits" }
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: invalid_request*" }
-failure = { type = "invalid_request" }
-
-[[responses]]
-pattern = { type = "glob", pattern = "fails: permission_denied*" }
-failure = { type = "permission_denied" }
-
-[default_response]
-text = "What?"
 """
+    + RULES
+)
 MODEL = "gpt-6-sol"
 
 
@@ -107,10 +59,7 @@ def client(server: Served) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long the SDK wanted to wait before each further attempt; it does not."""
-    found: list[float] = []
-    monkeypatch.setattr(time, "sleep", found.append)
-    return found
+    return noted_pauses(monkeypatch)
 
 
 def ask(client: openai.OpenAI, text: str, **members: Any) -> Any:
