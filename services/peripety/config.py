@@ -6,14 +6,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from peripety.errors import FieldViolation, InvalidArgumentError
 
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
     from pydantic_settings import PydanticBaseSettingsSource
 
-__all__ = ["Config", "LogFormat", "LogLevel", "ProviderName", "split_address"]
+__all__ = ["Config", "LogFormat", "LogLevel", "ProviderLimits", "ProviderName", "split_address"]
 
 
 class ProviderName(Enum):
@@ -49,6 +58,38 @@ class LogFormat(Enum):
     JSON = "json"
 
 
+_Limit: TypeAlias = Annotated[int, Field(ge=1)] | None
+
+
+class ProviderLimits(BaseModel):
+    """What may be used of a provider, for each credential and class of models; None is no limit.
+
+    Attributes:
+        requests_per_minute: requests, the repeated ones included.
+        input_tokens_per_minute: tokens of prompts.
+        output_tokens_per_minute: tokens of answers.
+        concurrency: requests under way at once.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    requests_per_minute: _Limit = None
+    input_tokens_per_minute: _Limit = None
+    output_tokens_per_minute: _Limit = None
+    concurrency: _Limit = None
+
+
+# What the smallest accounts are given; who has more says so.
+_USUAL_LIMITS = {
+    provider: ProviderLimits(requests_per_minute=requests)
+    for provider, requests in {
+        "anthropic": 50,
+        "google": 60,
+        "gemini": 60,
+        "deepseek": 100,
+        "openai": 60,
+    }.items()
+}
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.%a-z]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})")
 _PREFIX = "PERIPETY_"
 _MIB = 1024 * 1024
@@ -79,6 +120,11 @@ class Config(BaseSettings):
         openai_api_base: base URL of an OpenAI-compatible server.
         openai_api_key: its key; never logged.
         model_name: the model to ask for; the provider's own default when absent.
+        limits: what may be used, by provider (`openai`) or by provider and model (`openai/gpt-5`); a provider
+            that is not named keeps its usual limits.
+        breaker_failures: so many failures of a provider in a row stop calls to it.
+        breaker_open_seconds: for how long they are stopped.
+        breaker_successes: so many successes in a row end the trial that follows.
         database_url: `sqlite:///PATH`; a file in the user's data directory by default.
         listen: address the server listens on; port 0 takes a free one.
         gateway_address: where the gateway service answers, when it runs in another process.
@@ -104,6 +150,10 @@ class Config(BaseSettings):
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     model_name: str | None = Field(default=None, validation_alias="MODEL_NAME")
 
+    limits: Annotated[dict[str, ProviderLimits], NoDecode] = Field(default_factory=dict)
+    breaker_failures: int = Field(default=5, ge=1)
+    breaker_open_seconds: float = Field(default=60.0, gt=0, le=3_600)
+    breaker_successes: int = Field(default=2, ge=1)
     database_url: str = Field(default_factory=_default_database_url)
     listen: str = "127.0.0.1:50051"
     gateway_address: str | None = None
@@ -158,6 +208,17 @@ class Config(BaseSettings):
             split_address(value)
         return value
 
+    @field_validator("limits", mode="before")
+    @classmethod
+    def _complete_limits(cls, value: Any) -> Any:
+        given = json.loads(value) if isinstance(value, str) else value
+        if not isinstance(given, dict):
+            raise ValueError("must be a JSON object")  # noqa: TRY004 - the library turns this one into an answer
+        providers = [provider.value for provider in ProviderName]
+        if not {name.partition("/")[0] for name in given} <= set(providers):
+            raise ValueError("must name providers (or provider/model); there are " + ", ".join(providers))
+        return _USUAL_LIMITS | given
+
     @field_validator("database_url")
     @classmethod
     def _check_database_url(cls, value: str) -> str:
@@ -191,7 +252,8 @@ def _sentence(error: ErrorDetails) -> str:
     if error["type"] == "enum":
         expected = str(error["ctx"]["expected"])
         return "is not available; choose one of " + expected.replace("'", "").replace(" or ", ", ")
-    return error["msg"].removeprefix("Value error, ")
+    place = ".".join(map(str, error["loc"][1:]))
+    return (place and f"{place}: ") + error["msg"].removeprefix("Value error, ")
 
 
 def _explain(error: ValidationError) -> InvalidArgumentError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from peripety.config import Config, LogFormat, LogLevel, ProviderName, split_address
+from peripety.config import Config, LogFormat, LogLevel, ProviderLimits, ProviderName, split_address
 from peripety.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "OPENAI_API_BASE": "http://127.0.0.1:1/v1",
         "OPENAI_API_KEY": "k",
         "MODEL_NAME": "m",
+        "PERIPETY_LIMITS": '{"openai/m": {"concurrency": 3}}',
+        "PERIPETY_BREAKER_FAILURES": "4",
+        "PERIPETY_BREAKER_OPEN_SECONDS": "1.5",
+        "PERIPETY_BREAKER_SUCCESSES": "1",
         "PERIPETY_DATABASE_URL": "sqlite:////a/b.db",
         "PERIPETY_LISTEN": "[::1]:5",
         "PERIPETY_GATEWAY_ADDRESS": "gateway:1",
@@ -58,10 +62,14 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(variables) == len(Config.model_fields)
     assert config.openai_api_key is not None
     assert config.openai_api_key.get_secret_value() == "k"
-    assert config.model_dump(exclude={"openai_api_key"}) == {
+    assert config.limits["openai/m"] == ProviderLimits(concurrency=3)
+    assert config.model_dump(exclude={"openai_api_key", "limits"}) == {
         "model_provider": ProviderName.GENERIC,
         "openai_api_base": "http://127.0.0.1:1/v1",
         "model_name": "m",
+        "breaker_failures": 4,
+        "breaker_open_seconds": 1.5,
+        "breaker_successes": 1,
         "database_url": "sqlite:////a/b.db",
         "listen": "[::1]:5",
         "gateway_address": "gateway:1",
@@ -86,6 +94,12 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("MODEL_PROVIDER", "Offline", "offline, openai, generic"),
         ("OPENAI_API_BASE", "ftp://a", "http"),
         ("OPENAI_API_BASE", "https://user:word@a", "without credentials"),
+        ("PERIPETY_LIMITS", "5", "a JSON object"),
+        ("PERIPETY_LIMITS", "{", "line 1 column 2"),
+        ("PERIPETY_LIMITS", '{"elsewhere": {}}', "offline, openai, generic"),
+        ("PERIPETY_LIMITS", '{"openai": {"concurrency": 0}}', "openai.concurrency: Input should be greater"),
+        ("PERIPETY_LIMITS", '{"openai": {"requests": 5}}', "openai.requests: Extra inputs"),
+        ("PERIPETY_BREAKER_FAILURES", "0", "greater than or equal to 1"),
         ("PERIPETY_DATABASE_URL", "postgresql://a/b", "sqlite:///PATH"),
         ("PERIPETY_DATABASE_URL", "sqlite:///:memory:", "a file"),
         ("PERIPETY_LISTEN", "50051", "host:port"),
@@ -104,6 +118,26 @@ def test_a_bad_value_is_refused_with_the_name_of_its_variable(
         Config.from_environment()
     assert [violation.field for violation in caught.value.violations] == [variable]
     assert hint in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, 60),
+        ({"generic": ProviderLimits(concurrency=1)}, 60),
+        ({"openai": ProviderLimits(requests_per_minute=500)}, 500),
+        ({"openai": ProviderLimits()}, None),
+    ],
+)
+def test_a_provider_that_is_not_named_keeps_its_usual_limits(
+    given: dict[str, ProviderLimits], expected: int | None
+) -> None:
+    assert Config(limits=given).limits["openai"].requests_per_minute == expected
+
+
+def test_the_usual_limits_are_those_of_small_accounts() -> None:
+    usual = {name: limits.requests_per_minute for name, limits in Config().limits.items()}
+    assert usual == {"anthropic": 50, "google": 60, "gemini": 60, "deepseek": 100, "openai": 60}
 
 
 def test_a_bad_value_is_not_repeated_because_it_may_be_a_key_in_the_wrong_place(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
+from peripety.gateway.calling import Caller
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.providers.registry import Providers
@@ -24,7 +25,7 @@ async def bind(wiring: Wiring) -> None:
     providers = Providers(wiring.config)
     wiring.resources.push_async_callback(providers.aclose)
     gateway = CachingModelGateway(
-        LocalModelGateway(providers), await _response_cache(wiring), providers.answerer
+        LocalModelGateway(providers, Caller(wiring.config)), await _response_cache(wiring), providers.answerer
     )
     wiring.resources.push_async_callback(gateway.aclose)
     wiring.provide(ModelGateway, gateway)

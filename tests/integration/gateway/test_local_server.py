@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.gateway.calling import Caller
 from peripety.gateway.conversation import Conversation
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ResponseSchema
@@ -59,9 +60,11 @@ def local_server(cache: Path) -> Iterator[tuple[list[str], str]]:
 async def test_a_real_model_answers_to_a_schema_and_caches_the_conversation(tmp_path: Path) -> None:
     with local_server(tmp_path) as (notice, url):
         assert "Gemma Terms of Use" in "".join(notice)
-        config: dict[str, Any] = {"model_provider": "generic", "openai_api_base": url, "model_name": "any"}
-        providers = Providers(config_for(tmp_path, **config))
-        conversation = Conversation(LocalModelGateway(providers), "Name a thing and an amount of it.")
+        settings: dict[str, Any] = {"model_provider": "generic", "openai_api_base": url, "model_name": "any"}
+        config = config_for(tmp_path, **settings)
+        providers = Providers(config)
+        gateway = LocalModelGateway(providers, Caller(config))
+        conversation = Conversation(gateway, "Name a thing and an amount of it.")
         schema = ResponseSchema("thing", SCHEMA)
         first = await conversation.send("first", schema=schema, max_output_tokens=200, seed=1)
         second = await conversation.send("second", schema=schema, max_output_tokens=200, seed=1)

@@ -10,6 +10,7 @@ import pytest
 from peripety import sim
 from peripety.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
+from peripety.gateway.calling import Caller
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import TextDelta
 from peripety.gateway.providers.registry import Providers
@@ -343,7 +344,8 @@ async def test_orders_out_of_range_name_the_field(order: dict[str, Any], field: 
 
 @pytest.mark.parametrize("level", list(Level))
 async def test_the_offline_author_passes_and_says_what_it_is(level: Level) -> None:
-    generator = Generator(LocalModelGateway(Providers(Config())), ProviderName.OFFLINE, WORKERS)
+    gateway = LocalModelGateway(Providers(Config()), Caller(Config()))
+    generator = Generator(gateway, ProviderName.OFFLINE, WORKERS)
     events = [event async for event in generator.generate(GenerationOrder("alpha wanes", level=level))]
     last = events[-1]
     assert isinstance(last, Completed)

@@ -31,12 +31,18 @@ class Provider(Protocol):
     A provider does one call per `stream`: no retry, no validation against a schema, no repair. It raises from
     `peripety.errors`, and the class says whose fault it was: `UnavailableError` the provider's,
     `ResourceExhaustedError` its limits', `FailedPreconditionError` the configuration's,
-    `InvalidArgumentError` the request's.
+    `InvalidArgumentError` the request's. The codes are those of docs/gateway.md; what
+    follows from them stands in `gateway.calling.faults`.
     """
 
     @property
     def name(self) -> str:
         """The name by which `provider/model` selects it."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The model that answers when a request names none; None when there is no such model."""
         ...
 
     def stream(self, request: GenerateRequest) -> AsyncIterator[ProviderEvent]:

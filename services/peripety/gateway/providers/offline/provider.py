@@ -42,6 +42,7 @@ class OfflineProvider:
     """
 
     name = "offline"
+    model = None
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
         """Answer word by word.

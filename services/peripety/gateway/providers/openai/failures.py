@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import jiter
@@ -18,6 +17,7 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from peripety.gateway.providers.hints import seconds_to_wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ _PERMANENT_LIMITS = frozenset(
     {"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached"}
 )
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
-_PASSING = frozenset({408, 409, 425})
+_TIMED_OUT = 408
 _STATUS_BY_NAME = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -60,14 +60,19 @@ class Failures:
 
     def by_status(self, status: int, headers: Mapping[str, str], body: bytes) -> PeripetyError:
         """The error for a status other than 200."""
-        return self._explain(status, _reported(body), _retry_after(headers))
+        reported = _reported(body)
+        return self._explain(status, reported, seconds_to_wait(headers, reported, time.time()))
 
     def in_stream(self, error: Any) -> PeripetyError:
         """The error for an `error` object inside a stream."""
         reported = error if isinstance(error, dict) else {"message": str(error)}
         known = [_STATUS_BY_NAME[name] for name in _names(reported) if name in _STATUS_BY_NAME]
         code = reported.get("code")
-        return self._explain(code if isinstance(code, int) else next(iter(known), 500), reported, None)
+        return self._explain(
+            code if isinstance(code, int) else next(iter(known), 500),
+            reported,
+            seconds_to_wait({}, reported, time.time()),
+        )
 
     def _explain(self, status: int, reported: Mapping[str, Any], retry_after: float | None) -> PeripetyError:
         told = self._told(reported.get("message"))
@@ -81,9 +86,11 @@ class Failures:
                 error = self._out_of_credit()
             case 429:
                 error = self._out_of_credit() if names & _PERMANENT_LIMITS else self._too_many(retry_after)
+            case 409 | 425:
+                error = self._busy(status, told, retry_after)
             case _ if status in range(300, 400):
                 error = self._redirects(status)
-            case _ if status in range(400, 500) and status not in _PASSING:
+            case _ if status in range(400, 500) and status != _TIMED_OUT:
                 error = self._refused_request(status, told, too_long=bool(names & _TOO_LONG))
             case _:
                 error = self._failed(status, told, retry_after)
@@ -134,6 +141,13 @@ class Failures:
             f"The {self.server} server refused the request ({status}){told}", code="PROVIDER_REFUSED_REQUEST"
         )
 
+    def _busy(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
+        return UnavailableError(
+            f"The {self.server} server is busy with something else ({status}); try again{told}",
+            code="PROVIDER_BUSY",
+            retry_after=retry_after,
+        )
+
     def _failed(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
         return UnavailableError(
             f"The {self.server} server failed ({status}){told}",
@@ -162,16 +176,3 @@ def _reported(body: bytes) -> Mapping[str, Any]:
 
 def _names(reported: Mapping[str, Any]) -> set[str]:
     return {str(reported.get("code")), str(reported.get("type"))}
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from any of the forms in use."""
-    for header, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[header]) * unit)
-        except (KeyError, ValueError):
-            continue
-    try:
-        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
-    except (KeyError, ValueError):
-        return None

@@ -59,7 +59,7 @@ class OpenAIProvider:
         self._dialect = dialect
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._api_key = api_key
-        self._model = model
+        self.model = model
         self._transport = EventStreamTransport(dialect.name, timeouts)
 
     @property
@@ -69,7 +69,7 @@ class OpenAIProvider:
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
         """Answer `request`; text that arrived together is yielded together."""
-        model = request.model or self._model
+        model = request.model or self.model
         if model is None:
             raise _unset("MODEL_NAME", self._dialect, "the model to ask for")
         failures = Failures(self.name, model, self._api_key)

@@ -1,0 +1,166 @@
+"""Calls a provider as often as it takes and as its limits allow."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from peripety.config import ProviderLimits
+from peripety.errors import PeripetyError
+from peripety.gateway.calling.breaker import Breaker, Outcome, Thresholds
+from peripety.gateway.calling.clock import Clock
+from peripety.gateway.calling.counters import Counters, Demand
+from peripety.gateway.calling.demand import demand_of
+from peripety.gateway.calling.faults import is_provider_fault, may_pass, was_answered
+from peripety.gateway.calling.gate import Gate
+from peripety.gateway.calling.retries import RetryBudget, pause_before_retry
+from peripety.gateway.model import Completed, Completion, TextDelta, Usage
+from peripety.gateway.providers.base import Finished
+from peripety.gateway.streams import following
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.config import Config
+    from peripety.gateway.model import GatewayEvent, GenerateRequest
+    from peripety.gateway.providers.base import Provider, ProviderEvent
+
+__all__ = ["Caller"]
+
+_SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
+_MAX_ACCOUNTS = 256
+
+
+class Caller:
+    """Makes the calls of a process: one of it knows what they have in common.
+
+    A call waits for its limits, passes the breaker, and is repeated when it fails in a way that may pass:
+    only before any of its answer was released, within the retry budget, and never past the caller's deadline.
+
+    Args:
+        config: the limits and the breakers' thresholds.
+        clock: what time it is.
+        random: draws the pauses before retries.
+    """
+
+    def __init__(self, config: Config, clock: Clock = Clock(), random: Random | None = None) -> None:  # noqa: B008 - frozen
+        self._limits = config.limits
+        self._thresholds = Thresholds(
+            config.breaker_failures, config.breaker_open_seconds, config.breaker_successes
+        )
+        self._clock = clock
+        self._random = random or Random()  # noqa: S311 - it keeps callers apart, not secrets
+        self._counters = Counters(clock.now)
+        self._accounts: dict[str, _Account] = {}
+
+    async def call(self, provider: Provider, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        """Ask a provider.
+
+        Yields:
+            Text as it arrives, then `Completed`.
+
+        Raises:
+            ResourceExhaustedError: the limits are used up for longer than the caller waits.
+            UnavailableError: the breaker is open.
+            PeripetyError: what the provider raises.
+        """
+        account = self._account(provider, request)
+        account.budget.earn()
+        attempts = 0
+        while True:
+            attempts += 1
+            texts: list[str] = []
+            try:
+                async with following(_attempt(account, provider, request)) as events:
+                    async for event in events:
+                        if isinstance(event, TextDelta):
+                            texts.append(event.text)
+                            yield event
+                        else:
+                            yield Completed(_completion(texts, event, provider.name, attempts))
+            except PeripetyError as error:
+                if texts:
+                    raise
+                pause = self._pause(account, error, attempts)
+                if pause is None:
+                    raise
+            else:
+                return
+            await self._clock.sleep(pause)
+
+    def _pause(self, account: _Account, error: PeripetyError, attempts: int) -> float | None:
+        """Seconds to wait before the call is made again; None when it is not to be made again."""
+        if not may_pass(error) or account.breaker.is_open:
+            return None
+        pause = pause_before_retry(attempts, error.retry_after, self._random)
+        if pause is None or pause >= self._clock.left() or not account.budget.spend():
+            return None
+        return pause
+
+    def _account(self, provider: Provider, request: GenerateRequest) -> _Account:
+        """The account of a request: its provider, which has one credential, and the class of its model."""
+        model = _SNAPSHOT.sub("", request.model or provider.model or "")
+        name = f"{provider.name}/{model}" if model else provider.name
+        if name not in self._accounts and len(self._accounts) >= _MAX_ACCOUNTS:
+            # Callers choose the names of models, but not how much is remembered of them.
+            name = f"{provider.name}/*"
+        if name not in self._accounts:
+            limits = self._limits.get(name) or self._limits.get(provider.name) or ProviderLimits()
+            gate = Gate(name, limits, self._counters, self._clock)
+            breaker = Breaker(provider.name, self._thresholds, self._clock.now)
+            self._accounts[name] = _Account(limits, gate, breaker, RetryBudget())
+        return self._accounts[name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """What the calls with one credential for one class of models have in common."""
+
+    limits: ProviderLimits
+    gate: Gate
+    breaker: Breaker
+    budget: RetryBudget
+
+
+async def _attempt(
+    account: _Account, provider: Provider, request: GenerateRequest
+) -> AsyncIterator[ProviderEvent]:
+    """Make a call once, and report how it went when it has ended."""
+    account.breaker.check()
+    demand = demand_of(request, account.limits.output_tokens_per_minute)
+    reservation = await account.gate.enter(demand)
+    used: Demand | None = None
+    try:
+        period = account.breaker.enter()
+        # Until something else is known, a call that was made has used all that was set aside for it.
+        used = demand
+        outcome = Outcome.UNKNOWN
+        begun = False
+        try:
+            async with following(provider.stream(request)) as events:
+                async for event in events:
+                    begun = True
+                    if isinstance(event, Finished):
+                        outcome = Outcome.WORKED
+                        used = _used(event.usage) or demand
+                    yield event
+        except PeripetyError as error:
+            outcome = Outcome.FAILED if is_provider_fault(error) else Outcome.UNKNOWN
+            if not begun and was_answered(error):
+                used = Demand(0, 0)
+            raise
+        finally:
+            account.breaker.leave(period, outcome)
+    finally:
+        await account.gate.leave(reservation, used)
+
+
+def _used(usage: Usage) -> Demand | None:
+    """The tokens that count towards limits; None when the provider did not say."""
+    return None if usage == Usage() else Demand(usage.input_tokens, usage.output_tokens)
+
+
+def _completion(texts: list[str], end: Finished, provider: str, calls: int) -> Completion:
+    return Completion("".join(texts), None, end.usage, end.stop_reason, end.model, provider, calls=calls)

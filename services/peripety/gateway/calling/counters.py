@@ -1,0 +1,176 @@
+"""What was used of limits: the state that replicas of the gateway would share.
+
+Whatever stands between a gateway and its provider's limits is asked of `Counters`, in two calls that each are
+one step. A store for several replicas takes its place by offering the same two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.config import ProviderLimits
+
+__all__ = ["Counters", "Demand", "Reservation"]
+
+_MINUTE = 60.0
+_SLOT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a call may use, beside one request: tokens."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A call that was let in.
+
+    Attributes:
+        account: whose limits it counts towards.
+        demand: what was set aside for it.
+        moment: when.
+    """
+
+    account: str
+    demand: Demand
+    moment: float
+
+
+class Counters:
+    """The use of limits, kept in this process.
+
+    What was used counts for a minute, so that in no minute, wherever it begins, more is used than a limit
+    allows. A request and its input count from the moment they are let in. The output of a call counts for as
+    long as the call goes on, and from its end for a minute more: a provider may count it at any time between.
+
+    Args:
+        now: tells the time in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._used: dict[str, _Use] = {}
+
+    async def reserve(self, account: str, limits: ProviderLimits, demand: Demand) -> Reservation | float:
+        """Let a call in.
+
+        Args:
+            account: who asks: a credential and a class of models.
+            limits: what it may use.
+            demand: what the call may use; not more than a whole limit.
+
+        Returns:
+            The reservation, or the seconds to wait before asking again: infinity when it takes a call under
+            way to end.
+        """
+        use = self._used.setdefault(account, _Use())
+        now = self._now()
+        wait = use.wait(limits, demand, now)
+        if wait > 0:
+            return wait
+        use.begin(demand, now)
+        return Reservation(account, demand, now)
+
+    async def settle(self, reservation: Reservation, used: Demand | None) -> None:
+        """Account for a call that has ended; each reservation is settled once.
+
+        Args:
+            reservation: what was set aside for it.
+            used: what it used; None when no request was sent.
+        """
+        self._used[reservation.account].end(reservation, used, self._now())
+
+
+class _Use:
+    """What one account used of each of its limits."""
+
+    def __init__(self) -> None:
+        self._requests = _Minute()
+        self._input = _Minute()
+        self._output = _Minute()
+        self._under_way = 0
+        self._output_under_way = 0
+
+    def wait(self, limits: ProviderLimits, demand: Demand, now: float) -> float:
+        if limits.concurrency is not None and self._under_way >= limits.concurrency:
+            return math.inf
+        return max(
+            self._requests.wait(limits.requests_per_minute, 1, now),
+            self._input.wait(limits.input_tokens_per_minute, demand.input_tokens, now),
+            self._output.wait(
+                limits.output_tokens_per_minute, self._output_under_way + demand.output_tokens, now
+            ),
+        )
+
+    def begin(self, demand: Demand, now: float) -> None:
+        self._under_way += 1
+        self._output_under_way += demand.output_tokens
+        self._requests.add(1, now)
+        self._input.add(demand.input_tokens, now)
+
+    def end(self, reservation: Reservation, used: Demand | None, now: float) -> None:
+        self._under_way -= 1
+        self._output_under_way -= reservation.demand.output_tokens
+        reserved = reservation.demand.input_tokens
+        if used is None:
+            self._requests.correct(-1, reservation.moment, now)
+            self._input.correct(-reserved, reservation.moment, now)
+        else:
+            self._input.correct(used.input_tokens - reserved, reservation.moment, now)
+            self._output.add(used.output_tokens, now)
+
+
+class _Minute:
+    """Amounts of the last minute, in slots of a tenth of a second: what they take is bounded."""
+
+    def __init__(self) -> None:
+        self._amounts: dict[int, int] = {}
+        self._total = 0
+
+    def add(self, amount: int, now: float) -> None:
+        self._forget(now)
+        slot = _slot(now)
+        self._amounts[slot] = self._amounts.get(slot, 0) + amount
+        self._total += amount
+
+    def correct(self, difference: int, moment: float, now: float) -> None:
+        """Change what was added at a moment, unless it counts no more."""
+        self._forget(now)
+        slot = _slot(moment)
+        if slot in self._amounts:
+            self._amounts[slot] += difference
+            self._total += difference
+
+    def wait(self, limit: int | None, amount: int, now: float) -> float:
+        """Seconds until the amount fits; infinity if it will not fit by waiting."""
+        self._forget(now)
+        excess = 0 if limit is None else self._total + amount - limit
+        if excess <= 0:
+            return 0.0
+        for slot, passing in self._amounts.items():
+            excess -= passing
+            if excess <= 0:
+                return _end(slot) - now
+        return math.inf
+
+    def _forget(self, now: float) -> None:
+        for slot in list(takewhile(lambda slot: _end(slot) <= now, self._amounts)):
+            self._total -= self._amounts.pop(slot)
+
+
+def _slot(moment: float) -> int:
+    return int(moment / _SLOT)
+
+
+def _end(slot: int) -> float:
+    """When what was added in a slot counts no more."""
+    return (slot + 1) * _SLOT + _MINUTE

@@ -1,0 +1,95 @@
+"""Lets calls through as the limits of their account allow, in the order in which they came."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from peripety.errors import ResourceExhaustedError
+from peripety.gateway.calling.counters import Demand, Reservation
+
+if TYPE_CHECKING:
+    from peripety.config import ProviderLimits
+    from peripety.gateway.calling.clock import Clock
+    from peripety.gateway.calling.counters import Counters
+
+__all__ = ["Gate"]
+
+# Rounding must not make a wait so short that the clock does not move on.
+_SHORTEST_WAIT = 0.001
+
+
+class Gate:
+    """The way to a provider for one account.
+
+    Args:
+        account: a credential and a class of models.
+        limits: what the account may use.
+        counters: what it has used.
+        clock: what to wait by.
+    """
+
+    def __init__(self, account: str, limits: ProviderLimits, counters: Counters, clock: Clock) -> None:
+        self._account = account
+        self._limits = limits
+        self._counters = counters
+        self._clock = clock
+        self._queue: deque[asyncio.Event] = deque()
+
+    async def enter(self, demand: Demand) -> Reservation:
+        """Wait for the limits to allow a call.
+
+        Raises:
+            ResourceExhaustedError: they will not in the time that the caller has left (code LIMIT_REACHED),
+                or never (code LIMIT_TOO_SMALL).
+        """
+        self._refuse_what_never_fits(demand)
+        my_turn = asyncio.Event()
+        self._queue.append(my_turn)
+        try:
+            while True:
+                wait = math.inf
+                if self._queue[0] is my_turn:
+                    answer = await self._counters.reserve(self._account, self._limits, demand)
+                    if isinstance(answer, Reservation):
+                        return answer
+                    wait = answer
+                left = self._clock.left()
+                if left <= 0 or left < wait < math.inf:
+                    raise self._used_up(wait)
+                my_turn.clear()
+                await self._clock.wait(my_turn, max(_SHORTEST_WAIT, min(wait, left)))
+        finally:
+            self._queue.remove(my_turn)
+            self._wake_first()
+
+    async def leave(self, reservation: Reservation, used: Demand | None) -> None:
+        """Account for a call that has ended; see `Counters.settle`."""
+        await self._counters.settle(reservation, used)
+        self._wake_first()
+
+    def _wake_first(self) -> None:
+        with suppress(IndexError):
+            self._queue[0].set()
+
+    def _refuse_what_never_fits(self, demand: Demand) -> None:
+        for limit, amount, way_out in (
+            (self._limits.input_tokens_per_minute, demand.input_tokens, "shorten the prompt"),
+            (self._limits.output_tokens_per_minute, demand.output_tokens, "ask for a shorter answer"),
+        ):
+            if limit is not None and amount > limit:
+                raise ResourceExhaustedError(
+                    f"The request may use {amount} tokens, and {self._account} is limited to {limit} a"
+                    f" minute: {way_out}, or raise PERIPETY_LIMITS",
+                    code="LIMIT_TOO_SMALL",
+                )
+
+    def _used_up(self, wait: float) -> ResourceExhaustedError:
+        return ResourceExhaustedError(
+            f"The limits of {self._account} are used up; try again later, or raise PERIPETY_LIMITS",
+            code="LIMIT_REACHED",
+            retry_after=None if wait == math.inf else wait,
+        )

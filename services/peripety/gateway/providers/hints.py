@@ -1,0 +1,91 @@
+"""When to come back, as providers tell it: in headers and in bodies, as seconds, durations and dates."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["seconds_to_wait"]
+
+_NUMBER = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*")
+_DURATION = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?(?:ms|[dhms]))+")
+_PART = re.compile(r"([\d.]+)(ms|[dhms])")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_RESET = re.compile(r"(?:x|anthropic)-ratelimit-(?:reset-(\S+)|(\S+)-reset)")
+
+
+def seconds_to_wait(headers: Mapping[str, str], error: Mapping[str, Any], now: float) -> float | None:
+    """Return the seconds after which a provider asks to come back; None when it does not say.
+
+    What is said most exactly counts: `retry-after-ms`, then `retry-after` in seconds or as a date, then a
+    `RetryInfo` in the body, then when the limits that are used up are there again
+    (`x-ratelimit-reset-requests`, `anthropic-ratelimit-tokens-reset` and the like, as durations or dates).
+
+    Args:
+        headers: of the answer, their names in lower case.
+        error: the error in its body.
+        now: the time of day, in seconds since 1970.
+    """
+    headers = {name.lower(): value for name, value in headers.items()}
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    for told in (headers.get("retry-after", ""), _retry_delay(error)):
+        seconds = _seconds(told, now)
+        if seconds is not None:
+            return seconds
+    return max(_resets(headers, now), default=None)
+
+
+def _retry_delay(error: Mapping[str, Any]) -> str:
+    details = error.get("details")
+    for detail in details if isinstance(details, list) else []:
+        if isinstance(detail, dict) and str(detail.get("@type")).endswith("google.rpc.RetryInfo"):
+            return str(detail.get("retryDelay"))
+    return ""
+
+
+def _resets(headers: Mapping[str, str], now: float) -> Iterator[float]:
+    """When each limit is full again: of those that are used up if it is told which these are, else of all."""
+    resets = [(name, match[1] or match[2]) for name in headers if (match := _RESET.fullmatch(name))]
+    used_up = [(name, kind) for name, kind in resets if _remaining(headers, name, kind) == 0]
+    for name, _ in used_up or resets:
+        seconds = _seconds(headers[name], now)
+        if seconds is not None:
+            yield seconds
+
+
+def _remaining(headers: Mapping[str, str], reset: str, kind: str) -> float | None:
+    name = (
+        f"x-ratelimit-remaining-{kind}" if reset.startswith("x-") else f"anthropic-ratelimit-{kind}-remaining"
+    )
+    return _number(headers.get(name, ""))
+
+
+def _seconds(text: str, now: float) -> float | None:
+    number = _number(text)
+    if number is not None:
+        return number
+    if _DURATION.fullmatch(text.strip()):
+        return sum(float(amount) * _UNITS[unit] for amount, unit in _PART.findall(text))
+    moment = _moment(text)
+    return None if moment is None else max(0.0, moment - now)
+
+
+def _number(text: str) -> float | None:
+    match = _NUMBER.fullmatch(text)
+    return None if match is None else float(match[1])
+
+
+def _moment(text: str) -> float | None:
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            return read(text.strip()).timestamp()
+        except (ValueError, OverflowError):
+            continue
+    return None

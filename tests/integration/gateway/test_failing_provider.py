@@ -1,0 +1,208 @@
+"""The gateway in front of the scripted LLM, which fails in every way it knows."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import context
+from peripety.client.channel import open_channel
+from peripety.config import Config, ProviderLimits, ProviderName
+from peripety.errors import PeripetyError, ResourceExhaustedError
+from peripety.gateway.bind import bind
+from peripety.gateway.calling import Caller
+from peripety.gateway.calling.clock import Clock
+from peripety.gateway.gateway import LocalModelGateway
+from peripety.gateway.model import ChatMessage, ChatRole, Completed, GenerateRequest, TextDelta
+from peripety.gateway.providers.registry import Providers
+from peripety.gateway.remote import RemoteModelGateway
+from peripety.rpc.app import serve_bound
+from peripety.sim.patterns import Pattern
+from peripety.simulator.failures import KINDS
+from peripety.simulator.scenario.model import ClockMode, CountScope, Failure, Response, Rule, Scenario
+from support.apps import config_for
+from support.simulator import served
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from support.simulator import Served
+
+QUESTION = GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),))
+TEXT = "one two three four five"
+
+
+def failing(kind: str, times: int | None = None, **settings: Any) -> Scenario:
+    """Fails so often, by the clock on the wall, and answers from then on."""
+    failure = Failure(kind, {**KINDS[kind].defaults, **settings}, times)
+    rule = Rule(Pattern(), Response(TEXT), failure)
+    return Scenario((rule,), clock=ClockMode.REAL, counts=CountScope.SHARED)
+
+
+def settings_for(server: Served, **config: Any) -> dict[str, Any]:
+    return {
+        "model_provider": ProviderName.GENERIC,
+        "openai_api_base": f"{server.url}/v1",
+        "openai_api_key": "k",
+        "model_name": "m",
+        **config,
+    }
+
+
+@dataclass
+class Setting:
+    """A gateway that does not really sleep before it asks again, and what it went through."""
+
+    server: Served
+    gateway: LocalModelGateway
+    pauses: list[float]
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def requests(self) -> int:
+        return len(self.server.simulator.captured)
+
+    async def ask(self) -> str:
+        """Return the code of the error, or nothing."""
+        try:
+            async for event in self.gateway.stream(QUESTION):
+                if isinstance(event, TextDelta):
+                    self.texts.append(event.text)
+        except PeripetyError as error:
+            return error.code
+        assert isinstance(event, Completed)
+        assert event.completion.text == TEXT
+        return ""
+
+
+@asynccontextmanager
+async def facing(scenario: Scenario, **config: Any) -> AsyncIterator[Setting]:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    with served(scenario) as server:
+        settings = Config(**settings_for(server, **config))
+        providers = Providers(settings)
+        gateway = LocalModelGateway(providers, Caller(settings, Clock(sleep=sleep), Random(7)))
+        try:
+            yield Setting(server, gateway, pauses)
+        finally:
+            await providers.aclose()
+
+
+@pytest.mark.parametrize("form", ["seconds", "date", "milliseconds"])
+@pytest.mark.parametrize("kind", ["rate_limit", "overloaded", "unavailable"])
+async def test_a_provider_that_says_when_to_come_back_is_asked_again_then(kind: str, form: str) -> None:
+    async with facing(failing(kind, times=1, retry_after=2, form=form)) as setting:
+        assert await setting.ask() == ""
+        assert setting.requests == 2
+        (pause,) = setting.pauses
+        assert 1.5 <= pause <= 3.5  # a date is in whole seconds, and is read a little later than written
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("overloaded", {}),
+        ("server_error", {}),
+        ("timeout", {}),
+        ("conflict", {}),
+        ("html_error", {}),
+        ("network_unreachable", {}),
+        ("connection_reset", {}),
+        ("malformed_json", {}),
+        ("error_in_200", {"error": "overloaded"}),
+        ("error_in_200", {"error": "rate_limit"}),
+    ],
+)
+async def test_what_passes_before_the_first_token_is_not_seen_by_the_caller(
+    kind: str, settings: dict[str, Any]
+) -> None:
+    async with facing(failing(kind, times=2, **settings)) as setting:
+        assert await setting.ask() == ""
+        assert "".join(setting.texts) == TEXT
+        assert setting.requests == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("out_of_credits", "PROVIDER_QUOTA_EXHAUSTED"),
+        ("auth_error", "PROVIDER_REFUSED_KEY"),
+        ("permission_denied", "PROVIDER_REFUSED_KEY"),
+        ("not_found", "MODEL_NOT_FOUND"),
+        ("invalid_request", "PROVIDER_REFUSED_REQUEST"),
+        ("too_large", "PROVIDER_REFUSED_REQUEST"),
+    ],
+)
+async def test_what_does_not_pass_is_asked_once_and_never_opens_the_breaker(kind: str, code: str) -> None:
+    async with facing(failing(kind)) as setting:
+        assert [await setting.ask() for _ in range(8)] == [code] * 8
+        assert (setting.requests, setting.pauses) == (8, [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "code"),
+    [
+        ("stream_cut", {"after_chunks": 3}, "STREAM_TRUNCATED"),
+        ("reset_at_token", {"token": 2}, "STREAM_TRUNCATED"),
+        ("partial_response", {}, "STREAM_TRUNCATED"),
+        ("error_in_stream", {"after_chunks": 3, "error": "overloaded"}, "PROVIDER_FAILED"),
+        ("error_in_stream", {"after_chunks": 3, "error": "rate_limit"}, "PROVIDER_RATE_LIMITED"),
+    ],
+)
+async def test_after_the_first_token_nothing_is_asked_again(
+    kind: str, settings: dict[str, Any], code: str
+) -> None:
+    async with facing(failing(kind, times=1, **settings)) as setting:
+        assert await setting.ask() == code
+        assert setting.texts
+        assert (setting.requests, setting.pauses) == (1, [])
+
+
+async def test_a_provider_that_hangs_costs_the_caller_its_time_and_no_second_request() -> None:
+    async with facing(failing("hang")) as setting:
+        context.enter_call(request_id=None, timeout=0.3)
+        assert await setting.ask() == "DEADLINE_EXCEEDED"
+        assert setting.requests == 1
+
+
+@pytest.mark.parametrize("together", [1, 20])
+@pytest.mark.parametrize("kind", ["server_error", "network_unreachable"])
+async def test_an_outage_costs_at_most_a_tenth_more_requests_than_callers(kind: str, together: int) -> None:
+    async with facing(failing(kind)) as setting:
+        for _ in range(100 // together):
+            await asyncio.gather(*[setting.ask() for _ in range(together)])
+        assert setting.requests == 5 if together == 1 else 5 <= setting.requests <= 110
+        assert await setting.ask() == "PROVIDER_CIRCUIT_OPEN"
+
+
+async def test_over_grpc_an_answer_says_how_many_requests_it_took(tmp_path: Path) -> None:
+    with served(failing("overloaded", times=1)) as server:
+        config = config_for(tmp_path, **settings_for(server))
+        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+            assert (await RemoteModelGateway(channel).generate(QUESTION)).calls == 2
+
+
+async def test_over_grpc_a_limit_that_is_used_up_says_when_to_come_back(tmp_path: Path) -> None:
+    limits = {"generic": ProviderLimits(requests_per_minute=1)}
+    with served(Scenario(default_response=Response(TEXT))) as server:
+        config = config_for(tmp_path, **settings_for(server, limits=limits, default_deadline_seconds=20))
+        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+            context.enter_call(request_id=None, timeout=20)
+            gateway = RemoteModelGateway(channel)
+            await gateway.generate(QUESTION)
+            with pytest.raises(ResourceExhaustedError) as caught:
+                await gateway.generate(QUESTION)
+        assert caught.value.code == "LIMIT_REACHED"
+        assert caught.value.retry_after == pytest.approx(60, abs=5)
+        assert len(server.simulator.captured) == 1

@@ -1,0 +1,159 @@
+"""The breaker's states, and which calls change them."""
+
+from __future__ import annotations
+
+import pytest
+
+from peripety.errors import UnavailableError
+from peripety.gateway.calling.breaker import Breaker, Outcome, Thresholds
+
+WORKED, FAILED, UNKNOWN = Outcome.WORKED, Outcome.FAILED, Outcome.UNKNOWN
+
+
+class Watch:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.moment = 100.0
+
+    def __call__(self) -> float:
+        return self.moment
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture
+def breaker(watch: Watch) -> Breaker:
+    return Breaker("generic", Thresholds(failures=5, open_seconds=60, successes=2), watch)
+
+
+def make(breaker: Breaker, *outcomes: Outcome) -> None:
+    for outcome in outcomes:
+        breaker.leave(breaker.enter(), outcome)
+
+
+def refusal(breaker: Breaker) -> UnavailableError:
+    with pytest.raises(UnavailableError) as caught:
+        breaker.enter()
+    assert caught.value.code == "PROVIDER_CIRCUIT_OPEN"
+    return caught.value
+
+
+def test_as_many_failures_as_configured_open_it_for_as_long_as_configured(
+    breaker: Breaker, watch: Watch
+) -> None:
+    make(breaker, *[FAILED] * 5)
+    watch.moment += 20
+    assert refusal(breaker).retry_after == 40
+    watch.moment += 40
+    breaker.enter()
+
+
+def test_one_failure_less_leaves_it_closed(breaker: Breaker) -> None:
+    make(breaker, *[FAILED] * 4)
+    assert not breaker.is_open
+
+
+def test_a_success_between_failures_starts_the_count_again(breaker: Breaker) -> None:
+    make(breaker, *[FAILED] * 4, WORKED, *[FAILED] * 4)
+    assert not breaker.is_open
+
+
+def test_what_says_nothing_about_the_provider_neither_counts_nor_starts_again(breaker: Breaker) -> None:
+    make(breaker, *[UNKNOWN] * 50, *[FAILED] * 4, *[UNKNOWN] * 50)
+    assert not breaker.is_open
+    make(breaker, FAILED)
+    assert breaker.is_open
+
+
+def test_failures_of_calls_that_go_on_together_count_when_they_end(breaker: Breaker) -> None:
+    periods = [breaker.enter() for _ in range(20)]
+    for period in periods[:4]:
+        breaker.leave(period, FAILED)
+    assert not breaker.is_open
+    breaker.leave(periods[4], FAILED)
+    assert breaker.is_open
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_what_a_call_from_before_reports_while_it_is_open_changes_nothing(
+    breaker: Breaker, watch: Watch, outcome: Outcome
+) -> None:
+    late = breaker.enter()
+    make(breaker, *[FAILED] * 5)
+    watch.moment += 30
+    breaker.leave(late, outcome)
+    assert refusal(breaker).retry_after == 30
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_what_a_call_from_before_reports_during_the_trial_is_no_part_of_it(
+    breaker: Breaker, watch: Watch, outcome: Outcome
+) -> None:
+    late = [breaker.enter() for _ in range(3)]
+    make(breaker, *[FAILED] * 5)
+    watch.moment += 60
+    probes = [breaker.enter(), breaker.enter()]
+    for period in late:
+        breaker.leave(period, outcome)
+    refusal(breaker)
+    for period in probes:
+        breaker.leave(period, WORKED)
+    assert not breaker.is_open
+
+
+def test_half_open_no_more_calls_are_let_through_than_successes_are_needed(
+    breaker: Breaker, watch: Watch
+) -> None:
+    make(breaker, *[FAILED] * 5)
+    watch.moment += 60
+    probes = [breaker.enter(), breaker.enter()]
+    assert refusal(breaker).retry_after is not None
+    breaker.leave(probes[0], WORKED)
+    refusal(breaker)
+    breaker.leave(probes[1], WORKED)
+    for _ in range(10):
+        breaker.enter()
+
+
+def test_a_probe_that_says_nothing_makes_room_for_another(breaker: Breaker, watch: Watch) -> None:
+    make(breaker, *[FAILED] * 5)
+    watch.moment += 60
+    make(breaker, UNKNOWN, UNKNOWN, UNKNOWN, WORKED)
+    assert breaker.is_open
+    make(breaker, WORKED)
+    assert not breaker.is_open
+
+
+def test_a_probe_that_fails_opens_it_for_the_whole_time_again(breaker: Breaker, watch: Watch) -> None:
+    make(breaker, *[FAILED] * 5)
+    watch.moment += 60
+    make(breaker, WORKED)
+    other = breaker.enter()
+    watch.moment += 5
+    breaker.leave(other, FAILED)
+    assert refusal(breaker).retry_after == 60
+
+
+def test_the_second_of_two_probes_may_fail_after_the_first_opened_it_again(
+    breaker: Breaker, watch: Watch
+) -> None:
+    make(breaker, *[FAILED] * 5)
+    watch.moment += 60
+    probes = [breaker.enter(), breaker.enter()]
+    breaker.leave(probes[0], FAILED)
+    watch.moment += 10
+    breaker.leave(probes[1], FAILED)
+    assert refusal(breaker).retry_after == 50
+
+
+def test_closed_again_it_takes_as_many_failures_as_at_first(breaker: Breaker, watch: Watch) -> None:
+    make(breaker, *[FAILED] * 5)
+    watch.moment += 60
+    make(breaker, WORKED, WORKED, *[FAILED] * 4)
+    assert not breaker.is_open
+    make(breaker, FAILED)
+    assert breaker.is_open

@@ -1,0 +1,301 @@
+"""Calls of a provider that answers, fails or hangs as the test says."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.config import Config, ProviderLimits
+from peripety.errors import (
+    DeadlineError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    PeripetyError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from peripety.gateway.calling import Caller
+from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    Completed,
+    Completion,
+    GenerateRequest,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+from peripety.gateway.providers.base import Finished
+from peripety.gateway.streams import completion_of, following
+from support.virtual_time import in_virtual_time
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.gateway.calling.clock import Clock
+    from peripety.gateway.providers.base import ProviderEvent
+
+QUESTION = GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),), max_output_tokens=10)
+WORDS = (TextDelta("a"), TextDelta("b"))
+END = Finished(StopReason.END, Usage(5, 2), "m-1")
+DOWN = UnavailableError("x", code="PROVIDER_FAILED")
+LIMITED = ResourceExhaustedError("x", code="PROVIDER_RATE_LIMITED", retry_after=20)
+CUT = UnavailableError("x", code="STREAM_TRUNCATED")
+TIMED_OUT = UnavailableError("x", code="PROVIDER_TIMEOUT")
+NO_CREDIT = ResourceExhaustedError("x", code="PROVIDER_QUOTA_EXHAUSTED")
+BUSY = UnavailableError("x", code="PROVIDER_BUSY")
+WRONG = InvalidArgumentError("x", code="PROVIDER_REFUSED_REQUEST")
+WRONG_KEY = FailedPreconditionError("x", code="PROVIDER_REFUSED_KEY")
+
+Part = TextDelta | Finished | PeripetyError | float
+ANSWER: tuple[Part, ...] = (*WORDS, END)
+
+
+class Scripted:
+    """Plays one script after the other, the last one again and again; a number is a pause."""
+
+    name = "generic"
+    model = "m"
+
+    def __init__(self, *scripts: tuple[Part, ...]) -> None:
+        self.scripts = list(scripts)
+        self.requests = 0
+
+    async def stream(self, _request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
+        script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
+        self.requests += 1
+        for part in script:
+            if isinstance(part, PeripetyError):
+                raise part
+            if isinstance(part, float):
+                await asyncio.sleep(part)
+            else:
+                yield part
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Setting:
+    """A caller, a provider, and what becomes of calls."""
+
+    def __init__(self, clock: Clock, *scripts: tuple[Part, ...], **config: Any) -> None:
+        self.clock = clock
+        self.provider = Scripted(*scripts)
+        self.caller = Caller(Config(**config), clock, Random(7))
+
+    async def ask(self, request: GenerateRequest = QUESTION) -> Completion:
+        return await completion_of(self.caller.call(self.provider, request))
+
+    async def outcome(self, request: GenerateRequest = QUESTION) -> str:
+        try:
+            return (await self.ask(request)).text
+        except PeripetyError as error:
+            return error.code
+
+
+def test_an_answer_is_passed_on_as_it_comes_and_completed() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, ANSWER)
+        events = [event async for event in setting.caller.call(setting.provider, QUESTION)]
+        end = Completion("ab", None, Usage(5, 2), StopReason.END, "m-1", "generic", calls=1)
+        assert events == [*WORDS, Completed(end)]
+
+    in_virtual_time(scene)
+
+
+@pytest.mark.parametrize("failure", [DOWN, LIMITED, CUT, BUSY], ids=lambda error: error.code)
+def test_what_may_pass_is_asked_again(failure: PeripetyError) -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (failure,), (failure,), ANSWER)
+        completion = await setting.ask()
+        assert (completion.text, completion.calls, setting.provider.requests) == ("ab", 3, 3)
+        assert clock.now() >= 2 * (failure.retry_after or 0)
+
+    in_virtual_time(scene)
+
+
+@pytest.mark.parametrize(
+    "failure", [NO_CREDIT, WRONG, WRONG_KEY, TIMED_OUT, DeadlineError("x")], ids=lambda error: error.code
+)
+def test_what_will_not_pass_is_asked_once(failure: PeripetyError) -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (failure,), ANSWER)
+        assert await setting.outcome() == failure.code
+        assert (setting.provider.requests, clock.now()) == (1, 0)
+
+    in_virtual_time(scene)
+
+
+@pytest.mark.parametrize("failure", [DOWN, LIMITED, CUT], ids=lambda error: error.code)
+def test_after_the_first_token_nothing_is_asked_again(failure: PeripetyError) -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (TextDelta("a"), failure), ANSWER)
+        events = []
+        with pytest.raises(type(failure)):
+            events += [event async for event in setting.caller.call(setting.provider, QUESTION)]
+        assert setting.provider.requests == 1
+
+    in_virtual_time(scene)
+
+
+def test_nobody_sleeps_past_the_deadline() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (LIMITED,), ANSWER)
+        with pytest.raises(ResourceExhaustedError) as caught:
+            await setting.ask()
+        assert caught.value.retry_after == 20
+        assert (setting.provider.requests, clock.now()) == (1, 0)
+
+    in_virtual_time(scene, patience=20)
+
+
+def test_an_outage_opens_the_breaker_and_costs_hardly_more_requests_than_callers() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (DOWN,))
+        outcomes = [await setting.outcome() for _ in range(100)]
+        assert outcomes[-1] == "PROVIDER_CIRCUIT_OPEN"
+        assert setting.provider.requests == 5
+
+    in_virtual_time(scene)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.1, 5.0, 70.0])
+def test_a_long_outage_costs_at_most_a_tenth_more_requests_than_callers(gap: float) -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (0.3, DOWN))
+
+        async def caller(number: int) -> None:
+            await clock.sleep(number * gap)
+            await setting.outcome()
+
+        await asyncio.gather(*[caller(number) for number in range(400)])
+        assert setting.provider.requests <= 1.1 * 400
+
+    in_virtual_time(scene)
+
+
+def test_limits_that_are_refused_all_the_time_are_not_asked_about_all_the_time() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (ResourceExhaustedError("x", code="PROVIDER_RATE_LIMITED"),))
+        for _ in range(1000):
+            await setting.outcome()
+        assert 1000 < setting.provider.requests <= 1110
+
+    in_virtual_time(scene)
+
+
+@pytest.mark.parametrize("failure", [WRONG, WRONG_KEY, NO_CREDIT, BUSY], ids=lambda error: error.code)
+def test_what_is_not_the_providers_fault_opens_nothing(failure: PeripetyError) -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (failure,))
+        for _ in range(50):
+            assert await setting.outcome() == failure.code
+        setting.provider.scripts = [ANSWER]
+        assert await setting.outcome() == "ab"
+
+    in_virtual_time(scene)
+
+
+def test_streams_that_break_after_they_began_open_the_breaker() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (TextDelta("a"), CUT))
+        outcomes = [await setting.outcome() for _ in range(6)]
+        assert outcomes == ["STREAM_TRUNCATED"] * 5 + ["PROVIDER_CIRCUIT_OPEN"]
+
+    in_virtual_time(scene)
+
+
+def test_callers_who_leave_open_nothing_and_leave_nothing_behind() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (TextDelta("a"), 1e6), limits={"generic": ProviderLimits(concurrency=1)})
+        for _ in range(20):
+            async with following(setting.caller.call(setting.provider, QUESTION)) as events:
+                assert await anext(events) == TextDelta("a")
+            task = asyncio.create_task(setting.ask())
+            await clock.sleep(1)
+            task.cancel()
+            await asyncio.wait([task])
+        setting.provider.scripts = [ANSWER]
+        assert await setting.outcome() == "ab"
+
+    in_virtual_time(scene)
+
+
+def test_once_the_provider_works_again_so_do_calls() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (DOWN,), breaker_failures=2, breaker_open_seconds=10, breaker_successes=2)
+        assert [await setting.outcome() for _ in range(2)] == ["PROVIDER_FAILED", "PROVIDER_CIRCUIT_OPEN"]
+        setting.provider.scripts = [(1.0, *ANSWER)]
+        await clock.sleep(10)
+        trial = await asyncio.gather(*[setting.outcome() for _ in range(5)])
+        assert sorted(trial) == ["PROVIDER_CIRCUIT_OPEN"] * 3 + ["ab"] * 2
+        assert await asyncio.gather(*[setting.outcome() for _ in range(5)]) == ["ab"] * 5
+
+    in_virtual_time(scene)
+
+
+def test_while_the_breaker_is_open_nobody_waits_for_limits() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(
+            clock, (DOWN,), breaker_failures=1, limits={"generic": ProviderLimits(requests_per_minute=1)}
+        )
+        assert await setting.outcome() == "PROVIDER_FAILED"
+        assert await setting.outcome() == "PROVIDER_CIRCUIT_OPEN"
+        assert clock.now() == 0
+
+    in_virtual_time(scene)
+
+
+def test_a_repeated_call_counts_towards_the_limits_each_time() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (DOWN,), ANSWER, limits={"generic": ProviderLimits(requests_per_minute=1)})
+        assert (await setting.ask()).calls == 2
+        assert clock.now() >= 60
+
+    in_virtual_time(scene)
+
+
+@pytest.mark.parametrize(
+    ("script", "seconds"),
+    [(ANSWER, 0), ((WRONG,), 0), ((*WORDS, Finished(StopReason.END, Usage(), "m")), 60)],
+)
+def test_tokens_are_settled_by_what_is_known_of_their_use(script: tuple[Part, ...], seconds: int) -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(
+            clock, script, ANSWER, limits={"generic": ProviderLimits(output_tokens_per_minute=12)}
+        )
+        await setting.outcome()
+        await setting.outcome()
+        assert clock.now() == pytest.approx(seconds, abs=0.2)
+
+    in_virtual_time(scene)
+
+
+def model(name: str | None) -> GenerateRequest:
+    return GenerateRequest(None, QUESTION.messages, model=name, max_output_tokens=10)
+
+
+@pytest.mark.parametrize("name", [None, "m", "m-2026-01-31", "m-20260131", "m-latest"])
+def test_the_snapshots_of_a_model_share_its_limits(name: str | None) -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, ANSWER, limits={"generic/m": ProviderLimits(requests_per_minute=1)})
+        await setting.outcome(model("m"))
+        await setting.outcome(model(name))
+        assert clock.now() >= 60
+
+    in_virtual_time(scene)
+
+
+def test_models_have_limits_of_their_own_however_many_there_are() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, ANSWER, limits={"generic": ProviderLimits(requests_per_minute=1)})
+        await asyncio.gather(*[setting.outcome(model(f"m{number}")) for number in range(256)])
+        assert clock.now() == 0
+        await asyncio.gather(*[setting.outcome(model(f"m{number}")) for number in range(256, 260)])
+        assert clock.now() >= 180
+
+    in_virtual_time(scene)

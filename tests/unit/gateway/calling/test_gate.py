@@ -1,0 +1,232 @@
+"""What limits let through, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.config import ProviderLimits
+from peripety.errors import ResourceExhaustedError
+from peripety.gateway.calling.counters import Counters, Demand, Reservation
+from peripety.gateway.calling.demand import demand_of
+from peripety.gateway.calling.gate import Gate
+from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseSchema
+from support.virtual_time import in_virtual_time
+
+if TYPE_CHECKING:
+    from peripety.gateway.calling.clock import Clock
+
+SMALL = Demand(10, 10)
+SLOT = 0.1  # what was used counts for a minute and up to this much more
+
+
+class Passage:
+    """Calls that go through a gate, and when each was let in."""
+
+    def __init__(self, clock: Clock, **limits: int) -> None:
+        self.clock = clock
+        self.gate = Gate("generic/m", ProviderLimits(**limits), Counters(clock.now), clock)
+        self.entered: dict[str, float] = {}
+
+    async def go(
+        self, name: str, *, seconds: float = 0, demand: Demand = SMALL, used: Demand | None = SMALL
+    ) -> None:
+        reservation = await self.gate.enter(demand)
+        self.entered[name] = self.clock.now()
+        try:
+            await self.clock.sleep(seconds)
+        finally:
+            await self.gate.leave(reservation, used)
+
+
+def test_requests_beyond_the_limit_wait_until_the_minute_is_over() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, requests_per_minute=2)
+        await asyncio.gather(*[passage.go(name) for name in "abcde"])
+        assert list(passage.entered) == list("abcde")
+        a, b, c, d, e = passage.entered.values()
+        assert (a, b) == (0, 0)
+        assert 60 <= c == d <= 60 + SLOT
+        assert 60 <= e - d <= 60 + SLOT
+
+    in_virtual_time(scene)
+
+
+def test_a_call_that_ends_makes_room_for_another_at_once() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, concurrency=2)
+        await asyncio.gather(passage.go("a", seconds=3), passage.go("b", seconds=7), passage.go("c"))
+        assert passage.entered == {"a": 0, "b": 0, "c": 3}
+
+    in_virtual_time(scene)
+
+
+def test_tokens_that_were_set_aside_and_not_used_are_given_back() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, output_tokens_per_minute=100, input_tokens_per_minute=100)
+        large = Demand(90, 90)
+        await asyncio.gather(
+            passage.go("a", seconds=5, demand=large, used=Demand(10, 10)), passage.go("b", demand=large)
+        )
+        assert passage.entered == {"a": 0, "b": 5}
+
+    in_virtual_time(scene)
+
+
+def test_tokens_that_were_used_beyond_what_was_set_aside_are_accounted_for() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, input_tokens_per_minute=100)
+        await passage.go("a", used=Demand(95, 0))
+        await passage.go("b")
+        assert passage.entered["b"] >= 60
+
+    in_virtual_time(scene)
+
+
+def test_output_counts_from_when_it_may_have_been_written_to_a_minute_after_the_end() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, output_tokens_per_minute=100)
+        whole = Demand(1, 100)
+        await asyncio.gather(passage.go("a", seconds=50, demand=whole, used=whole), passage.go("b"))
+        assert 110 <= passage.entered["b"] <= 110 + SLOT
+
+    in_virtual_time(scene)
+
+
+def test_a_call_that_was_not_made_costs_nothing() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, requests_per_minute=1, input_tokens_per_minute=10)
+        for name in "abc":
+            await passage.go(name, used=None)
+        assert set(passage.entered.values()) == {0}
+
+    in_virtual_time(scene)
+
+
+def test_a_call_that_has_to_wait_for_longer_than_its_caller_is_told_when_to_come_back() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, requests_per_minute=1)
+        await passage.go("a")
+        with pytest.raises(ResourceExhaustedError, match="generic/m") as caught:
+            await passage.go("b")
+        assert clock.now() == 0
+        assert caught.value.code == "LIMIT_REACHED"
+        assert caught.value.retry_after == pytest.approx(60, abs=2 * SLOT)
+
+    in_virtual_time(scene, patience=30)
+
+
+def test_a_call_waits_for_another_to_end_no_longer_than_its_caller_does() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, concurrency=1)
+        first = asyncio.create_task(passage.go("a", seconds=100))
+        await asyncio.sleep(0)
+        with pytest.raises(ResourceExhaustedError) as caught:
+            await passage.go("b")
+        assert caught.value.code == "LIMIT_REACHED"
+        assert clock.now() == 30
+        await first
+
+    in_virtual_time(scene, patience=30)
+
+
+def test_a_large_call_is_not_passed_by_small_ones() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, input_tokens_per_minute=100)
+        await passage.go("a", used=Demand(50, 0))
+        await asyncio.gather(passage.go("large", demand=Demand(80, 1)), passage.go("small"))
+        assert list(passage.entered) == ["a", "large", "small"]
+
+    in_virtual_time(scene)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_whoever_leaves_the_queue_does_not_hold_up_those_behind(place: int) -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, concurrency=1)
+        first = asyncio.create_task(passage.go("a", seconds=5))
+        await asyncio.sleep(0)
+        waiting = [asyncio.create_task(passage.go(name)) for name in "bcd"]
+        await asyncio.sleep(1)
+        waiting[place].cancel()
+        await asyncio.wait([first, *waiting])
+        assert passage.entered == {"a": 0} | {name: 5 for name in "bcd" if name != "bcd"[place]}
+
+    in_virtual_time(scene)
+
+
+@pytest.mark.parametrize("demand", [Demand(101, 1), Demand(1, 101)])
+def test_what_will_never_fit_is_refused_with_the_way_out(demand: Demand) -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, input_tokens_per_minute=100, output_tokens_per_minute=100)
+        with pytest.raises(ResourceExhaustedError, match="PERIPETY_LIMITS") as caught:
+            await passage.go("a", demand=demand)
+        assert (caught.value.code, caught.value.retry_after) == ("LIMIT_TOO_SMALL", None)
+
+    in_virtual_time(scene)
+
+
+def test_without_limits_nobody_waits() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock)
+        await asyncio.gather(*[passage.go(str(name), demand=Demand(10**9, 10**9)) for name in range(500)])
+        assert set(passage.entered.values()) == {0}
+
+    in_virtual_time(scene)
+
+
+def test_accounts_do_not_share_their_limits() -> None:
+    async def scene(clock: Clock) -> None:
+        counters = Counters(clock.now)
+        limits = ProviderLimits(requests_per_minute=1)
+        for account in ("generic/a", "generic/b"):
+            assert not isinstance(await counters.reserve(account, limits, SMALL), float)
+            assert await counters.reserve(account, limits, SMALL) > 0  # type: ignore[operator] # it is refused
+
+    in_virtual_time(scene)
+
+
+def test_counters_tell_how_long_to_wait() -> None:
+    async def scene(clock: Clock) -> None:
+        counters = Counters(clock.now)
+        limits = ProviderLimits(input_tokens_per_minute=100, concurrency=2)
+        await counters.reserve("a", limits, Demand(60, 1))
+        await clock.sleep(20)
+        await counters.settle(await reserved(counters, limits, Demand(40, 1)), Demand(40, 1))
+        assert await counters.reserve("a", limits, Demand(60, 1)) == pytest.approx(40, abs=2 * SLOT)
+        assert await counters.reserve("a", limits, Demand(61, 1)) == pytest.approx(60, abs=2 * SLOT)
+        await clock.sleep(61)
+        await reserved(counters, limits, Demand(1, 1))
+        assert await counters.reserve("a", limits, Demand(1, 1)) == math.inf
+
+    in_virtual_time(scene)
+
+
+async def reserved(counters: Counters, limits: ProviderLimits, demand: Demand) -> Reservation:
+    reservation = await counters.reserve("a", limits, demand)
+    assert not isinstance(reservation, float)
+    return reservation
+
+
+def question(text: str, **options: int) -> GenerateRequest:
+    return GenerateRequest(None, (ChatMessage(ChatRole.USER, text),), **options)  # type: ignore[arg-type]
+
+
+def test_the_prompt_counts_whatever_it_is_made_of() -> None:
+    small = demand_of(question("a" * 300), None).input_tokens
+    assert 100 <= small <= 130
+    assert demand_of(question("あ" * 300), None).input_tokens >= 300
+    assert demand_of(question("\ud800"), None).input_tokens > 0
+    schema = ResponseSchema("a", {"description": "x" * 3000})
+    with_schema = GenerateRequest("s" * 3000, question("a" * 300).messages, schema)
+    assert demand_of(with_schema, None).input_tokens >= small + 2000
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "expected"), [(50, None, 50), (50, 20, 50), (None, None, 4096), (None, 1000, 1000)]
+)
+def test_an_answer_of_open_length_is_taken_to_fit(asked: int, limit: int | None, expected: int) -> None:
+    assert demand_of(question("a", max_output_tokens=asked), limit).output_tokens == expected
