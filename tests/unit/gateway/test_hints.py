@@ -28,6 +28,7 @@ RETRY_INFO = {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", 
         ({"x-ratelimit-reset-tokens": "320ms"}, 0.32),
         ({"x-ratelimit-reset-requests": "2026-05-28T20:26:50Z"}, 10),
         ({"anthropic-ratelimit-input-tokens-reset": "2026-05-28T20:27:40Z"}, 60),
+        ({"x-ratelimit-reset-tokens": "999999999d"}, 365 * 86400),
         ({"retry-after": "3", "x-ratelimit-reset-tokens": "6m0s"}, 3),
     ],
 )

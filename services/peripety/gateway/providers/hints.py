@@ -16,6 +16,7 @@ _NUMBER = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*")
 _DURATION = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?(?:ms|[dhms]))+")
 _PART = re.compile(r"([\d.]+)(ms|[dhms])")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LONGEST = 365 * 86400.0
 _RESET = re.compile(r"(?:x|anthropic)-ratelimit-(?:reset-(\S+)|(\S+)-reset)")
 
 
@@ -27,11 +28,15 @@ def seconds_to_wait(headers: Mapping[str, str], error: Mapping[str, Any], now: f
     (`x-ratelimit-reset-requests`, `anthropic-ratelimit-tokens-reset` and the like, as durations or dates).
 
     Args:
-        headers: of the answer, their names in lower case.
+        headers: of the answer.
         error: the error in its body.
         now: the time of day, in seconds since 1970.
     """
-    headers = {name.lower(): value for name, value in headers.items()}
+    told = _told({name.lower(): value for name, value in headers.items()}, error, now)
+    return None if told is None else min(told, _LONGEST)
+
+
+def _told(headers: Mapping[str, str], error: Mapping[str, Any], now: float) -> float | None:
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
