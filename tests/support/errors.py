@@ -1,4 +1,4 @@
-"""Every class of the error tree, and an example of each."""
+"""Every class of the error tree, as clients know it, and an example of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ def _below(root: type[PeripetyError]) -> Iterator[type[PeripetyError]]:
         yield from _below(child)
 
 
-ALL_ERRORS = sorted(_below(PeripetyError), key=lambda error: error.__name__)
+# What other modules derive from them reaches a client as one of these.
+ALL_ERRORS = sorted(
+    (error for error in _below(PeripetyError) if error.__module__ == PeripetyError.__module__),
+    key=lambda error: error.__name__,
+)
 
 
 def example(error: type[PeripetyError], *, code: str | None = "SOME_CODE") -> PeripetyError:
