@@ -63,9 +63,9 @@ pattern = {{ type = "contains", text = "object" }}
 response = {{ json = {{ a = 1, b = "{"b" * 200}" }} }}
 
 [[responses]]
-pattern = {{ type = "contains", text = "down once" }}
-failure = {{ type = "unavailable", times = 1 }}
-response = {{ text = "up again" }}
+pattern = {{ type = "contains", text = "refused once" }}
+failure = {{ type = "out_of_credits", times = 1 }}
+response = {{ text = "answered then" }}
 """
 
 
@@ -204,10 +204,10 @@ async def test_a_failure_of_the_one_who_asked_first_is_not_that_of_the_others(
 ) -> None:
     async with serving(tmp_path, model) as channel:
         outcomes = await asyncio.gather(
-            *(ask(channel, "down once") for _ in range(4)), return_exceptions=True
+            *(ask(channel, "refused once") for _ in range(4)), return_exceptions=True
         )
     told = [text(outcome) for outcome in outcomes if not isinstance(outcome, BaseException)]
-    assert told == ["up again"] * 3
+    assert told == ["answered then"] * 3
     assert len(model.simulator.captured) == 2
 
 

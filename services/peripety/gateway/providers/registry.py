@@ -63,10 +63,9 @@ class Providers:
     def answerer(self, request: GenerateRequest) -> Answerer:
         """Return who would answer a request, without asking."""
         provider, request = self.select(request)
-        model = request.model or (self._config.model_name if provider is self._default else None)
         key = self._config.openai_api_key
         secret = f"{self._config.openai_api_base or ''}\n{key.get_secret_value() if key else ''}"
-        return Answerer(provider.name, model, sha256(secret.encode()).hexdigest())
+        return Answerer(provider.name, request.model or provider.model, sha256(secret.encode()).hexdigest())
 
     async def aclose(self) -> None:
         """Let go of every provider's connections."""
