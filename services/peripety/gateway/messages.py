@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from peripety.errors import Finding
     from peripety.gateway.growing import GrowingValue
-    from peripety.gateway.model import GatewayEvent, Usage
+    from peripety.gateway.model import GatewayEvent, SchemaReport, Usage
 
 __all__ = ["event_response", "generate_request", "object_request", "object_response"]
 
@@ -150,7 +150,14 @@ def _completion(completion: Completion) -> pb.Completion:
             parts=[pb.ContentPart(text=completion.text)] if completion.text else [],
         ),
         from_response_cache=completion.from_response_cache,
+        schema_report=None if completion.schema_report is None else _schema_report(completion.schema_report),
         calls=completion.calls,
+    )
+
+
+def _schema_report(report: SchemaReport) -> pb.SchemaReport:
+    return pb.SchemaReport(
+        method=pb.SchemaMethod.Value(f"SCHEMA_METHOD_{report.method.name}"), dropped=_findings(report.dropped)
     )
 
 

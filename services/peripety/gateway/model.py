@@ -24,6 +24,8 @@ __all__ = [
     "Repairing",
     "ResponseCacheMode",
     "ResponseSchema",
+    "SchemaMethod",
+    "SchemaReport",
     "StopReason",
     "TextDelta",
     "Usage",
@@ -132,6 +134,26 @@ class StopReason(Enum):
     OTHER = "other"
 
 
+class SchemaMethod(Enum):
+    """How an answer was brought to match its schema."""
+
+    NATIVE = "native"
+    EXTRACTION = "extraction"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReport:
+    """What was done so that a provider could work with a schema; the answer is checked against the original.
+
+    Attributes:
+        method: how the answer was obtained.
+        dropped: what the provider could not be told, or is not held to; the paths point into the schema.
+    """
+
+    method: SchemaMethod
+    dropped: tuple[Finding, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A whole answer.
@@ -148,6 +170,7 @@ class Completion:
         calls: requests sent to the provider for this answer.
         from_response_cache: whether no model was called for this answer, because it was stored, or because
             somebody else had just asked exactly the same; it then has no usage and no calls.
+        schema_report: what became of the schema, when one was given.
     """
 
     text: str
@@ -160,6 +183,7 @@ class Completion:
     findings: tuple[Finding, ...] = ()
     calls: int = 1
     from_response_cache: bool = False
+    schema_report: SchemaReport | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from peripety.gateway.model import (
     Repairing,
     ResponseCacheMode,
     ResponseSchema,
+    SchemaMethod,
+    SchemaReport,
     StopReason,
     TextDelta,
     Usage,
@@ -50,6 +52,10 @@ _STOP_REASONS = {
     pb.STOP_REASON_END: StopReason.END,
     pb.STOP_REASON_LENGTH: StopReason.LENGTH,
     pb.STOP_REASON_REFUSAL: StopReason.REFUSAL,
+}
+_SCHEMA_METHODS = {
+    pb.SCHEMA_METHOD_NATIVE: SchemaMethod.NATIVE,
+    pb.SCHEMA_METHOD_EXTRACTION: SchemaMethod.EXTRACTION,
 }
 
 
@@ -147,7 +153,16 @@ def _completion(completion: pb.Completion) -> Completion:
         findings=_findings(completion.findings),
         calls=completion.calls,
         from_response_cache=completion.from_response_cache,
+        schema_report=_schema_report(completion.schema_report)
+        if completion.HasField("schema_report")
+        else None,
     )
+
+
+def _schema_report(report: pb.SchemaReport) -> SchemaReport | None:
+    """What became of the schema; None when a newer server used a method that this client does not know."""
+    method = _SCHEMA_METHODS.get(report.method)
+    return None if method is None else SchemaReport(method, _findings(report.dropped))
 
 
 def _usage(usage: common.TokenUsage) -> Usage:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
-import jiter
-
-from peripety import sim
 from peripety.errors import (
     FailedPreconditionError,
     FieldViolation,
@@ -18,8 +14,8 @@ from peripety.errors import (
     InvalidArgumentError,
     PeripetyError,
     Severity,
-    SpecError,
 )
+from peripety.gateway.json_text import Reading, readings
 from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
@@ -33,23 +29,20 @@ from peripety.gateway.model import (
     Usage,
 )
 from peripety.gateway.streams import following
-from peripety.sim.schema import check
+from peripety.sim.schema import check, without_nulls
 
 __all__ = [
     "Ask",
     "Judge",
     "Verdict",
     "ask_until_valid",
+    "extract_json",
     "judge_answer",
     "parse_json_with_schema",
+    "schema_hint",
     "used_until",
 ]
 
-_FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
-_OPENER = re.compile(r"[{\[]")
-# A string that nobody closes reaches to the end, so that one pass over the text is enough.
-_MARK = re.compile(r'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_MAX_SPANS = 16
 _TOKEN_KINDS = tuple(field.name for field in fields(Usage))
 _MAX_FINDINGS_TOLD = 20
 _INSTRUCTION = (
@@ -75,7 +68,13 @@ Judge: TypeAlias = Callable[[Completion, ResponseSchema], Awaitable[Verdict]]
 def parse_json_with_schema(text: str, schema: Mapping[str, Any]) -> Any:
     """Find the JSON in a model's answer and hold it against a schema.
 
-    The JSON may stand alone, in a code fence, or in the middle of prose.
+    The JSON may stand alone, in a code fence, or in the middle of prose. Of several documents the last
+    valid one is the answer. What takes no guess is put right: comments, trailing commas, single quotes,
+    bare keys, Python's literals, line breaks and quotes inside of strings, missing commas, and a null where
+    the schema would rather see no key. The value is always valid against the schema as it was given.
+
+    A document without its closing bracket was cut off, and is refused: nothing is ever completed. So is
+    what could mean two things: a repeated key, a NaN, a missing value, a bracket too few or too many.
 
     Args:
         text: what the model wrote.
@@ -85,32 +84,51 @@ def parse_json_with_schema(text: str, schema: Mapping[str, Any]) -> Any:
         The parsed value.
 
     Raises:
-        InvalidArgumentError: there is no JSON in the text (code NOT_JSON), or it is not valid against
-            the schema (code SCHEMA_MISMATCH, the violations say where).
+        InvalidArgumentError: there is no whole JSON document in the text (code NOT_JSON), or it is not
+            valid against the schema (code SCHEMA_MISMATCH). The violations say what is wrong and where.
     """
-    try:
-        value = _find_json(text)
-    except ValueError as error:
-        raise InvalidArgumentError(f"The answer is not JSON: {error}", code="NOT_JSON") from None
-    findings = check(schema, value)
-    if findings:
+    answer = _find(text, schema)
+    if answer.reading.document is None:
+        raise _not_json(answer.reading)
+    if answer.findings:
         raise InvalidArgumentError(
-            f"The answer does not match its schema: {findings[0].message}",
+            f"The answer does not match its schema: {answer.findings[0].message}",
             code="SCHEMA_MISMATCH",
-            violations=_violations(findings),
+            violations=_violations(answer.findings),
         )
-    return value
+    return answer.reading.value
+
+
+def extract_json(text: str) -> str:
+    """Find the last whole JSON document in a model's answer, whatever it says; see `parse_json_with_schema`.
+
+    Returns:
+        The document as strict JSON.
+
+    Raises:
+        InvalidArgumentError: there is none (code NOT_JSON).
+    """
+    reading = _find(text, {}).reading
+    if reading.document is None:
+        raise _not_json(reading)
+    return reading.document
+
+
+def schema_hint(schema: Mapping[str, Any]) -> str:
+    """What to tell a model that its provider does not hold to a schema; the same schema, the same text."""
+    document = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    return f"Answer with one JSON document, nothing else, that is valid against this JSON Schema:\n{document}"
 
 
 async def judge_answer(completion: Completion, schema: ResponseSchema) -> Verdict:
     """Hold an answer against its schema and, when that is met, against the caller's own check."""
-    try:
-        value = _find_json(completion.text)
-    except ValueError as error:
-        return Verdict(None, (_not_json(error, completion.stop_reason),))
-    findings: Sequence[Finding] = check(schema.document, value)
+    cut = completion.stop_reason is StopReason.LENGTH
+    answer = _find(completion.text, schema.document, cut=cut)
+    if answer.reading.document is None:
+        return Verdict(None, tuple(map(_told_shorter if cut else _told, answer.findings)))
+    value, findings = answer.reading.value, answer.findings
     if not findings and schema.accept is not None:
-        findings = await schema.accept(value)
+        findings = tuple(await schema.accept(value))
     return Verdict(value, tuple(f for f in findings if f.severity is Severity.ERROR))
 
 
@@ -216,64 +234,58 @@ def _violations(findings: Sequence[Finding]) -> list[FieldViolation]:
     return [FieldViolation(f.path or "/", f"{f.code}: {f.message}") for f in findings]
 
 
-def _not_json(error: ValueError, stop_reason: StopReason) -> Finding:
-    if stop_reason is StopReason.LENGTH:
-        return Finding("TRUNCATED", "", f"the answer reached its length limit ({error}); write a shorter one")
-    return Finding("NOT_JSON", "", f"the answer is not JSON ({error}); answer with one JSON document only")
+def _not_json(reading: Reading) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"The answer is not JSON: {reading.findings[0].message}",
+        code="NOT_JSON",
+        violations=_violations(reading.findings),
+    )
 
 
-def _find_json(text: str) -> Any:
-    for candidate in (text, *_FENCED.findall(text)):
-        try:
-            return _parse(candidate)
-        except ValueError:
-            continue
-    for span in sorted(_spans(text), key=len, reverse=True):
-        try:
-            return _parse(span)
-        except ValueError:
-            continue
-    opener = _OPENER.search(text)
-    if opener is None:
-        raise ValueError("there is no object or array in it")
-    return _parse(text[opener.start() :])
+def _told(finding: Finding) -> Finding:
+    message = f"the answer is not JSON ({finding.message}); answer with one JSON document only"
+    return replace(finding, message=message)
 
 
-def _spans(text: str) -> Iterator[str]:
-    """The first few stretches of text with balanced brackets."""
-    start = _OPENER.search(text)
-    for _ in range(_MAX_SPANS):
-        if start is None:
-            return
-        end = _balanced_end(text, start.start())
-        if end is not None:
-            yield text[start.start() : end]
-        elif _is_cut_off(text[start.start() :]):
-            # What is balanced inside of it is a part of the answer, not the answer.
-            return
-        start = _OPENER.search(text, end or start.end())
+def _told_shorter(finding: Finding) -> Finding:
+    message = f"the answer reached its length limit ({finding.message}); write a shorter one"
+    return Finding("TRUNCATED", finding.path, message)
 
 
-def _is_cut_off(text: str) -> bool:
-    try:
-        jiter.from_json(text.encode(errors="surrogatepass"), partial_mode=True)
-    except ValueError:
-        return False
-    return True
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The document of several that counts, and how it breaks the schema or cannot be read."""
+
+    reading: Reading
+    findings: tuple[Finding, ...]
 
 
-def _balanced_end(text: str, start: int) -> int | None:
-    depth = 0
-    for mark in _MARK.finditer(text, start):
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(mark.group(), 0)
-        if depth == 0:
-            return mark.end()
-    return None
+def _find(text: str, schema: Mapping[str, Any], *, cut: bool = False) -> _Answer:
+    """Of the documents in a text the last valid one, else the last whole one, else the longest unreadable."""
+    best: _Answer | None = None
+    for reading in readings(text, cut=cut):
+        answer = _judged(reading, schema)
+        if cut and reading.unfinished:
+            # The model was about to write this one: those before it were not its answer.
+            return answer
+        if best is None or _rank(answer) >= _rank(best):
+            best = answer
+    assert best is not None  # noqa: S101 - there is always one reading
+    return best
 
 
-def _parse(text: str) -> Any:
-    """The value of a JSON text, through the one border that documents pass, however they come."""
-    try:
-        return sim.parse(text)
-    except SpecError as error:
-        raise ValueError(error.findings[0].message) from None
+def _rank(answer: _Answer) -> tuple[bool, bool, int]:
+    whole = answer.reading.document is not None
+    return whole, not answer.findings, 0 if whole else answer.reading.size
+
+
+def _judged(reading: Reading, schema: Mapping[str, Any]) -> _Answer:
+    if reading.document is None:
+        return _Answer(reading, reading.findings)
+    findings = check(schema, reading.value)
+    if findings:
+        # Strict modes know no optional keys: there, a null is how a model leaves one out.
+        value = without_nulls(schema, reading.value)
+        if not check(schema, value):
+            return _Answer(replace(reading, value=value), ())
+    return _Answer(reading, tuple(findings))

@@ -17,7 +17,7 @@ from peripety.errors import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["MAX_FINDINGS", "check", "pointer"]
+__all__ = ["MAX_FINDINGS", "check", "pointer", "without_nulls"]
 
 MAX_FINDINGS = 50
 _MAX_LISTED = 24
@@ -40,6 +40,33 @@ def check(schema: Mapping[str, Any], instance: Any) -> list[Finding]:
     validator = _validator(json.dumps(schema, sort_keys=True))
     found = {f: None for error in validator.iter_errors(instance) for f in _findings(error, schema)}
     return sorted(found, key=_place)[:MAX_FINDINGS]
+
+
+def without_nulls(schema: Mapping[str, Any], instance: Any) -> Any:
+    """A copy of `instance` that leaves out every key whose value is a null that `schema` refuses."""
+    validator = _validator(json.dumps(schema, sort_keys=True))
+    refused = {tuple(error.instance_path) for error in _all_errors(validator.iter_errors(instance))}
+    return _without(instance, refused, ())
+
+
+def _all_errors(errors: Iterable[jsonschema_rs.ValidationError]) -> Iterator[jsonschema_rs.ValidationError]:
+    """The errors, and those behind the choices among them."""
+    for error in errors:
+        yield error
+        for branch in getattr(error.kind, "context", ()):
+            yield from _all_errors(branch)
+
+
+def _without(value: Any, refused: set[tuple[str | int, ...]], place: tuple[str | int, ...]) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _without(inner, refused, (*place, key))
+            for key, inner in value.items()
+            if inner is not None or (*place, key) not in refused
+        }
+    if isinstance(value, list):
+        return [_without(inner, refused, (*place, index)) for index, inner in enumerate(value)]
+    return value
 
 
 def _place(finding: Finding) -> list[tuple[int, str]]:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import SecretStr
@@ -12,14 +12,27 @@ from peripety.errors import (
     NotFoundError,
     PeripetyError,
     ResourceExhaustedError,
+    Severity,
     UnavailableError,
 )
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseSchema, StopReason, Usage
+from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    GenerateRequest,
+    ResponseSchema,
+    SchemaMethod,
+    SchemaReport,
+    StopReason,
+    Usage,
+)
 from peripety.gateway.providers.openai import GENERIC, OPENAI, OpenAIProvider
 from peripety.gateway.providers.openai.body import to_openai_body
 from peripety.gateway.providers.openai.failures import Failures
 from peripety.gateway.providers.openai.stream import ChatCompletionStream
 from support.upstream import delta, event, finish, usage
+
+if TYPE_CHECKING:
+    from peripety.gateway.providers.openai.dialect import Dialect
 
 KEY = "sk-canary-1234567890"
 FAILURES = Failures("generic", "m", SecretStr(KEY))
@@ -36,7 +49,7 @@ def request(**options: Any) -> GenerateRequest:
 
 
 def test_what_is_left_open_is_left_out() -> None:
-    assert to_openai_body(request(), "m", OPENAI) == {
+    assert to_openai_body(request(), "m", OPENAI)[0] == {
         "model": "m",
         "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
         "stream": True,
@@ -45,35 +58,55 @@ def test_what_is_left_open_is_left_out() -> None:
 
 
 def test_without_a_system_text_there_is_no_system_message() -> None:
-    body = to_openai_body(GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),)), "m", OPENAI)
+    body, _ = to_openai_body(GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),)), "m", OPENAI)
     assert body["messages"] == [{"role": "user", "content": "u"}]
 
 
 def test_options_travel_under_the_names_of_the_dialect() -> None:
     options = request(max_output_tokens=5, temperature=0.0, seed=0)
-    assert to_openai_body(options, "m", OPENAI)["max_completion_tokens"] == 5
-    generic = to_openai_body(options, "m", GENERIC)
+    assert to_openai_body(options, "m", OPENAI)[0]["max_completion_tokens"] == 5
+    generic, _ = to_openai_body(options, "m", GENERIC)
     assert (generic["max_tokens"], generic["temperature"], generic["seed"]) == (5, 0.0, 0)
 
 
-@pytest.mark.parametrize(
-    ("document", "strict"),
-    [
-        (CLOSED, True),
-        ({**CLOSED, "required": []}, False),
-        ({**CLOSED, "additionalProperties": True}, False),
-        ({"type": "array", "items": {"type": "object"}}, False),
-        ({"$defs": {"x": {"anyOf": [CLOSED, {"type": "object"}]}}}, False),
-    ],
-)
-def test_strict_mode_is_asked_for_only_where_the_schema_allows_it(
-    document: dict[str, Any], strict: bool
-) -> None:
-    body = to_openai_body(request(schema=ResponseSchema("a", document)), "m", OPENAI)
-    assert body["response_format"] == {
-        "type": "json_schema",
-        "json_schema": {"name": "a", "schema": document, "strict": strict},
-    }
+OPTIONAL = {**CLOSED, "required": []}
+OPEN = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+
+def asked(document: dict[str, Any], dialect: Dialect) -> tuple[dict[str, Any], SchemaReport]:
+    body, report = to_openai_body(request(schema=ResponseSchema("a", document)), "m", dialect)
+    assert report is not None
+    assert body["response_format"]["type"] == "json_schema"
+    return body["response_format"]["json_schema"], report
+
+
+def test_a_schema_that_strict_mode_takes_goes_along_as_it_is() -> None:
+    for dialect in (OPENAI, GENERIC):
+        told, report = asked(CLOSED, dialect)
+        assert told == {"name": "a", "schema": CLOSED, "strict": True}
+        assert report == SchemaReport(SchemaMethod.NATIVE)
+
+
+def test_a_schema_is_brought_into_the_form_of_strict_mode_and_what_is_lost_is_reported() -> None:
+    bounded = {**CLOSED, "properties": {"a": {"type": "integer", "maxLength": 3}}}
+    told, report = asked(bounded, OPENAI)
+    assert told == {"name": "a", "schema": CLOSED, "strict": True}
+    assert [(finding.path, finding.severity) for finding in report.dropped] == [
+        ("/properties/a/maxLength", Severity.WARNING)
+    ]
+
+
+def test_a_schema_that_strict_mode_cannot_express_goes_along_without_it() -> None:
+    told, report = asked(OPEN, OPENAI)
+    assert told == {"name": "a", "schema": OPEN, "strict": False}
+    assert [finding.code for finding in report.dropped] == ["NOT_STRICT"]
+
+
+@pytest.mark.parametrize("document", [OPTIONAL, OPEN, {**CLOSED, "minProperties": 1}])
+def test_other_servers_are_told_the_schema_as_it_is(document: dict[str, Any]) -> None:
+    told, report = asked(document, GENERIC)
+    assert told["schema"] == document
+    assert report.dropped == ()
 
 
 def read(*events: bytes) -> tuple[str, ChatCompletionStream]:

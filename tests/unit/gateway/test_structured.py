@@ -22,7 +22,7 @@ from peripety.gateway.model import (
     TextDelta,
     Usage,
 )
-from peripety.gateway.structured import ask_until_valid, parse_json_with_schema
+from peripety.gateway.structured import ask_until_valid, extract_json, parse_json_with_schema, schema_hint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,6 +48,11 @@ QUESTION = GenerateRequest("be brief", (ChatMessage(ChatRole.USER, "give a"),), 
         'A smile :[ and then {"a": 1}',
         '```json\n{"a": 1}',
         'He said "a {" but {"a": 1}',
+        '~~~JSON5 title="x"\n{"a": 1}\n~~~',
+        '```json {"a": 1}```',
+        '```text\nnothing {here}\n```\nand\n```json\n{"a": 1}\n```',
+        'It holds for {x | x > 2}: {"a": 1}',
+        ":[ " * 100 + 'and {"a": 1}',
     ],
 )
 def test_json_is_found_alone_in_a_fence_or_in_prose(text: str) -> None:
@@ -63,27 +68,145 @@ def test_a_fence_inside_of_a_string_is_text() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "no",
-        '{"a": 1',
-        '{"a": 1,}',
-        '{"a": NaN}',
-        '{"a": 1e999}',
-        '{"a": 1, "a": 2}',
-        "[" * 100_000,
-        '{"a": "\\ud800"}',
+        'First {"a": 2}, then better: {"a": 1}.',
+        '```json\n{"a": 2}\n```\nCorrected:\n```json\n{"a": 1}\n```',
+        '{"a": 1} replaces {"a": "one"}',
+        '{"b": 1} was asked for, {"a": 1} is given, [3] is a reference',
     ],
 )
-def test_what_is_not_json_is_refused(text: str) -> None:
+def test_of_several_documents_the_last_valid_one_is_the_answer(text: str) -> None:
+    assert parse_json_with_schema(text, SCHEMA) == {"a": 1}
+
+
+def test_when_no_document_is_valid_the_last_whole_one_is_judged() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse_json_with_schema('{"a": "x"} or {"b": 1} or {c}', SCHEMA)
+    assert caught.value.code == "SCHEMA_MISMATCH"
+    assert {violation.field for violation in caught.value.violations} == {"/", "/b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"x": 1,}', {"x": 1}),
+        ('[1, {"x": [2,],},]', [1, {"x": [2]}]),
+        ('{"x": 1, // one\n "y": 2 # two\n /* three */}', {"x": 1, "y": 2}),
+        ('{"x": "// /* # no comment", }', {"x": "// /* # no comment"}),
+        ("{'x': 'a \"b\" c', 'y': ''}", {"x": 'a "b" c', "y": ""}),
+        ("{'x': 'it's fine', 'y': \"it's\"}", {"x": "it's fine", "y": "it's"}),
+        (r"{'x': 'it\'s\n'}", {"x": "it's\n"}),
+        (r'{"x": "it\'s"}', {"x": "it's"}),
+        ('{"x": True, "y": [False, None]}', {"x": True, "y": [False, None]}),
+        ('{"x": "True", "y": "None",}', {"x": "True", "y": "None"}),
+        ('{"x": "one\ntwo\tthree"}', {"x": "one\ntwo\tthree"}),
+        ("{x: 1, $y_2: {z-z: 'q'}}", {"x": 1, "$y_2": {"z-z": "q"}}),
+        (r'{"x": "back\\", "y": "\n", }', {"x": "back\\", "y": "\n"}),
+        ('{"x": " 1 ", "y": "}", "z": "[,",}', {"x": " 1 ", "y": "}", "z": "[,"}),
+    ],
+)
+def test_slips_with_one_meaning_are_put_right(text: str, value: Any) -> None:
+    assert parse_json_with_schema(text, {}) == value
+    assert parse_json_with_schema(f"Sure!\n```json\n{text}\n```\nDone.", {}) == value
+    assert json.loads(extract_json(text)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"x": 1 "y": 2}', {"x": 1, "y": 2}),
+        ('[{"x": 1} {"x": 2}]', [{"x": 1}, {"x": 2}]),
+        ('{"x": "she said "yes" to it"}', {"x": 'she said "yes" to it'}),
+    ],
+)
+def test_separators_and_escapes_that_are_missing_are_added(text: str, value: Any) -> None:
+    assert parse_json_with_schema(text, {}) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no",
+        "[" * 100_000,
+        '{"a": "\\ud800"}',
+        '{"a": tru}',
+        '{"a": undefined}',
+        '{"a": 0x10}',
+        '{"a": 01}',
+        '{"a": 10%}',
+        '{"a": }',
+        '{"a" 1}',
+        '{"a": 1,, "b": 2}',
+        '{"a": [1, ...]}',
+        '{"a": (1, 2)}',
+        '{"a": "x" + "y"}',
+        '{"a": "tail\\\\" "b": 1]',
+    ],
+)
+def test_what_could_only_be_guessed_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse_json_with_schema(text, {})
+    assert caught.value.code == "NOT_JSON"
+    assert caught.value.violations
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "places"),
+    [
+        ('{"a": NaN}', "NOT_FINITE", ["/a"]),
+        ('{"a": [1, {"b": -Infinity,}, 1e999]}', "NOT_FINITE", ["/a/1/b", "/a/2"]),
+        ('{"a": 1, "b": {"c": 1, "c": 1}}', "DUPLICATE_KEY", ["/b/c"]),
+        ("{'a': 1, 'a': 2}", "DUPLICATE_KEY", ["/a"]),
+    ],
+)
+def test_what_json_does_not_know_is_named_with_its_place(text: str, code: str, places: list[str]) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse_json_with_schema(f"Here: {text}", {})
+    assert caught.value.code == "NOT_JSON"
+    assert [violation.field for violation in caught.value.violations] == places
+    assert all(violation.reason.startswith(f"{code}: ") for violation in caught.value.violations)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1',
+        '{"b": [{"a": 1}, {"a": 2}], "c',
+        "{'b': [{'a': 1}, {'a': 2}], 'c",
+        '{"b": [{"a": 1,}, {"a": 2}] "c": ',
+        '{"b": {"a": 1}, "c": "never closed}',
+        '```json\n[{"a": 1},\n```',
+        '```json\n[[{"a": 1}],\n```',
+    ],
+)
+def test_a_part_of_an_answer_that_was_cut_off_is_not_the_answer(text: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         parse_json_with_schema(text, SCHEMA)
     assert caught.value.code == "NOT_JSON"
+    assert caught.value.violations[0].reason.startswith("CUT_OFF: ")
 
 
-def test_a_part_of_an_answer_that_was_cut_off_is_not_the_answer() -> None:
+def test_a_null_that_the_schema_refuses_counts_as_left_out() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer"},
+            "b": {"type": ["string", "null"]},
+            "c": {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"type": "string"}]}},
+        },
+        "required": ["b"],
+    }
+    text = '{"a": null, "b": null, "c": [{"b": "x", "a": null}]}'
+    assert parse_json_with_schema(text, schema) == {"b": None, "c": [{"b": "x"}]}
     with pytest.raises(InvalidArgumentError) as caught:
-        parse_json_with_schema('{"b": [{"a": 1}, {"a": 2}], "c', SCHEMA)
-    assert caught.value.code == "NOT_JSON"
+        parse_json_with_schema('{"a": null}', {**schema, "required": ["a"]})
+    assert caught.value.violations[0].field == "/a"
+
+
+def test_the_hint_for_a_prompt_holds_the_schema() -> None:
+    hint = schema_hint(SCHEMA)
+    assert parse_json_with_schema(hint, {}) == SCHEMA
+    assert hint == schema_hint(json.loads(json.dumps(SCHEMA)))
 
 
 def test_json_that_breaks_the_schema_is_refused_with_its_places() -> None:
@@ -97,6 +220,42 @@ def test_json_that_breaks_the_schema_is_refused_with_its_places() -> None:
 def test_any_text_gives_a_value_or_a_typed_error(text: str) -> None:
     with suppress(InvalidArgumentError):
         assert isinstance(parse_json_with_schema(text, SCHEMA), dict)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[",
+        "[ ",
+        "{",
+        "{x} ",
+        "[1] ",
+        '{"a":',
+        "{'",
+        '{"',
+        "{a ",
+        "'",
+        "// ",
+        "{/*",
+        "```json\n",
+        '{"a": "x" ',
+        "\\",
+    ],
+)
+def test_a_long_answer_takes_time_in_proportion_to_its_length(piece: str) -> None:
+    text = "{'a': " + piece * (200_000 // len(piece))
+    with suppress(InvalidArgumentError):
+        parse_json_with_schema(text, {})
+    with suppress(InvalidArgumentError):
+        parse_json_with_schema(text + "}" * 9, {})
+
+
+def test_an_answer_of_nearly_a_megabyte_is_read() -> None:
+    value = [{"id": number, "name": 'na"me', "on": True, "of": None} for number in range(17_000)]
+    plain, badly = json.dumps(value), str(value)
+    assert len(badly) > 850_000
+    for text in (plain, f"Sure:\n```json\n{plain}\n```", badly):
+        assert parse_json_with_schema(text, {}) == value
 
 
 class Model:
@@ -192,6 +351,19 @@ async def test_an_answer_cut_by_the_length_limit_is_told_to_be_shorter() -> None
     with pytest.raises(FailedPreconditionError) as caught:
         await ask(Model('{"a": 1', '{"a": ', stop=StopReason.LENGTH))
     assert "TRUNCATED" in caught.value.violations[0].reason
+
+
+@pytest.mark.parametrize("text", ['{"a": 1} or rather {"a": ', '{"a": 1 "b": 2}', "{'a': 1", "12"])
+async def test_an_answer_cut_by_the_length_limit_is_never_completed(text: str) -> None:
+    schema = ResponseSchema("answer", {})
+    with pytest.raises(FailedPreconditionError) as caught:
+        await ask(Model(text, text, stop=StopReason.LENGTH), schema)
+    assert "TRUNCATED" in caught.value.violations[0].reason
+
+
+async def test_an_answer_that_was_whole_when_the_limit_came_is_an_answer() -> None:
+    events = await ask(Model('{"a": 1} And this is', stop=StopReason.LENGTH))
+    assert completion(events).value == {"a": 1}
 
 
 async def test_a_refusal_is_not_argued_with() -> None:

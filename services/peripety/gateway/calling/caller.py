@@ -163,4 +163,13 @@ def _used(usage: Usage) -> Demand | None:
 
 
 def _completion(texts: list[str], end: Finished, provider: str, calls: int) -> Completion:
-    return Completion("".join(texts), None, end.usage, end.stop_reason, end.model, provider, calls=calls)
+    return Completion(
+        "".join(texts),
+        None,
+        end.usage,
+        end.stop_reason,
+        end.model,
+        provider,
+        calls=calls,
+        schema_report=end.schema_report,
+    )

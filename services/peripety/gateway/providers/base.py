@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from peripety.gateway.model import GenerateRequest, StopReason, TextDelta, Usage
+from peripety.gateway.model import GenerateRequest, SchemaReport, StopReason, TextDelta, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,6 +20,7 @@ class Finished:
     stop_reason: StopReason
     usage: Usage
     model: str
+    schema_report: SchemaReport | None = None
 
 
 ProviderEvent: TypeAlias = TextDelta | Finished

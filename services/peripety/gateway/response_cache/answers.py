@@ -7,10 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from peripety.errors import Finding, Severity
-from peripety.gateway.model import Completed, Completion, StopReason, TextDelta, Usage
+from peripety.gateway.model import (
+    Completed,
+    Completion,
+    SchemaMethod,
+    SchemaReport,
+    StopReason,
+    TextDelta,
+    Usage,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from peripety.gateway.model import GatewayEvent
 
@@ -46,13 +54,15 @@ def at_no_cost(completion: Completion) -> Completion:
 
 def encode(completion: Completion) -> bytes:
     """Write an answer down, without what it cost."""
+    report = completion.schema_report
     document = {
         "text": completion.text,
         "value": completion.value,
         "model": completion.model,
         "provider": completion.provider,
         "repaired": completion.repaired,
-        "findings": [[f.code, f.path, f.message, f.severity.name] for f in completion.findings],
+        "findings": _written(completion.findings),
+        "schema_report": None if report is None else [report.method.value, _written(report.dropped)],
     }
     return json.dumps(document, separators=(",", ":")).encode()
 
@@ -60,6 +70,7 @@ def encode(completion: Completion) -> bytes:
 def decode(data: bytes) -> Completion:
     """Read what `encode` has written."""
     document: dict[str, Any] = json.loads(data)
+    report = document["schema_report"]
     return Completion(
         text=document["text"],
         value=document["value"],
@@ -68,12 +79,20 @@ def decode(data: bytes) -> Completion:
         model=document["model"],
         provider=document["provider"],
         repaired=document["repaired"],
-        findings=tuple(
-            Finding(code, path, message, Severity[severity])
-            for code, path, message, severity in document["findings"]
-        ),
+        findings=_findings(document["findings"]),
+        schema_report=None if report is None else SchemaReport(SchemaMethod(report[0]), _findings(report[1])),
         calls=0,
         from_response_cache=True,
+    )
+
+
+def _written(findings: Sequence[Finding]) -> list[list[str]]:
+    return [[f.code, f.path, f.message, f.severity.name] for f in findings]
+
+
+def _findings(written: Sequence[Sequence[str]]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(code, path, message, Severity[severity]) for code, path, message, severity in written
     )
 
 

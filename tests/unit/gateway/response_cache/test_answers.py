@@ -7,7 +7,15 @@ from dataclasses import fields, replace
 import pytest
 
 from peripety.errors import Finding, Severity
-from peripety.gateway.model import Completed, Completion, StopReason, TextDelta, Usage
+from peripety.gateway.model import (
+    Completed,
+    Completion,
+    SchemaMethod,
+    SchemaReport,
+    StopReason,
+    TextDelta,
+    Usage,
+)
 from peripety.gateway.response_cache.answers import (
     StoredAnswer,
     at_no_cost,
@@ -19,19 +27,30 @@ from peripety.gateway.response_cache.answers import (
 
 FINDINGS = (Finding("CODE", "/a", "why"), Finding("OTHER", "", "why not", Severity.WARNING))
 ANSWER = Completion(
-    "é😀\ud800" * 700, {"a": [1, 1.0, None]}, Usage(1, 2, 3, 4), StopReason.END, "m", "p", True, FINDINGS, 2
+    "é😀\ud800" * 700,
+    {"a": [1, 1.0, None]},
+    Usage(1, 2, 3, 4),
+    StopReason.END,
+    "m",
+    "p",
+    True,
+    FINDINGS,
+    2,
+    schema_report=SchemaReport(SchemaMethod.NATIVE, FINDINGS),
 )
 
 
 def test_an_answer_comes_back_as_it_was_without_its_cost() -> None:
     assert decode(encode(ANSWER)) == replace(ANSWER, usage=Usage(), calls=0, from_response_cache=True)
     assert decode(encode(ANSWER)) == at_no_cost(ANSWER)
+    without = replace(ANSWER, schema_report=None)
+    assert decode(encode(without)) == at_no_cost(without)
     assert isinstance(decode(encode(ANSWER)).value["a"][1], float)  # type: ignore[index]
 
 
 def test_every_field_is_written_down_or_known_without() -> None:
     known = {"usage", "stop_reason", "calls", "from_response_cache"}
-    written = {"text", "value", "model", "provider", "repaired", "findings"}
+    written = {"text", "value", "model", "provider", "repaired", "findings", "schema_report"}
     assert {field.name for field in fields(Completion)} == known | written
 
 

@@ -331,7 +331,9 @@ async def test_an_answer_on_the_disk_is_found_once_for_all_and_refused_by_who_wa
             self.looks.append(key)
             await opened.wait()
             return StoredAnswer(
-                b'{"text":"old","value":null,"model":"m","provider":"p","repaired":false,"findings":[]}', 0.0
+                b'{"text":"old","value":null,"model":"m","provider":"p","repaired":false,"findings":[],'
+                b'"schema_report":null}',
+                0.0,
             )
 
     opened = asyncio.Event()

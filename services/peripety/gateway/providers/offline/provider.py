@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.model import ChatRole, StopReason, TextDelta, Usage
+from peripety.gateway.model import ChatRole, SchemaMethod, SchemaReport, StopReason, TextDelta, Usage
 from peripety.gateway.providers.base import Finished, ProviderEvent
 from peripety.gateway.providers.offline.asked import description_in, turn_in
 from peripety.gateway.providers.offline.author import author
@@ -54,7 +54,8 @@ class OfflineProvider:
         for piece in _PIECE.findall(_answer(request)):
             yield TextDelta(piece)
             await asyncio.sleep(0)
-        yield Finished(StopReason.END, Usage(), self.name)
+        report = None if request.schema is None else SchemaReport(SchemaMethod.NATIVE)
+        yield Finished(StopReason.END, Usage(), self.name, report)
 
     async def aclose(self) -> None:
         """Nothing is held open."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.gateway.model import SchemaMethod, SchemaReport
+from peripety.gateway.providers.openai.strict import to_strict_schema
+
 if TYPE_CHECKING:
     from peripety.gateway.model import GenerateRequest, ResponseSchema
     from peripety.gateway.providers.openai.dialect import Dialect
@@ -11,21 +14,29 @@ if TYPE_CHECKING:
 __all__ = ["to_openai_body"]
 
 
-def to_openai_body(request: GenerateRequest, model: str, dialect: Dialect) -> dict[str, Any]:
-    """Write `request` as a streaming call of `model`; what was left open is left out."""
+def to_openai_body(
+    request: GenerateRequest, model: str, dialect: Dialect
+) -> tuple[dict[str, Any], SchemaReport | None]:
+    """Write `request` as a streaming call of `model`; what was left open is left out.
+
+    Returns:
+        The body, and what became of the schema when there is one.
+    """
+    response_format, report = (None, None) if request.schema is None else _structured(request.schema, dialect)
     optional = {
         dialect.limit_field: request.max_output_tokens,
         "temperature": request.temperature,
         "seed": request.seed,
-        "response_format": None if request.schema is None else _response_format(request.schema),
+        "response_format": response_format,
     }
-    return {
+    body = {
         "model": model,
         "messages": _messages(request),
         "stream": True,
         "stream_options": {"include_usage": True},
         **{name: value for name, value in optional.items() if value is not None},
     }
+    return body, report
 
 
 def _messages(request: GenerateRequest) -> list[dict[str, str]]:
@@ -33,23 +44,13 @@ def _messages(request: GenerateRequest) -> list[dict[str, str]]:
     return system + [{"role": m.role.value, "content": m.content} for m in request.messages]
 
 
-def _response_format(schema: ResponseSchema) -> dict[str, Any]:
+def _structured(schema: ResponseSchema, dialect: Dialect) -> tuple[dict[str, Any], SchemaReport]:
+    """The format to ask for, and what of the schema it does not hold the answer to."""
     document = dict(schema.document)
+    strict, dropped = to_strict_schema(document)
+    if not dialect.strict_subset:
+        # Such a server has a way of its own to hold an answer to a schema, and reads more of it.
+        strict, dropped = (None if dropped else document), ()
     # llama.cpp reads this nested shape too and silently ignores its own flat one.
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": schema.name, "schema": document, "strict": _is_strict(document)},
-    }
-
-
-def _is_strict(node: Any) -> bool:
-    """Whether the schema keeps to what strict mode allows: every object closed, every key required."""
-    if isinstance(node, list):
-        return all(map(_is_strict, node))
-    if not isinstance(node, dict):
-        return True
-    if node.get("type") == "object":
-        closed = node.get("additionalProperties") is False
-        if not closed or set(node.get("required", ())) != set(node.get("properties", {})):
-            return False
-    return all(map(_is_strict, node.values()))
+    told = {"name": schema.name, "schema": strict or document, "strict": strict is not None}
+    return {"type": "json_schema", "json_schema": told}, SchemaReport(SchemaMethod.NATIVE, dropped)

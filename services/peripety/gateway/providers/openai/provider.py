@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.errors import FailedPreconditionError, PeripetyError, UnavailableError
@@ -74,7 +75,7 @@ class OpenAIProvider:
             raise _unset("MODEL_NAME", self._dialect, "the model to ask for")
         failures = Failures(self.name, model, self._api_key)
         answer = ChatCompletionStream(failures, model)
-        body = to_openai_body(request, model, self._dialect)
+        body, report = to_openai_body(request, model, self._dialect)
         async with following(
             self._transport.events(self._url, body, self._headers(), failures.by_status)
         ) as arrivals:
@@ -82,7 +83,7 @@ class OpenAIProvider:
                 async for text in texts:
                     yield TextDelta(text)
             await _drain(arrivals)
-        yield answer.finish()
+        yield replace(answer.finish(), schema_report=report)
 
     async def aclose(self) -> None:
         """Close the pooled connections."""

@@ -12,6 +12,8 @@ from peripety.gateway.model import (
     ChatRole,
     GenerateRequest,
     ResponseSchema,
+    SchemaMethod,
+    SchemaReport,
     StopReason,
     TextDelta,
     Usage,
@@ -135,7 +137,7 @@ async def test_the_answer_comes_in_pieces_and_then_ends_once() -> None:
     *pieces, last = await events_of(request(json.dumps({"facts": FACTS}), schema="outcome"))
     assert len(pieces) > 5
     assert all(isinstance(piece, TextDelta) and piece.text for piece in pieces)
-    assert last == Finished(StopReason.END, Usage(), "offline")
+    assert last == Finished(StopReason.END, Usage(), "offline", SchemaReport(SchemaMethod.NATIVE))
 
 
 async def test_others_get_their_turn_between_two_pieces() -> None:

@@ -1,0 +1,322 @@
+"""JSON in what a model wrote: found, and put right where that takes no guess about the content.
+
+Three readings, each only when the one before failed, and each through the one strict border: the text as it
+is; tidied, where every slip has one meaning (comments, trailing commas, other quotes, bare keys, Python's
+literals, raw line breaks in strings); mended by a library that knows the rest (missing commas, unescaped
+quotes). What the library makes is taken only when nothing of the text is gone or changed: it may add
+quotes, commas, colons and escapes, and no bracket. An answer that was cut off lacks at least a bracket, so
+none is ever completed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import jiter
+from json_repair import repair_json
+
+from peripety import sim
+from peripety.errors import Finding, SpecError
+from peripety.sim.schema import MAX_FINDINGS, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Reading", "readings"]
+
+# A bracket before something that no document goes on with is prose.
+_OPENER = re.compile(r"""\{(?=\s*+["'}\w$/\#])|\[(?=\s*+["'\]{\[\d/\#tfnTFNI-])""")
+_TOKEN = re.compile(
+    r"""
+      (?P<mark>[{}\[\]:,])
+    | (?P<space>\s+)
+    | "(?P<string>[^"\\]*+(?:\\.[^"\\]*+)*+)(?P<string_end>")?
+    | (?P<comment>//[^\n]*+|\#[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/)?)
+    | (?P<word>[^\s{}\[\]:,"'/\#]++)
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+# An apostrophe ends a string only where a value or a key can end.
+_SINGLE_QUOTED = re.compile(
+    r"'(?P<string>[^'\\]*+(?:(?:\\.|'(?!\s*+(?:[,:}\]]|\Z)))[^'\\]*+)*+)(?P<string_end>')?", re.DOTALL
+)
+_TO_ESCAPE = re.compile(r'\\.|["\x00-\x1f]', re.DOTALL)
+_BARE_KEY = re.compile(r"(?:[^\W\d]|\$)[\w$-]*")
+_COLON_NEXT = re.compile(r"\s*+:")
+_BEGUN = re.compile(
+    r"""\[\s*+\[|(?:\[\s*+)?\{\s*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\\n]*+'|[^\W\d]\w*+)\s*+:""", re.DOTALL
+)
+_LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_PYTHON = {"True": "true", "False": "false", "None": "null"}
+_VALUE_FOLLOWS = frozenset("{[,:")
+# How often a text may be read in vain: brackets that nobody closes are each looked at to its end.
+_MAX_VAIN_READINGS = 2
+_FREE_READING = 65_536
+_COST_OF_A_DOCUMENT = 256
+# The library's time grows with the square of some texts: 0.1 s for this much of the worst one known.
+_MAX_MENDED = 32_768
+_MAY_BE_ADDED = frozenset('",:\\')
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What became of one stretch of a text that looks like a whole JSON document.
+
+    Attributes:
+        document: the document as strict JSON; None when it cannot be read.
+        value: its value.
+        findings: why it cannot be read.
+        size: how many characters of the text it takes.
+    """
+
+    document: str | None
+    value: Any = None
+    findings: tuple[Finding, ...] = ()
+    size: int = 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether its end is missing."""
+        return any(finding.code == "CUT_OFF" for finding in self.findings)
+
+
+_UNFINISHED = Reading(
+    None,
+    findings=(
+        Finding(
+            "CUT_OFF", "", "a bracket or a quote is never closed; write the whole document, or a shorter one"
+        ),
+    ),
+)
+
+
+def readings(text: str, *, cut: bool = False) -> Iterator[Reading]:
+    """Read every whole document in a text, in order; one without a document is the end of what was read.
+
+    A document begins with a bracket, and ends with the one that closes it, whatever stands around it. One
+    that is never closed was cut off, and what is whole inside of it is a part of an answer, not the answer.
+
+    Args:
+        text: what the model wrote.
+        cut: whether the model was stopped before it had finished. Nothing is mended then, and a number that
+            stands alone may be half of one.
+    """
+    try:
+        value = sim.parse(text)
+    except SpecError:
+        pass
+    else:
+        alone = isinstance(value, (int, float)) and not isinstance(value, bool)
+        yield _UNFINISHED if cut and alone else Reading(text.strip(), value)
+        return
+    found = False
+    for stretch in _stretches(text):
+        found = True
+        if stretch.end is None:
+            yield replace(_UNFINISHED, size=len(text) - stretch.start)
+        else:
+            yield replace(_read(text, stretch, cut=cut), size=stretch.end - stretch.start)
+    if not found:
+        yield Reading(None, findings=(Finding("NOT_JSON", "", "there is no object or array in it"),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A stretch of text from an opening bracket to the one that closes it.
+
+    Attributes:
+        start: where it begins.
+        end: where it ends; None when it is never closed.
+        tidied: the same as JSON.
+        clear: whether every word in it can only be meant as it stands.
+    """
+
+    start: int
+    end: int | None
+    tidied: str
+    clear: bool
+
+
+def _stretches(text: str) -> Iterator[_Stretch]:
+    position = 0
+    budget = _FREE_READING + _MAX_VAIN_READINGS * len(text)
+    while budget > 0 and (opener := _OPENER.search(text, position)):
+        stretch = _Tidying(text, opener.start()).run()
+        if stretch.end is not None:
+            yield stretch
+            budget -= _COST_OF_A_DOCUMENT
+            position = stretch.end
+        elif _is_cut_off(text, stretch):
+            yield stretch
+            return
+        else:
+            budget -= len(text) - position
+            position = opener.end()
+
+
+def _is_cut_off(text: str, stretch: _Stretch) -> bool:
+    """Whether a bracket that nobody closes begins a document, and not a smile."""
+    if _BEGUN.match(text, stretch.start):
+        return True
+    try:
+        jiter.from_json(stretch.tidied.encode(errors="surrogatepass"), partial_mode=True)
+    except ValueError:
+        return False
+    return True
+
+
+class _Tidying:
+    """One pass over a document that may be JSON in all but its manners."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self._start = start
+        self._written: list[str] = []
+        self._before = ""
+        self._comma = 0
+        self._depth = 0
+        self._clear = True
+
+    def run(self) -> _Stretch:
+        position = self._start
+        end = None
+        while end is None and position < len(self._text):
+            token = self._token(position)
+            position = token.end()
+            self._take(token)
+            if self._depth == 0:
+                end = position
+        return _Stretch(self._start, end, "".join(self._written), self._clear)
+
+    def _token(self, position: int) -> re.Match[str]:
+        quoted = self._text[position] == "'" and self._before in _VALUE_FOLLOWS
+        token = (_SINGLE_QUOTED if quoted else _TOKEN).match(self._text, position)
+        assert token is not None  # noqa: S101 - one of them matches any character
+        return token
+
+    def _take(self, token: re.Match[str]) -> None:
+        match token.lastgroup:
+            case "space":
+                self._written.append(token.group())
+                return
+            case "comment":
+                self._written.append(" ")
+                return
+            case "mark":
+                self._mark(token.group())
+            case "word":
+                self._word(token)
+            case "string_end":
+                self._write(f'"{_TO_ESCAPE.sub(_escaped, token["string"])}"', '"')
+            case _:
+                self._write(token.group(), "?")
+
+    def _mark(self, mark: str) -> None:
+        if mark in "]}":
+            self._depth -= 1
+            if self._before == ",":
+                self._written[self._comma] = ""
+        elif mark in "[{":
+            self._depth += 1
+        elif mark == ",":
+            self._clear = self._clear and self._before not in _VALUE_FOLLOWS
+            self._comma = len(self._written)
+        self._write(mark, mark)
+
+    def _word(self, token: re.Match[str]) -> None:
+        word = token.group()
+        if self._before in _VALUE_FOLLOWS:
+            if _COLON_NEXT.match(self._text, token.end()) and _BARE_KEY.fullmatch(word):
+                word = f'"{word}"'
+            else:
+                word = _PYTHON.get(word, word)
+                self._clear = self._clear and _LITERAL.fullmatch(word) is not None
+        # What is added up in another language is not one string with a sign in it.
+        self._clear = self._clear and word != "+"
+        self._write(word, "?")
+
+    def _write(self, text: str, kind: str) -> None:
+        self._written.append(text)
+        self._before = kind
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found.group()
+    if character == r"\'":
+        return "'"
+    return character if character[0] == "\\" else json.dumps(character)[1:-1]
+
+
+def _read(text: str, stretch: _Stretch, *, cut: bool) -> Reading:
+    written = text[stretch.start : stretch.end]
+    try:
+        return Reading(written, sim.parse(written))
+    except SpecError as error:
+        refused = error.findings
+    if stretch.tidied != written:
+        try:
+            return Reading(stretch.tidied, sim.parse(stretch.tidied))
+        except SpecError:
+            pass
+    faults = tuple(islice(_faults(stretch.tidied), MAX_FINDINGS))
+    if faults:
+        return Reading(None, findings=faults)
+    mended = _mend(stretch) if stretch.clear and not cut else None
+    if mended is not None:
+        return mended
+    return Reading(None, findings=tuple(Finding("NOT_JSON", f.path, f.message) for f in refused))
+
+
+def _mend(stretch: _Stretch) -> Reading | None:
+    if len(stretch.tidied) > _MAX_MENDED:
+        return None
+    try:
+        repaired = repair_json(stretch.tidied, return_objects=True, skip_json_loads=True, strict=True)
+        mended = json.dumps(repaired, ensure_ascii=False, separators=(",", ":"))
+        return Reading(mended, sim.parse(mended)) if _keeps(mended, stretch.tidied) else None
+    except Exception:  # noqa: BLE001 - whatever the library stumbles over, the text is then not mended
+        return None
+
+
+def _keeps(mended: str, text: str) -> bool:
+    """Whether all of a text is still there, in its order, with nothing but separators added."""
+    rest = iter(character for character in text if not character.isspace())
+    wanted = next(rest, None)
+    for character in mended:
+        if character == wanted:
+            wanted = next(rest, None)
+        elif character not in _MAY_BE_ADDED and not character.isspace():
+            return False
+    return wanted is None
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The keys and values of an object as they were written."""
+
+
+def _faults(document: str) -> Iterator[Finding]:
+    """What the border refuses in a document whose syntax is good, by its place."""
+    try:
+        value = json.loads(document, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while pending:
+        place, value = pending.pop()
+        if isinstance(value, _Pairs):
+            for key, times in Counter(key for key, _ in value).items():
+                if times > 1:
+                    message = f"the key is there {times} times in one object; keep one of them"
+                    yield Finding("DUPLICATE_KEY", pointer((*place, key)), message)
+            pending += [((*place, key), inner) for key, inner in reversed(value)]
+        elif isinstance(value, list):
+            pending += [((*place, index), inner) for index, inner in reversed(list(enumerate(value)))]
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield Finding("NOT_FINITE", pointer(place), "is not finite; write a smaller number, or null")
