@@ -243,11 +243,21 @@ def test_any_text_gives_a_value_or_a_typed_error(text: str) -> None:
     ],
 )
 def test_a_long_answer_takes_time_in_proportion_to_its_length(piece: str) -> None:
-    text = "{'a': " + piece * (200_000 // len(piece))
-    with suppress(InvalidArgumentError):
-        parse_json_with_schema(text, {})
-    with suppress(InvalidArgumentError):
-        parse_json_with_schema(text + "}" * 9, {})
+    text = piece * (200_000 // len(piece))
+    for spoilt in (text, "{'a': " + text, text + "}" * 9):
+        with suppress(InvalidArgumentError):
+            parse_json_with_schema(spoilt, {})
+
+
+@pytest.mark.parametrize(("length", "mended"), [(30_000, True), (40_000, False)])
+def test_only_an_answer_that_is_not_long_is_mended(length: int, mended: bool) -> None:
+    value = {"a": "x" * length, "b": 1}
+    text = json.dumps(value).replace(', "b"', ' "b"')
+    if mended:
+        assert parse_json_with_schema(text, {}) == value
+    else:
+        with pytest.raises(InvalidArgumentError):
+            parse_json_with_schema(text, {})
 
 
 def test_an_answer_of_nearly_a_megabyte_is_read() -> None:
