@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
+from peripety.sim.patterns import Matcher, Pattern, Subject, TextKind, TextPattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,10 +84,40 @@ def _dry_run(core: Core, case: dict[str, Any]) -> Any:
     return json.loads(program.dry_run(json.dumps(case["options"]).encode("utf-8")))
 
 
+def _match(core: Core, case: dict[str, Any]) -> Any:
+    """`patterns` held against `subjects`: of each subject the first that matches, and all that do.
+
+    A text pattern is `[kind, text]`, with `true` after them where case is ignored. In `skip` a subject may
+    name patterns that the first is not to be.
+    """
+    matcher = Matcher([*map(_pattern, case["patterns"])], core=core)
+    results = []
+    for given in case["subjects"]:
+        subject = Subject(**{key: value for key, value in given.items() if key != "skip"})
+        results.append(
+            {
+                "first": matcher.first(subject, given.get("skip", ())),
+                "all": [index for index in range(len(matcher)) if matcher.matches(index, subject)],
+            }
+        )
+    return results
+
+
+def _pattern(given: dict[str, Any]) -> Pattern:
+    texts = {
+        field: TextPattern(TextKind(kind), *rest)
+        for field, (kind, *rest) in given.items()
+        if field != "message_index"
+    }
+    indices = given.get("message_index")
+    return Pattern(**texts, message_index=None if indices is None else (indices[0], indices[1]))
+
+
 KINDS: dict[str, Callable[[Core, dict[str, Any]], Any]] = {
     "border": _border,
     "logic": _logic,
     "draws": _draws,
     "play": _play,
     "dry_run": _dry_run,
+    "match": _match,
 }

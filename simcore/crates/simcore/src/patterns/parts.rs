@@ -23,7 +23,6 @@ pub(super) struct Parts {
 struct Level<const N: usize> {
     /// Two bits of one word for each part: one access to memory tells that a part is none of them.
     words: Vec<u64>,
-    shift: u32,
     holders: Table<Holders>,
 }
 
@@ -110,19 +109,22 @@ impl<const N: usize> Level<N> {
         // At least 32 bits for each part: of the others one in two hundred is looked up in vain.
         let width = (holders.len() / 2).next_power_of_two().trailing_zeros().clamp(1, 17);
         let mut words = vec![0; 1 << width];
+        let last = words.len() - 1;
         for &part in holders.keys() {
-            let (index, bits) = bits_of(part, 64 - width);
-            if let Some(word) = words.get_mut(index) {
+            let (index, bits) = bits_of(part);
+            if let Some(word) = words.get_mut(index & last) {
                 *word |= bits;
             }
         }
-        Some(Self { words, shift: 64 - width, holders })
+        Some(Self { words, holders })
     }
 
     fn find(&self, text: &[u8], occurs: &mut dyn FnMut(usize, usize)) {
+        let words = self.words.as_slice();
+        let last = words.len() - 1;
         for (part, place) in parts_of::<N>(text).zip(0..) {
-            let (index, bits) = bits_of(part, self.shift);
-            let word = self.words.get(index).copied().unwrap_or_default();
+            let (index, bits) = bits_of(part);
+            let word = words.get(index & last).copied().unwrap_or_default();
             if word & bits == bits {
                 self.look_up(part, text, place, occurs);
             }
@@ -170,11 +172,10 @@ fn parts_of<const N: usize>(text: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Which word a part has bits in, and which bits.
-#[expect(clippy::cast_possible_truncation, reason = "no level has more words than can be numbered")]
-fn bits_of(part: u64, shift: u32) -> (usize, u64) {
+/// Which word a part has bits in, by its lower bits, and which bits. Constant shifts: this is done at each place.
+fn bits_of(part: u64) -> (usize, u64) {
     let hash = mixed(part);
-    ((hash >> shift) as usize, 1 << (hash >> (shift - 6) & 63) | 1 << (hash >> (shift - 12) & 63))
+    ((hash >> 32) as u32 as usize, 1 << (hash >> 58) | 1 << (hash >> 52 & 63))
 }
 
 fn letters(part: u64) -> usize {
