@@ -46,7 +46,8 @@ class Caller:
     """
 
     def __init__(self, config: Config, clock: Clock = Clock(), random: Random | None = None) -> None:  # noqa: B008 - frozen
-        self._limits = config.limits
+        # Who names a snapshot means the limits that it has with its whole class.
+        self._limits = {_SNAPSHOT.sub("", name): limits for name, limits in config.limits.items()}
         self._thresholds = Thresholds(
             config.breaker_failures, config.breaker_open_seconds, config.breaker_successes
         )
@@ -103,8 +104,10 @@ class Caller:
         """The account of a request: its provider, which has one credential, and the class of its model."""
         model = _SNAPSHOT.sub("", request.model or provider.model or "")
         name = f"{provider.name}/{model}" if model else provider.name
-        if name not in self._accounts and len(self._accounts) >= _MAX_ACCOUNTS:
-            # Callers choose the names of models, but not how much is remembered of them.
+        known = name in self._accounts or name in self._limits
+        if not known and len(self._accounts) >= _MAX_ACCOUNTS:
+            # Callers choose the names of models, but neither how much is remembered of them nor which limits
+            # hold: the models that the configuration names keep theirs.
             name = f"{provider.name}/*"
         if name not in self._accounts:
             limits = self._limits.get(name) or self._limits.get(provider.name) or ProviderLimits()

@@ -299,3 +299,25 @@ def test_models_have_limits_of_their_own_however_many_there_are() -> None:
         assert clock.now() >= 180
 
     in_virtual_time(scene)
+
+
+def test_a_model_that_the_configuration_names_keeps_its_limits_however_many_others_were_asked_for() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, ANSWER, limits={"generic/m": ProviderLimits(requests_per_minute=1)})
+        for number in range(300):
+            await setting.outcome(model(f"x{number}"))
+        await setting.outcome(model("m"))
+        await setting.outcome(model("m"))
+        assert clock.now() >= 60
+
+    in_virtual_time(scene)
+
+
+def test_limits_of_a_snapshot_are_those_of_its_class() -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, ANSWER, limits={"generic/m-latest": ProviderLimits(requests_per_minute=1)})
+        await setting.outcome(model("m-latest"))
+        await setting.outcome(model("m"))
+        assert clock.now() >= 60
+
+    in_virtual_time(scene)
