@@ -51,6 +51,8 @@ class Gate:
         self._queue.append(my_turn)
         try:
             while True:
+                # Before asking, so that what is given back while the counters answer is not missed.
+                my_turn.clear()
                 wait = math.inf
                 if self._queue[0] is my_turn:
                     answer = await self._counters.reserve(self._account, self._limits, demand)
@@ -60,7 +62,6 @@ class Gate:
                 left = self._clock.left()
                 if left <= 0 or left < wait < math.inf:
                     raise self._used_up(wait)
-                my_turn.clear()
                 await self._clock.wait(my_turn, max(_SHORTEST_WAIT, min(wait, left)))
         finally:
             self._queue.remove(my_turn)

@@ -230,3 +230,20 @@ def test_the_prompt_counts_whatever_it_is_made_of() -> None:
 )
 def test_an_answer_of_open_length_is_taken_to_fit(asked: int, limit: int | None, expected: int) -> None:
     assert demand_of(question("a", max_output_tokens=asked), limit).output_tokens == expected
+
+
+def test_what_is_given_back_while_the_counters_answer_is_noticed() -> None:
+    class Distant(Counters):
+        async def reserve(self, account: str, limits: ProviderLimits, demand: Demand) -> Reservation | float:
+            answer = await super().reserve(account, limits, demand)
+            await asyncio.sleep(1)
+            return answer
+
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, concurrency=1)
+        passage.gate = Gate("generic/m", ProviderLimits(concurrency=1), Distant(clock.now), clock)
+        async with asyncio.timeout(10):
+            await asyncio.gather(passage.go("a", seconds=0.5), passage.go("b"))
+        assert list(passage.entered) == ["a", "b"]
+
+    in_virtual_time(scene)
