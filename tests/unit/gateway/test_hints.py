@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -33,12 +34,12 @@ RETRY_INFO = {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", 
     ],
 )
 def test_headers_are_read_in_every_form(headers: dict[str, str], seconds: float) -> None:
-    assert seconds_to_wait(headers, {}, NOW) == pytest.approx(seconds)
+    assert seconds_to_wait(headers, {}, NOW, limited=True) == pytest.approx(seconds)
 
 
 def test_a_body_may_say_it() -> None:
-    assert seconds_to_wait({}, RETRY_INFO, NOW) == 52.5
-    assert seconds_to_wait({"retry-after": "1"}, RETRY_INFO, NOW) == 1
+    assert seconds_to_wait({}, RETRY_INFO, NOW, limited=True) == 52.5
+    assert seconds_to_wait({"retry-after": "1"}, RETRY_INFO, NOW, limited=True) == 1
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,26 @@ def test_a_body_may_say_it() -> None:
 def test_of_several_limits_those_that_are_used_up_count(remaining: dict[str, str], seconds: float) -> None:
     headers = {"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s"}
     headers |= {f"x-ratelimit-remaining-{kind}": left for kind, left in remaining.items()}
-    assert seconds_to_wait(headers, {}, NOW) == seconds
+    assert seconds_to_wait(headers, {}, NOW, limited=True) == seconds
+
+
+def test_limits_that_are_not_reached_are_not_waited_for() -> None:
+    headers = {"x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-remaining-tokens": "9"}
+    assert seconds_to_wait(headers, {}, NOW, limited=False) is None
+    assert seconds_to_wait(headers | {"retry-after": "2"}, {}, NOW, limited=False) == 2
+
+
+@pytest.mark.parametrize("text", ["2026-05-28T20:26:50", "Thu, 28 May 2026 20:26:50 -0000"])
+def test_a_moment_without_a_zone_is_not_this_machines_time(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Etc/GMT+7")
+    time.tzset()
+    try:
+        assert seconds_to_wait({"retry-after": text}, {}, NOW, limited=True) == 10
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +76,9 @@ def test_of_several_limits_those_that_are_used_up_count(remaining: dict[str, str
 def test_what_is_none_of_these_is_no_hint(text: str) -> None:
     headers = {"retry-after": text, "retry-after-ms": text, "x-ratelimit-reset-tokens": text}
     assert (
-        seconds_to_wait(headers, {"details": [{"@type": "google.rpc.RetryInfo", "retryDelay": text}]}, NOW)
+        seconds_to_wait(
+            headers, {"details": [{"@type": "google.rpc.RetryInfo", "retryDelay": text}]}, NOW, limited=True
+        )
         is None
     )
 
@@ -65,4 +87,4 @@ def test_what_is_none_of_these_is_no_hint(text: str) -> None:
     "details", [None, 7, "x", [7], [{}], [{"@type": 7}], [{"@type": "google.rpc.RetryInfo"}]]
 )
 def test_details_of_any_shape_are_survived(details: Any) -> None:
-    assert seconds_to_wait({}, {"details": details}, NOW) is None
+    assert seconds_to_wait({}, {"details": details}, NOW, limited=True) is None

@@ -250,6 +250,14 @@ def test_the_time_to_wait_is_told(status: int) -> None:
     assert FAILURES.by_status(status, {"retry-after": "7"}, b"").retry_after == 7
 
 
+@pytest.mark.parametrize(("status", "seconds"), [(429, 360), (409, None), (500, None), (503, None)])
+def test_the_next_minute_of_a_limit_is_waited_for_when_the_limit_is_reached(
+    status: int, seconds: float | None
+) -> None:
+    headers = {"x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "6m0s"}
+    assert FAILURES.by_status(status, headers, b"").retry_after == seconds
+
+
 def test_an_error_inside_the_stream_may_tell_the_time_to_wait() -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "5s"}]
     assert FAILURES.in_stream({"code": 429, "details": details}).retry_after == 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,9 @@ _LONGEST = 365 * 86400.0
 _RESET = re.compile(r"(?:x|anthropic)-ratelimit-(?:reset-(\S+)|(\S+)-reset)")
 
 
-def seconds_to_wait(headers: Mapping[str, str], error: Mapping[str, Any], now: float) -> float | None:
+def seconds_to_wait(
+    headers: Mapping[str, str], error: Mapping[str, Any], now: float, *, limited: bool
+) -> float | None:
     """Return the seconds after which a provider asks to come back; None when it does not say.
 
     What is said most exactly counts: `retry-after-ms`, then `retry-after` in seconds or as a date, then a
@@ -31,8 +33,13 @@ def seconds_to_wait(headers: Mapping[str, str], error: Mapping[str, Any], now: f
         headers: of the answer.
         error: the error in its body.
         now: the time of day, in seconds since 1970.
+        limited: whether the answer says that a limit is reached. Many providers tell with every answer when
+            limits are full again; only then is that what to wait for.
     """
-    told = _told({name.lower(): value for name, value in headers.items()}, error, now)
+    lowered = {name.lower(): value for name, value in headers.items()}
+    told = _told(lowered, error, now)
+    if told is None and limited:
+        told = max(_resets(lowered, now), default=None)
     return None if told is None else min(told, _LONGEST)
 
 
@@ -44,7 +51,7 @@ def _told(headers: Mapping[str, str], error: Mapping[str, Any], now: float) -> f
         seconds = _seconds(told, now)
         if seconds is not None:
             return seconds
-    return max(_resets(headers, now), default=None)
+    return None
 
 
 def _retry_delay(error: Mapping[str, Any]) -> str:
@@ -90,7 +97,9 @@ def _number(text: str) -> float | None:
 def _moment(text: str) -> float | None:
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
-            return read(text.strip()).timestamp()
+            moment = read(text.strip())
         except (ValueError, OverflowError):
             continue
+        # Without a zone it is the provider's time, which is never that of this machine.
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return None

@@ -31,6 +31,7 @@ _PERMANENT_LIMITS = frozenset(
 )
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _TIMED_OUT = 408
+_TOO_MANY = 429
 _STATUS_BY_NAME = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -61,7 +62,8 @@ class Failures:
     def by_status(self, status: int, headers: Mapping[str, str], body: bytes) -> PeripetyError:
         """The error for a status other than 200."""
         reported = _reported(body)
-        return self._explain(status, reported, seconds_to_wait(headers, reported, time.time()))
+        wait = seconds_to_wait(headers, reported, time.time(), limited=status == _TOO_MANY)
+        return self._explain(status, reported, wait)
 
     def in_stream(self, error: Any) -> PeripetyError:
         """The error for an `error` object inside a stream."""
@@ -71,7 +73,7 @@ class Failures:
         return self._explain(
             code if isinstance(code, int) else next(iter(known), 500),
             reported,
-            seconds_to_wait({}, reported, time.time()),
+            seconds_to_wait({}, reported, time.time(), limited=False),
         )
 
     def _explain(self, status: int, reported: Mapping[str, Any], retry_after: float | None) -> PeripetyError:
