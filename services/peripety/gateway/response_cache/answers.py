@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,7 +50,10 @@ def may_be_stored(completion: Completion) -> bool:
 
 def at_no_cost(completion: Completion) -> Completion:
     """The same answer, for somebody for whom no model was called."""
-    return replace(completion, usage=Usage(), calls=0, from_response_cache=True)
+    # Its own value, too: what one caller does to it is none of another's business.
+    return replace(
+        completion, value=deepcopy(completion.value), usage=Usage(), calls=0, from_response_cache=True
+    )
 
 
 def encode(completion: Completion) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from peripety import context
@@ -84,7 +85,7 @@ class CachingModelGateway:
                         if news is not None:
                             yield news
             except HandedOverError as handed_over:
-                failure = handed_over.cause
+                failure = handed_over.cause or failure
                 progress.start_over()
             except ProgressLostError:
                 if failure is None:
@@ -110,7 +111,7 @@ class CachingModelGateway:
             flight = self._flights[key] = Flight()
             task = flight.start(self._fly(flight, key, request, look_up=not fresh))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._forget, key, flight))
         async with following(flight.follow(fresh=fresh)) as events:
             async for event in events:
                 yield event
@@ -136,6 +137,13 @@ class CachingModelGateway:
             del self._flights[key]
         if stored is not None:
             await self._cache.write(key, stored)
+
+    def _forget(self, key: str, flight: Flight, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._flights.get(key) is flight:
+            # A task that is cancelled before its first step runs nothing of its code.
+            del self._flights[key]
+            flight.end(Failed(_going_down()))
 
     async def _call(self, flight: Flight, request: GenerateRequest) -> Completion:
         completion: Completion | None = None

@@ -24,7 +24,7 @@ from peripety.gateway.model import (
 )
 from peripety.gateway.providers.registry import Answerer
 from peripety.gateway.response_cache import CachingModelGateway, MemoryAnswers, ResponseCache
-from peripety.gateway.response_cache.answers import StoredAnswer
+from peripety.gateway.response_cache.answers import StoredAnswer, encode
 from peripety.gateway.streams import following
 from support.gated_gateway import COST, GatedGateway, answer, question
 
@@ -373,3 +373,49 @@ async def test_closing_ends_what_is_under_way_and_nothing_begins_after_it(asking
         assert isinstance(outcome, UnavailableError)
         assert outcome.code == "GOING_DOWN"
     assert len(asking.inner.calls) == 1
+
+
+async def test_closing_ends_a_call_that_was_about_to_begin(asking: Asking) -> None:
+    task = asking.ask()
+    closing = asyncio.create_task(asking.gateway.aclose())
+    await asyncio.wait([task, closing], timeout=5)
+    assert task.done()
+    assert getattr(task.exception(), "code", None) == "GOING_DOWN"
+    assert asking.inner.calls == []
+
+
+async def test_those_who_share_an_answer_do_not_share_its_value(asking: Asking) -> None:
+    tasks = [asking.ask() for _ in range(3)]
+    (await asking.inner.call(1)).finish(replace(answer("{}"), value={"a": []}))
+    values = [completion(events).value for events in await asyncio.gather(*tasks)]
+    for value in values:
+        assert value == {"a": []}
+        value["a"].append(1)
+
+
+async def test_a_failure_is_remembered_past_an_old_answer_that_was_not_wanted() -> None:
+    class Late(ResponseCache):
+        """Has an answer on the disk, but only after the first look."""
+
+        looks = 0
+
+        async def look_up(self, _key: str) -> StoredAnswer | None:
+            self.looks += 1
+            await settle()
+            return None if self.looks == 1 else StoredAnswer(encode(answer("old")), 0.0)
+
+    asking = Asking()
+    cache = Late(MemoryAnswers(0), None, ttl=60, clock=lambda: 0.0)
+    asking.gateway = CachingModelGateway(asking.inner, cache, asking.answerer)
+    async with asyncio.timeout(10):
+        tasks = [asking.ask(), asking.ask(), asking.ask(question(mode=REFRESH))]
+        call = await asking.inner.call(1)
+        call.write("abc")
+        await settle()
+        call.fail(UnavailableError("cut"))
+        call = await asking.inner.call(2)
+        call.write("new")
+        call.finish(answer("new"))
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [str(outcome) for outcome in outcomes] == ["cut"] * 3
+        await asking.gateway.aclose()
