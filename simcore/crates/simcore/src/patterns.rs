@@ -96,9 +96,9 @@ impl Patterns {
                 break;
             }
         }
-        for ((anchors, text), field) in self.anchors.iter().zip(subject.texts).zip(0..) {
+        for (anchors, text) in self.anchors.iter().zip(subject.texts) {
             if let Some(text) = text {
-                anchors.search(text, &mut best, |number| matches(number, Some(field)));
+                anchors.search(text, &mut best, |number| matches(number, None));
             }
         }
         best

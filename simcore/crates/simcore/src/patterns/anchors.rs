@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use regex::RegexSet;
+use regex::bytes::RegexSet;
 
 use super::parts::Parts;
 use super::predicate::{Predicate, Test, contains, together};
@@ -131,7 +131,8 @@ impl Anchors {
         });
     }
 
-    /// Search for the expressions that require no literal, as far as they may be the first to match.
+    /// Search for the expressions that require no literal, as far as they may be the first to match; what is
+    /// found has to be tried.
     pub(super) fn search(
         &self,
         text: &str,
@@ -145,10 +146,12 @@ impl Anchors {
             let patterns = searches.patterns.iter().map(|(pattern, _)| pattern.as_str());
             let Some(set) = searches.set.get_or_init(|| together(patterns)) else { continue };
             // Whether any is found takes half as long as which are, and mostly none is.
-            if !set.is_match(text) {
+            if !set.is_match(text.as_bytes()) {
                 continue;
             }
-            for (_, rows) in set.matches(text).iter().filter_map(|number| searches.patterns.get(number)) {
+            for (_, rows) in
+                set.matches(text.as_bytes()).iter().filter_map(|number| searches.patterns.get(number))
+            {
                 let earlier = rows.iter().copied().take_while(|row| best.is_none_or(|best| *row < best));
                 if let Some(row) = { earlier }.find(|&row| matches(row)) {
                     *best = Some(row);

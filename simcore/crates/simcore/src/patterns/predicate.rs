@@ -3,7 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use memchr::memmem;
-use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex::bytes::{RegexSet, RegexSetBuilder};
+use regex::{Regex, RegexBuilder};
 
 // What Python takes is smaller by far: these keep the library from refusing what both cores have to take.
 const MOST_BYTES: usize = 1 << 28;
@@ -69,7 +70,9 @@ impl Search {
             builder.size_limit(MOST_BYTES).dfa_size_limit(MOST_CACHED).nest_limit(MOST_NESTED);
             builder.build().ok()
         });
-        compiled.as_ref().is_some_and(|regex| regex.is_match(text))
+        // `is_match` stops at the earliest end, which for the empty text may lie inside of a character; it then goes
+        // on behind that, and misses what begins before. `find` does not.
+        compiled.as_ref().is_some_and(|regex| regex.find(text).is_some())
     }
 }
 
@@ -78,7 +81,8 @@ pub(super) fn contains(text: &str, wanted: &str) -> bool {
     memmem::find(text.as_bytes(), wanted.as_bytes()).is_some()
 }
 
-/// Regular expressions that are searched together.
+/// Regular expressions that are searched together, in bytes: one that matches the empty text may be found inside
+/// of a character, where it does not match. A set over text would stop there, and miss what the others match.
 pub(super) fn together<'a>(patterns: impl Iterator<Item = &'a str>) -> Option<RegexSet> {
     let mut builder = RegexSetBuilder::new(patterns);
     builder.size_limit(MOST_BYTES).dfa_size_limit(MOST_CACHED).nest_limit(MOST_NESTED);
