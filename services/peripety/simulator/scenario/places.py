@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ class Places:
         return Place(line, offset - self._lines[line - 1] + 1)
 
 
-class _Scanner:
+class _Scanner(ABC):
     """Walks over a text and notes at which offset each field stands."""
 
     between: re.Pattern[str]  # what may stand between the items of a container
@@ -80,12 +81,13 @@ class _Scanner:
         self.offsets: dict[FieldPath, int] = {}
         self.repeated: list[FieldPath] = []
 
+    @abstractmethod
     def document(self) -> None:
-        raise NotImplementedError
+        """Walk over all of it."""
 
+    @abstractmethod
     def key(self, table: FieldPath) -> FieldPath:
         """Read a key and what parts it from its value."""
-        raise NotImplementedError
 
     def skip(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self.text, self.at)
