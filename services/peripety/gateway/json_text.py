@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -301,10 +302,15 @@ class _Pairs(list[tuple[str, Any]]):
     """The keys and values of an object as they were written."""
 
 
+def _integer(digits: str) -> float:
+    """An integer; one beyond every float is infinite, and so are those that Python refuses to read."""
+    return int(digits) if len(digits) <= sys.float_info.max_10_exp else float(digits)
+
+
 def _faults(document: str) -> Iterator[Finding]:
     """What the border refuses in a document whose syntax is good, by its place."""
     try:
-        value = json.loads(document, object_pairs_hook=_Pairs)
+        value = json.loads(document, object_pairs_hook=_Pairs, parse_int=_integer)
     except (ValueError, RecursionError):
         return
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), value)]

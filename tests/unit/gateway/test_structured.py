@@ -155,6 +155,7 @@ def test_what_could_only_be_guessed_is_refused(text: str) -> None:
     [
         ('{"a": NaN}', "NOT_FINITE", ["/a"]),
         ('{"a": [1, {"b": -Infinity,}, 1e999]}', "NOT_FINITE", ["/a/1/b", "/a/2"]),
+        (f'{{"a": [{"1" * 5000}]}}', "NOT_FINITE", ["/a/0"]),
         ('{"a": 1, "b": {"c": 1, "c": 1}}', "DUPLICATE_KEY", ["/b/c"]),
         ("{'a': 1, 'a': 2}", "DUPLICATE_KEY", ["/a"]),
     ],
