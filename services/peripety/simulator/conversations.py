@@ -89,7 +89,7 @@ class Conversations:
         said, new = messages[: last + 1], messages[last + 1 :]
         answers = sum(each.role is Role.ASSISTANT for each in said)
         if request.conversation is not None:
-            scope = hashlib.sha256(json.dumps([request.key, request.conversation]).encode()).hexdigest()
+            scope = _scope_of_name(request.key, request.conversation)
             if request.api is Api.IN_PROCESS:
                 answers = self._table.get(f"answers {scope}") or 0
             return Conversation(request.conversation, scope, scope, None, new, answers)
@@ -121,8 +121,7 @@ class Conversations:
 
     def has_active_sequence(self, name: str, key: str) -> bool:
         """Whether a sequence is under way in a conversation with a name."""
-        scope = hashlib.sha256(json.dumps([key, name]).encode()).hexdigest()
-        return self._table.get(f"position {scope}") is not None
+        return self._table.get(f"position {_scope_of_name(key, name)}") is not None
 
     # ---- counts
 
@@ -145,8 +144,9 @@ class Conversations:
         return f"{scope}/{failure}", self._count("failures", scope, failure)
 
     def answered(self, conversation: Conversation) -> None:
-        """Count an answer, for conversations whose requests do not bring their history along."""
-        self._next(f"answers {conversation.scope}")
+        """Count an answer, for conversations whose requests need not bring their history along."""
+        if conversation.name is not None:
+            self._next(f"answers {conversation.scope}")
 
     # ---- forgetting
 
@@ -178,18 +178,15 @@ class Conversations:
         return number
 
 
+def _scope_of_name(key: str, name: str) -> str:
+    return hashlib.sha256(json.dumps([key, name]).encode()).hexdigest()
+
+
 def _as_message(reply: Reply) -> Message:
     """A reply as the caller will send it back."""
     text = "".join(part.text for part in reply.parts if isinstance(part, Text | Refusal))
-    calls = [ToolCall(part.name, _value(part.json)) for part in reply.parts if isinstance(part, ToolUse)]
+    calls = [ToolCall(part.name, part.input) for part in reply.parts if isinstance(part, ToolUse)]
     return Message(Role.ASSISTANT, text, tuple(calls))
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
 
 
 def _line(role: Role, messages: Sequence[Message]) -> bytes:
