@@ -108,12 +108,23 @@ class GenerateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of all model calls behind one answer; `input_tokens` includes those read from a prompt cache."""
+    """Tokens of all model calls behind one answer.
+
+    Attributes:
+        input_tokens: those of the prompts, cached ones included.
+        output_tokens: those of the answers, reasoning included.
+        cache_read_tokens: the part of the input that was read from a prompt cache.
+        cache_write_tokens: the part of the input that was written to one.
+        reasoning_tokens: the part of the output that was spent on reasoning.
+        long_cache_write_tokens: the part of those written that is kept for a longer time than the shortest.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    long_cache_write_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         """The tokens of two calls together."""
@@ -122,6 +133,8 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.cache_read_tokens + other.cache_read_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.long_cache_write_tokens + other.long_cache_write_tokens,
         )
 
 

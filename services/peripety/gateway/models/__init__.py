@@ -1,0 +1,20 @@
+"""What the gateway knows of models, as dated data, and what calls to them cost."""
+
+from peripety.gateway.models.catalogue import Catalogue
+from peripety.gateway.models.cost import Cost, cost_of, most_it_can_cost
+from peripety.gateway.models.model import CacheKind, CacheRules, Capability, ModelData, Traits
+from peripety.gateway.models.prices import PeakHours, Price
+
+__all__ = [
+    "CacheKind",
+    "CacheRules",
+    "Capability",
+    "Catalogue",
+    "Cost",
+    "ModelData",
+    "PeakHours",
+    "Price",
+    "Traits",
+    "cost_of",
+    "most_it_can_cost",
+]

@@ -1,0 +1,140 @@
+"""Reads cards of models from TOML: what a card leaves out stands on the card that it is like."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from peripety.errors import InvalidArgumentError
+from peripety.gateway.models.model import ModelData
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Cards"]
+
+# What a card does not take over from the card that it is like: it says who the model is.
+_ITS_OWN = frozenset({"provider", "name", "names", "like", "released", "retired"})
+_MODEL = TypeAdapter(ModelData)
+
+
+class Cards:
+    """The cards of one or more files, the later file before the earlier one.
+
+    A later file may add cards, and change what an earlier one says of a model: of a card with the same
+    provider and name it keeps what it does not say otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._cards: dict[tuple[str, str], dict[str, Any]] = {}
+        self._sources: dict[tuple[str, str], str] = {}
+
+    def add(self, text: str, source: str) -> None:
+        """Take the cards of a file.
+
+        Args:
+            text: the TOML document.
+            source: the file's name, for errors.
+
+        Raises:
+            InvalidArgumentError: the document is no list of cards.
+        """
+        try:
+            document = tomllib.loads(text, parse_float=Decimal)
+        except tomllib.TOMLDecodeError as error:
+            raise _bad(source, f"is not TOML: {error}") from None
+        if unknown := document.keys() - {"model"}:
+            raise _bad(source, f"{min(unknown)}: is not known; a file of models has [[model]] tables only")
+        cards = document.get("model", [])
+        if not isinstance(cards, list):
+            raise _bad(source, "model: must be an array of tables; write [[model]]")
+        added: dict[tuple[str, str], dict[str, Any]] = {}
+        for index, card in enumerate(cards):
+            key = _key(card, f"model[{index}]", source)
+            if key in added:
+                raise _bad(source, f"{'/'.join(key)}: has two cards; make them one")
+            added[key] = _over(card, self._cards.get(key, {}))
+        self._sources |= dict.fromkeys(added, source)
+        self._cards = added | {key: card for key, card in self._cards.items() if key not in added}
+
+    def models(self) -> list[ModelData]:
+        """Return the models, in the order in which their names are to be tried.
+
+        Raises:
+            InvalidArgumentError: a card is wrong; the message names the file, the model and the key.
+        """
+        return [self._model(key) for key in self._cards]
+
+    def _model(self, key: tuple[str, str]) -> ModelData:
+        source, name = self._sources[key], "/".join(key)
+        try:
+            model = _MODEL.validate_python(self._complete(key, ()))
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)[0]
+            place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in found["loc"])
+            message = found["msg"].removeprefix("Value error, ")
+            raise _bad(source, f"{name}: {place.removeprefix('.')}: {message}") from None
+        if problem := _contradiction(model):
+            raise _bad(source, f"{name}: {problem}")
+        return model
+
+    def _complete(self, key: tuple[str, str], asking: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+        """The card with all that it takes over from others."""
+        card = self._cards[key]
+        provider, name = key
+        like = (provider, card.get("like", "*"))
+        known = {field: value for field, value in card.items() if field != "like"}
+        if name == "*" and "like" not in card:
+            return known
+        if like not in self._cards:
+            way_out = (
+                'add the provider\'s card for any other name, "*"' if like[1] == "*" else "it has no card"
+            )
+            raise _bad(self._sources[key], f"{'/'.join(key)}: like: {'/'.join(like)} is not there; {way_out}")
+        if like in {*asking, key}:
+            raise _bad(self._sources[key], f"{'/'.join(key)}: like: the card would be like itself")
+        base = self._complete(like, (*asking, key))
+        return _over(known, {field: value for field, value in base.items() if field not in _ITS_OWN})
+
+
+def _key(card: Any, place: str, source: str) -> tuple[str, str]:
+    for field in ("provider", "name"):
+        if not isinstance(card, dict) or not isinstance(card.get(field), str) or not card[field]:
+            raise _bad(source, f"{place}.{field}: is required, a text")
+    if not isinstance(card.get("like", ""), str):
+        raise _bad(source, f"{place}.like: must be the name of a model of the same provider")
+    return card["provider"], card["name"]
+
+
+def _over(card: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The card on top of another one, tables such as `cache` key by key."""
+    merged = {**base, **card}
+    for field in ("cache", "traits"):
+        if isinstance(card.get(field), dict) and isinstance(base.get(field), dict):
+            merged[field] = {**base[field], **card[field]}
+    return merged
+
+
+def _contradiction(model: ModelData) -> str | None:
+    """What cannot be true of a model, with its place."""
+    lists = Counter((price.effective, price.min_input_tokens, price.peak) for price in model.prices)
+    for (effective, tokens, _), count in lists.items():
+        day = effective or "no day"
+        if count > 1:
+            return f"prices: two hold from {day} on for {tokens} tokens; leave one out"
+        if lists[effective, 0, None] == 0:
+            return f"prices: those of {day} lack one for small prompts at any hour"
+    for index, price in enumerate(model.prices):
+        if unknown := price.cache_write.keys() - model.cache.ttls.keys():
+            return f"prices[{index}].cache_write: {min(unknown)} is none of cache.ttls"
+    if model.max_output_tokens and model.default_output_tokens > model.max_output_tokens:
+        return "default_output_tokens: is more than max_output_tokens"
+    return None
+
+
+def _bad(source: str, problem: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"Bad file of models {source}: {problem}", code="BAD_CONFIGURATION")

@@ -1,0 +1,94 @@
+"""All models that are known, found by provider and name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peripety.errors import InvalidArgumentError
+from peripety.gateway.models.cards import Cards
+from peripety.gateway.models.names import class_of, provider_named, provider_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peripety.gateway.models.model import ModelData
+
+__all__ = ["Catalogue"]
+
+_UNKNOWN_SERVER = "generic"
+
+
+class Catalogue:
+    """All models that are known.
+
+    Args:
+        models: in the order in which their names are tried; every provider has one for any other name.
+    """
+
+    def __init__(self, models: Iterable[ModelData]) -> None:
+        self._models = tuple(models)
+        self._any_other = {model.provider: model for model in self._models if model.is_any_other}
+
+    @classmethod
+    @lru_cache
+    def load(cls, more: str | None = None) -> Catalogue:
+        """Read what is known.
+
+        Args:
+            more: the path of a file that adds to what comes with this version, and corrects it.
+
+        Raises:
+            InvalidArgumentError: the file cannot be read or is wrong; the message names model and key.
+        """
+        cards = Cards()
+        cards.add(resources.files(__package__).joinpath("models.toml").read_text("utf-8"), "models.toml")
+        if more is not None:
+            try:
+                text = Path(more).read_text("utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "it is not UTF-8"
+                raise InvalidArgumentError(
+                    f"PERIPETY_MODELS: cannot read {more}: {reason}", code="BAD_CONFIGURATION"
+                ) from None
+            cards.add(text, more)
+        return cls(cards.models())
+
+    def find(self, provider: str, model: str | None) -> ModelData:
+        """Return what is known of a model; of one that is not named anywhere, what all others have in common.
+
+        Args:
+            provider: who serves it; one that is not known either is taken for any server.
+            model: its name, of a snapshot too; None for the provider's own choice.
+        """
+        provider = provider_named(provider)
+        name = (model or "").lower()
+        ours = [known for known in self._models if known.provider == provider and not known.is_any_other]
+        exact = (known for known in ours if known.name.lower() == name)
+        loose = (known for known in ours if _goes_by(known, name))
+        if found := next(exact, None) or next(loose, None):
+            return found
+        if provider in self._any_other:
+            return self._any_other[provider]
+        return replace(self._any_other[_UNKNOWN_SERVER], provider=provider)
+
+    def provider_of(self, model: str) -> str | None:
+        """Return the provider whose models have names that begin like this; None when no provider's do."""
+        return provider_of(model)
+
+    def models(self, provider: str | None = None) -> tuple[ModelData, ...]:
+        """Return the models that have a name, by provider and name; of one provider when it is given."""
+        wanted = None if provider is None else provider_named(provider)
+        named = [each for each in self._models if not each.is_any_other and wanted in {None, each.provider}]
+        return tuple(sorted(named, key=lambda each: f"{each.provider}/{each.name}"))
+
+
+def _goes_by(model: ModelData, name: str) -> bool:
+    without_snapshot = class_of(name)
+    return without_snapshot == model.name.lower() or any(
+        fnmatchcase(each, glob.lower()) for glob in model.names for each in (name, without_snapshot)
+    )
