@@ -1,14 +1,46 @@
-"""What a run says about itself: the core that answers, and what was skipped, in a line for each reason."""
+"""The servers that tests share, and what a run says about itself.
+
+That is the core that answers, and what was skipped, in a line for each reason.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from peripety import sim
+from peripety.storage import Database
+from support.postgresql import PostgresqlProcess
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlProcess]:
+    """A server that is not to be stopped, and a database of it for each test that asks."""
+    with PostgresqlProcess() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database, of each kind in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'test.db'}"
+    server: PostgresqlProcess = request.getfixturevalue("postgresql")
+    return server.new_database()
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """The same, opened."""
+    opened = await Database.open(database_url)
+    yield opened
+    await opened.close()
 
 
 def pytest_report_header() -> str:

@@ -91,6 +91,8 @@ _USUAL_LIMITS = {
     }.items()
 }
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.%a-z]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})")
+_SQLITE = re.compile(r"sqlite:///.*[^/]")
+_POSTGRESQL = re.compile(r"postgresql://([^\s/?#@]*@)?[^\s/?#@]*/[^\s/?#]+(\?[^\s#]*)?")
 _PREFIX = "PERIPETY_"
 _MIB = 1024 * 1024
 
@@ -107,9 +109,9 @@ def split_address(address: str) -> tuple[str, int]:
     return match["host"].strip("[]"), int(match["port"])
 
 
-def _default_database_url() -> str:
+def _default_database_url() -> SecretStr:
     data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return f"sqlite:///{Path(data_home) / 'peripety' / 'peripety.db'}"
+    return SecretStr(f"sqlite:///{Path(data_home) / 'peripety' / 'peripety.db'}")
 
 
 class Config(BaseSettings):
@@ -125,7 +127,8 @@ class Config(BaseSettings):
         breaker_failures: so many failures of a provider in a row stop calls to it.
         breaker_open_seconds: for how long they are stopped.
         breaker_successes: so many successes in a row end the trial that follows.
-        database_url: `sqlite:///PATH`; a file in the user's data directory by default.
+        database_url: `sqlite:///PATH`, by default a file in the user's data directory, or
+            `postgresql://user:password@host:port/name`; never logged.
         listen: address the server listens on; port 0 takes a free one.
         gateway_address: where the gateway service answers, when it runs in another process.
         scenarios_address: the same for the scenario service.
@@ -142,7 +145,12 @@ class Config(BaseSettings):
     """
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
-        frozen=True, env_prefix=_PREFIX, env_ignore_empty=True, validate_by_name=True, extra="forbid"
+        frozen=True,
+        env_prefix=_PREFIX,
+        env_ignore_empty=True,
+        validate_by_name=True,
+        extra="forbid",
+        hide_input_in_errors=True,
     )
 
     model_provider: ProviderName = Field(default=ProviderName.OFFLINE, validation_alias="MODEL_PROVIDER")
@@ -154,7 +162,7 @@ class Config(BaseSettings):
     breaker_failures: int = Field(default=5, ge=1)
     breaker_open_seconds: float = Field(default=60.0, gt=0, le=3_600)
     breaker_successes: int = Field(default=2, ge=1)
-    database_url: str = Field(default_factory=_default_database_url)
+    database_url: SecretStr = Field(default_factory=_default_database_url)
     listen: str = "127.0.0.1:50051"
     gateway_address: str | None = None
     scenarios_address: str | None = None
@@ -221,9 +229,15 @@ class Config(BaseSettings):
 
     @field_validator("database_url")
     @classmethod
-    def _check_database_url(cls, value: str) -> str:
-        if not re.fullmatch(r"sqlite:///.*[^/]", value) or ":memory:" in value:
-            raise ValueError("must be sqlite:///PATH, a file; other databases are not available yet")
+    def _check_database_url(cls, value: SecretStr) -> SecretStr:
+        url = value.get_secret_value()
+        if _SQLITE.fullmatch(url) and ":memory:" not in url:
+            return value
+        if not _POSTGRESQL.fullmatch(url):
+            raise ValueError(
+                "must be sqlite:///PATH, a file, or postgresql://user:password@host:port/name,"
+                " with %40 for an @ in the password, %2F for a slash and the like"
+            )
         return value
 
     @field_validator("openai_api_base")

@@ -48,7 +48,7 @@ class Wiring:
     async def database(self) -> Database:
         """Return the one database of this process, with the tables of every service imported so far."""
         if self._database is None:
-            self._database = await Database.open(self.config.database_url)
+            self._database = await Database.open(self.config.database_url.get_secret_value())
             self.resources.push_async_callback(self._database.close)
         else:
             await self._database.create_schema()

@@ -27,7 +27,7 @@ def test_without_any_variable_everything_works_offline_and_for_this_machine_only
     config = Config.from_environment()
     assert config.model_provider is ProviderName.OFFLINE
     assert config.listen.startswith("127.0.0.1:")
-    assert config.database_url == f"sqlite:///{tmp_path}/peripety/peripety.db"
+    assert config.database_url.get_secret_value() == f"sqlite:///{tmp_path}/peripety/peripety.db"
     assert not config.insecure
 
 
@@ -63,14 +63,14 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.openai_api_key is not None
     assert config.openai_api_key.get_secret_value() == "k"
     assert config.limits["openai/m"] == ProviderLimits(concurrency=3)
-    assert config.model_dump(exclude={"openai_api_key", "limits"}) == {
+    assert config.database_url.get_secret_value() == "sqlite:////a/b.db"
+    assert config.model_dump(exclude={"openai_api_key", "limits", "database_url"}) == {
         "model_provider": ProviderName.GENERIC,
         "openai_api_base": "http://127.0.0.1:1/v1",
         "model_name": "m",
         "breaker_failures": 4,
         "breaker_open_seconds": 1.5,
         "breaker_successes": 1,
-        "database_url": "sqlite:////a/b.db",
         "listen": "[::1]:5",
         "gateway_address": "gateway:1",
         "scenarios_address": "scenarios:2",
@@ -100,7 +100,9 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PERIPETY_LIMITS", '{"openai": {"concurrency": 0}}', "openai.concurrency: Input should be greater"),
         ("PERIPETY_LIMITS", '{"openai": {"requests": 5}}', "openai.requests: Extra inputs"),
         ("PERIPETY_BREAKER_FAILURES", "0", "greater than or equal to 1"),
-        ("PERIPETY_DATABASE_URL", "postgresql://a/b", "sqlite:///PATH"),
+        ("PERIPETY_DATABASE_URL", "postgresql://a", "postgresql://user:password@host:port/name"),
+        ("PERIPETY_DATABASE_URL", "postgresql://a:b@c@d/e", "%40 for an @"),
+        ("PERIPETY_DATABASE_URL", "mysql://a/b", "postgresql://user:password@host:port/name"),
         ("PERIPETY_DATABASE_URL", "sqlite:///:memory:", "a file"),
         ("PERIPETY_LISTEN", "50051", "host:port"),
         ("PERIPETY_GATEWAY_ADDRESS", "http://a:1", "host:port"),

@@ -1,0 +1,154 @@
+"""A database on a PostgreSQL server, which several processes may share.
+
+Reads are REPEATABLE READ and READ ONLY. Writes are READ COMMITTED, so that each statement sees what was
+committed before it, and take a lock first, so that what they check still holds when they write.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from peripety.errors import FailedPreconditionError, InvalidArgumentError
+from peripety.storage.faults import BUSY_SECONDS, busy, connected, explain_faults, unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from asyncpg import Connection
+    from sqlalchemy.engine import ExceptionContext
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+    from peripety.errors import UnavailableError
+
+__all__ = ["PostgresqlServer"]
+
+_CONNECTIONS = 5  # of each kind: ten of a hundred, which is what a server takes unless it is told otherwise
+_ANSWER_SECONDS = 30.0
+_SETTINGS = {
+    "lock_timeout": f"{BUSY_SECONDS}s",
+    # A process that hangs or vanishes in a transaction holds up the others for a minute at most.
+    "idle_in_transaction_session_timeout": "60s",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+_READER_SETTINGS = {
+    "default_transaction_isolation": "repeatable read",
+    "default_transaction_read_only": "on",
+}
+_WRITER_SETTINGS = {"default_transaction_isolation": "read committed"}
+
+# By the code of the error, or the first two characters, which are its class.
+_BUSY = frozenset({"53300", "55P03", "40001", "40P01"})
+_READ_FAULTS = frozenset({"08", "28", "3D", "53", "57", "58", "XX", "25P03"})
+_WRITE_FAULTS = _READ_FAULTS | {"25006"}  # read only: this server follows another one now
+
+# PostgreSQL has no place for the character NUL in a text, and a model or a caller may write one.
+_ESCAPES = {0: "\x01\x02", 1: "\x01\x01"}
+_ESCAPED_AS = {escape: chr(character) for character, escape in _ESCAPES.items()}
+_ESCAPED = re.compile("\x01[\x01\x02]")
+
+_LOCK = 0x7065726970657479  # "peripety": other programs on the same database may take locks of their own
+
+
+class PostgresqlServer:
+    """The `Backend` of `postgresql://user:password@host:port/name`.
+
+    Raises:
+        FailedPreconditionError: the driver is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            import asyncpg  # noqa: F401, PLC0415 - an extra
+        except ImportError as error:
+            raise FailedPreconditionError(
+                "PERIPETY_DATABASE_URL names a PostgreSQL server, which needs the package asyncpg:"
+                " pip install 'peripety[postgresql]'",
+                code="MISSING_PACKAGE",
+            ) from error
+        self._writers = _engine(url, _WRITER_SETTINGS, _WRITE_FAULTS)
+        self._readers = _engine(url, _READER_SETTINGS, _READ_FAULTS)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """See `Backend.reading`."""
+        async with connected(self._readers) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """See `Backend.writing`."""
+        async with connected(self._writers) as connection:
+            await connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+            yield connection
+
+    async def close(self) -> None:
+        """See `Backend.close`."""
+        await self._readers.dispose()
+        await self._writers.dispose()
+
+
+def _engine(url: str, settings: dict[str, str], faults: frozenset[str]) -> AsyncEngine:
+    engine = create_async_engine(
+        # The driver reads the URL itself: it knows all that PostgreSQL's own tools do, and the engine, which
+        # is shown in logs, never learns the password.
+        "postgresql+asyncpg://",
+        async_creator=partial(_connect, url, _SETTINGS | settings),
+        hide_parameters=True,
+        max_overflow=0,
+        pool_pre_ping=True,
+        pool_size=_CONNECTIONS,
+        pool_timeout=BUSY_SECONDS,
+    )
+    explain_faults(engine, partial(_explain, faults))
+    return engine
+
+
+async def _connect(url: str, settings: dict[str, str]) -> Connection[Any]:
+    import asyncpg  # noqa: PLC0415 - an extra
+
+    try:
+        connection = await asyncpg.connect(
+            url, timeout=BUSY_SECONDS, command_timeout=_ANSWER_SECONDS, server_settings=settings
+        )
+    except OSError as error:  # among them time-outs
+        raise unavailable(type(error).__name__) from error
+    except (ValueError, OverflowError):
+        # What it says may quote the URL, and with it the password.
+        raise InvalidArgumentError(
+            "PERIPETY_DATABASE_URL has a part that the driver of PostgreSQL does not know;"
+            " postgresql://user:password@host:port/name?sslmode=require is a complete one",
+            code="BAD_CONFIGURATION",
+        ) from None
+    for name in ("text", "varchar"):
+        await connection.set_type_codec(name, schema="pg_catalog", encoder=_escape, decoder=_unescape)
+    return connection
+
+
+def _escape(text: str) -> str:
+    return text.translate(_ESCAPES) if "\x00" in text or "\x01" in text else text
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(lambda found: _ESCAPED_AS[found[0]], text) if "\x01" in text else text
+
+
+def _explain(faults: frozenset[str], context: ExceptionContext) -> UnavailableError | None:
+    error = context.original_exception
+    if isinstance(error, OSError):  # a time-out, too: the machine or the network is gone, or far too slow
+        context.is_disconnect = True
+        return unavailable(type(error).__name__)
+    code = getattr(error, "sqlstate", None) or ""
+    name = type(error.__cause__ or error).__name__
+    if code in _BUSY:
+        return busy(name)
+    if context.is_disconnect or not faults.isdisjoint({code, code[:2]}):
+        return unavailable(name)
+    return None

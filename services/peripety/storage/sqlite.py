@@ -1,0 +1,133 @@
+"""A SQLite file, in WAL mode with `synchronous=FULL`: what was committed survives a crash of the machine.
+
+One connection writes and checkpoints, all others only read. Writers therefore queue in this process and not
+on the file, and the race between two checkpointing connections that old SQLite libraries have
+(docs/decisions/0004-storage.md) has no second party.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import event
+from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from peripety.errors import UnavailableError
+from peripety.storage.faults import BUSY_SECONDS, connected, explain_faults, unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from sqlalchemy import Connection
+    from sqlalchemy.engine import ExceptionContext
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+__all__ = ["SqliteFile"]
+
+_READERS = 4
+_WRITER_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA foreign_keys=ON",
+    # The WAL file goes back to this size after a checkpoint instead of keeping its record height.
+    "PRAGMA journal_size_limit=67108864",
+)
+_READER_PRAGMAS = ("PRAGMA query_only=ON",)
+
+# What the file system, the disk or another process did, as opposed to what our own statement did.
+_READ_FAULTS = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
+_WRITE_FAULTS = _READ_FAULTS | {sqlite3.SQLITE_READONLY}
+
+
+class SqliteFile:
+    """The `Backend` of `sqlite:///PATH`; the file and its directory are made when they are missing.
+
+    Raises:
+        UnavailableError: the directory cannot be made.
+    """
+
+    def __init__(self, url: str) -> None:
+        path = make_url(url).database or ""
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UnavailableError(
+                f"The directory of the database cannot be made ({error.strerror}):"
+                " set PERIPETY_DATABASE_URL to another path",
+                code="STORAGE_UNAVAILABLE",
+            ) from None
+        self._writer = _engine(path, _WRITER_PRAGMAS, _WRITE_FAULTS, begin="BEGIN IMMEDIATE", connections=1)
+        self._readers = _engine(path, _READER_PRAGMAS, _READ_FAULTS, begin="BEGIN", connections=_READERS)
+        self._turnstile = asyncio.Lock()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """See `Backend.reading`."""
+        async with connected(self._readers) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """See `Backend.writing`."""
+        async with self._turnstile, connected(self._writer) as connection:
+            yield connection
+
+    async def close(self) -> None:
+        """Close every connection; the writer goes last and leaves no WAL file behind."""
+        await self._readers.dispose()
+        await self._writer.dispose()
+
+
+def _engine(
+    path: str, pragmas: tuple[str, ...], faults: frozenset[int], *, begin: str, connections: int
+) -> AsyncEngine:
+    engine = create_async_engine(
+        f"sqlite+aiosqlite:///{path}",
+        connect_args={"timeout": BUSY_SECONDS},
+        hide_parameters=True,
+        max_overflow=0,
+        pool_size=connections,
+        pool_timeout=BUSY_SECONDS,
+    )
+
+    def prepare(connection: Any, _record: object) -> None:
+        # The driver's own transaction control would begin too late and deferred.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in pragmas:
+            cursor.execute(pragma)
+        cursor.close()
+
+    def start(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine.sync_engine, "connect", prepare)
+    event.listen(engine.sync_engine, "begin", start)
+    explain_faults(engine, partial(_explain, faults))
+    return engine
+
+
+def _explain(faults: frozenset[int], context: ExceptionContext) -> UnavailableError | None:
+    error = context.original_exception
+    if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in faults:
+        return unavailable(error.sqlite_errorname)
+    return None
