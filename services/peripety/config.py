@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
@@ -30,7 +31,15 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
     from pydantic_settings import PydanticBaseSettingsSource
 
-__all__ = ["Config", "LogFormat", "LogLevel", "ProviderLimits", "ProviderName", "split_address"]
+__all__ = [
+    "Config",
+    "LogFormat",
+    "LogLevel",
+    "ProviderLimits",
+    "ProviderName",
+    "is_loopback",
+    "split_address",
+]
 
 
 class ProviderName(Enum):
@@ -59,6 +68,7 @@ class LogFormat(Enum):
 
 
 _Limit: TypeAlias = Annotated[int, Field(ge=1)] | None
+_Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86_400)]
 
 
 class ProviderLimits(BaseModel):
@@ -109,6 +119,14 @@ def split_address(address: str) -> tuple[str, int]:
     return match["host"].strip("[]"), int(match["port"])
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host, named or as an address, is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _default_database_url() -> SecretStr:
     data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return SecretStr(f"sqlite:///{Path(data_home) / 'peripety' / 'peripety.db'}")
@@ -122,6 +140,10 @@ class Config(BaseSettings):
         openai_api_base: base URL of an OpenAI-compatible server.
         openai_api_key: its key; never logged.
         model_name: the model to ask for; the provider's own default when absent.
+        provider_connect_seconds: how long to wait until a connection to a provider stands.
+        provider_first_event_seconds: until the first event of its answer; comments and blank lines are none.
+        provider_pause_seconds: between two pieces of it.
+        provider_total_seconds: until its end.
         limits: what may be used, by provider (`openai`) or by provider and model (`openai/gpt-5`); a provider
             that is not named keeps its usual limits.
         breaker_failures: so many failures of a provider in a row stop calls to it.
@@ -158,6 +180,10 @@ class Config(BaseSettings):
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     model_name: str | None = Field(default=None, validation_alias="MODEL_NAME")
 
+    provider_connect_seconds: _Seconds = 10.0
+    provider_first_event_seconds: _Seconds = 120.0
+    provider_pause_seconds: _Seconds = 60.0
+    provider_total_seconds: _Seconds = 1_800.0
     limits: Annotated[dict[str, ProviderLimits], NoDecode] = Field(default_factory=dict)
     breaker_failures: int = Field(default=5, ge=1)
     breaker_open_seconds: float = Field(default=60.0, gt=0, le=3_600)

@@ -66,6 +66,15 @@ class Reply:
         )
         await self._writer.drain()
 
+    async def write(self, data: bytes) -> None:
+        """Send bytes as they are, whether they are HTTP or not."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    def half_close(self) -> None:
+        """Say that nothing more will be sent, and go on listening."""
+        self._writer.write_eof()
+
     def cut(self) -> None:
         """Drop the connection."""
         self._writer.transport.abort()

@@ -10,7 +10,6 @@ found by importing its bind function when it is asked for: serving one does not 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import signal
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
@@ -22,7 +21,7 @@ from grpc_health.v1.health import SERVICE_NAME
 from grpc_reflection.v1alpha import reflection
 
 from peripety import __version__, sim
-from peripety.config import split_address
+from peripety.config import is_loopback, split_address
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from peripety.rpc.health import Health
 from peripety.rpc.interceptor import CallInterceptor
@@ -179,16 +178,9 @@ def _refuse_open_plaintext(config: Config, address: str) -> None:
         host, _ = split_address(address)
     except ValueError as error:
         raise InvalidArgumentError(f"The address to listen on {error}", code="BAD_ADDRESS") from None
-    if not config.insecure and not _is_loopback(host):
+    if not config.insecure and not is_loopback(host):
         raise FailedPreconditionError(
             f"{address} is open to other machines and this server does not encrypt: listen on 127.0.0.1"
             " behind a proxy that does, or set PERIPETY_INSECURE=1 in a network you trust",
             code="PLAINTEXT_REFUSED",
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -24,7 +24,7 @@ from peripety.gateway.remote import RemoteModelGateway
 from peripety.rpc.app import serve_bound
 from peripety.sim.patterns import Pattern
 from peripety.simulator.failures import KINDS
-from peripety.simulator.scenario.model import ClockMode, CountScope, Failure, Response, Rule, Scenario
+from peripety.simulator.scenario.model import ClockMode, CountScope, Failure, Pace, Response, Rule, Scenario
 from support.apps import config_for
 from support.simulator import served
 
@@ -38,10 +38,10 @@ QUESTION = GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),))
 TEXT = "one two three four five"
 
 
-def failing(kind: str, times: int | None = None, **settings: Any) -> Scenario:
+def failing(kind: str, times: int | None = None, pace: Pace | None = None, **settings: Any) -> Scenario:
     """Fails so often, by the clock on the wall, and answers from then on."""
     failure = Failure(kind, {**KINDS[kind].defaults, **settings}, times)
-    rule = Rule(Pattern(), Response(TEXT), failure)
+    rule = Rule(Pattern(), Response(TEXT, pace=pace), failure)
     return Scenario((rule,), clock=ClockMode.REAL, counts=CountScope.SHARED)
 
 
@@ -163,7 +163,8 @@ async def test_what_does_not_pass_is_asked_once_and_never_opens_the_breaker(kind
 async def test_after_the_first_token_nothing_is_asked_again(
     kind: str, settings: dict[str, Any], code: str
 ) -> None:
-    async with facing(failing(kind, times=1, **settings)) as setting:
+    # What arrives together with its failure is not released.
+    async with facing(failing(kind, times=1, pace=Pace(tokens_per_second=25), **settings)) as setting:
         assert await setting.ask() == code
         assert setting.texts
         assert (setting.requests, setting.pauses) == (1, [])
@@ -173,6 +174,12 @@ async def test_a_provider_that_hangs_costs_the_caller_its_time_and_no_second_req
     async with facing(failing("hang")) as setting:
         context.enter_call(request_id=None, timeout=0.3)
         assert await setting.ask() == "DEADLINE_EXCEEDED"
+        assert setting.requests == 1
+
+
+async def test_a_provider_that_hangs_is_given_up_when_the_configuration_says_so() -> None:
+    async with facing(failing("hang"), provider_first_event_seconds=0.1) as setting:
+        assert await setting.ask() == "PROVIDER_TIMEOUT"
         assert setting.requests == 1
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from peripety.config import Config, ProviderName
 from peripety.gateway.providers.offline import OfflineProvider
 from peripety.gateway.providers.openai import GENERIC, OPENAI, OpenAIProvider
+from peripety.gateway.providers.transport import Timeouts
 
 if TYPE_CHECKING:
     from peripety.gateway.model import GenerateRequest
@@ -46,6 +47,12 @@ class Providers:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._timeouts = Timeouts(
+            connect=config.provider_connect_seconds,
+            first_event=config.provider_first_event_seconds,
+            between_chunks=config.provider_pause_seconds,
+            total=config.provider_total_seconds,
+        )
         self._made: dict[ProviderName, Provider] = {}
         self._default = self._get(config.model_provider)
 
@@ -87,4 +94,5 @@ class Providers:
             base_url=self._config.openai_api_base,
             api_key=self._config.openai_api_key,
             model=model,
+            timeouts=self._timeouts,
         )

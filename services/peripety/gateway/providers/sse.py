@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from peripety.errors import UnavailableError
+from peripety.gateway.providers.framing import MAX_EVENT_BYTES, decoded, require_size
 
 __all__ = ["ServerSentEvent", "SseDecoder"]
 
@@ -29,10 +29,10 @@ class SseDecoder:
     stream cuts off is never handed out.
 
     Args:
-        max_event_bytes: the largest event that is taken, so that a broken server cannot fill the memory.
+        max_event_bytes: the largest event that is taken.
     """
 
-    def __init__(self, *, max_event_bytes: int = 4 * 1024 * 1024) -> None:
+    def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max_event_bytes = max_event_bytes
         self._line = bytearray()
         self._data: list[str] = []
@@ -69,11 +69,7 @@ class SseDecoder:
 
     def _extend_line(self, part: bytes) -> None:
         self._line += part
-        if self._event_bytes + len(self._line) > self._max_event_bytes:
-            raise UnavailableError(
-                f"The provider sent an event of more than {self._max_event_bytes} bytes",
-                code="STREAM_MALFORMED",
-            )
+        require_size(self._event_bytes + len(self._line), self._max_event_bytes)
 
     def _end_line(self) -> ServerSentEvent | None:
         line = self._take_line()
@@ -95,12 +91,7 @@ class SseDecoder:
             self._at_start = False
         if not line.startswith(b":"):
             self._event_bytes += len(line)
-        try:
-            return line.decode()
-        except UnicodeDecodeError:
-            raise UnavailableError(
-                "The provider sent bytes that are not UTF-8", code="STREAM_MALFORMED"
-            ) from None
+        return decoded(line)
 
     def _dispatch(self) -> ServerSentEvent | None:
         event = ServerSentEvent(self._event or "message", "\n".join(self._data)) if self._data else None

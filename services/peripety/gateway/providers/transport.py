@@ -1,210 +1,186 @@
-"""HTTP for providers: one pooled client, a limit on every wait, events as they arrive."""
+"""HTTP for providers: streams of events as they arrive, and single documents; a limit on every wait."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Any, TypeAlias, TypeVar, cast
 
 import httpx2
+import jiter
 
 from peripety import __version__
-from peripety.context import remaining
-from peripety.errors import DeadlineError, FailedPreconditionError, PeripetyError, UnavailableError
+from peripety.errors import FailedPreconditionError, PeripetyError, UnavailableError
+from peripety.gateway.providers.framing import MAX_EVENT_BYTES, Decoder, require_size
+from peripety.gateway.providers.ndjson import NdjsonDecoder
+from peripety.gateway.providers.patience import Patience, Timeouts
+from peripety.gateway.providers.pool import ConnectionPool
 from peripety.gateway.providers.sse import ServerSentEvent, SseDecoder
 
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
 __all__ = ["EventStreamTransport", "Refuse", "Timeouts"]
+
+T = TypeVar("T")
 
 Refuse: TypeAlias = Callable[[int, Mapping[str, str], bytes], PeripetyError]
 """Turns a status other than 200, its headers and its body into the error to raise."""
 
+_EVENT_STREAM = "text/event-stream"
+_NDJSON = "application/x-ndjson"
+_JSON = "application/json"
 _HEADERS = {
-    "Accept": "text/event-stream",
     # A compressed stream would be held back until the compressor has enough of it.
     "Accept-Encoding": "identity",
     "User-Agent": f"peripety/{__version__}",
 }
-# A server on this machine is never reached through the proxy that the environment names.
-_DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = dict.fromkeys(
-    ("all://127.0.0.1", "all://localhost", "all://[::1]")
-)
-_LIMITS = httpx2.Limits(max_connections=512, max_keepalive_connections=64, keepalive_expiry=60.0)
 _MAX_ERROR_BYTES = 64 * 1024
 _OK = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Seconds to wait for a provider; the caller's deadline shortens each of them.
-
-    Attributes:
-        connect: until the connection stands.
-        first_event: from the request until the first event; a long prompt is read in this time.
-        between_chunks: between two pieces of the answer.
-    """
-
-    connect: float = 10.0
-    first_event: float = 120.0
-    between_chunks: float = 60.0
+_parsed_url = lru_cache(256)(httpx2.URL)
 
 
 class EventStreamTransport:
-    """Posts JSON and follows the event stream that answers it.
+    """Asks one provider over kept connections; what is sent and answered is JSON.
+
+    Redirects are not followed, since the key would go along.
 
     Args:
         server: what to call the other side in messages.
         timeouts: how long to wait for it.
     """
 
-    def __init__(self, server: str, timeouts: Timeouts = Timeouts()) -> None:
+    def __init__(self, server: str, timeouts: Timeouts) -> None:
         self._server = server
         self._timeouts = timeouts
-        self._client = httpx2.AsyncClient(
-            headers=_HEADERS,
-            limits=_LIMITS,
-            mounts=_DIRECT,
-            timeout=httpx2.Timeout(None, connect=timeouts.connect),
-            follow_redirects=False,
-        )
+        self._pool = ConnectionPool()
 
-    async def events(
+    def events(
         self, url: str, body: Mapping[str, Any], headers: Mapping[str, str], refuse: Refuse
     ) -> AsyncGenerator[list[ServerSentEvent], None]:
-        """Post `body` to `url` and yield events, those that arrived together as one list.
+        """Post `body` to `url` and yield the server-sent events that answer it.
 
-        Closing the generator closes the connection, and so stops the work of the provider.
+        Events that arrived together are one list. Closing the generator closes the connection, and so stops
+        the work of the provider.
 
         Raises:
             UnavailableError: the server cannot be reached, is too slow, or broke off.
             DeadlineError: the caller's time ran out first.
+            FailedPreconditionError: the answer is no such stream.
             PeripetyError: what `refuse` made of a status other than 200.
         """
-        patience = _Patience(self._server, self._timeouts)
-        decoder = SseDecoder()
-        async with self._open(url, body, headers, patience) as response:
-            chunks = response.aiter_bytes()
-            if response.status_code != _OK:
-                raise refuse(response.status_code, response.headers, await _beginning(chunks, patience))
-            _require_event_stream(self._server, response)
-            async for chunk in self._read(chunks, patience):
-                events = decoder.feed(chunk)
+        request = self._request("POST", url, headers, _EVENT_STREAM, body)
+        return self._follow(request, refuse, SseDecoder(), _EVENT_STREAM)
+
+    def objects(
+        self, url: str, body: Mapping[str, Any], headers: Mapping[str, str], refuse: Refuse
+    ) -> AsyncGenerator[list[dict[str, Any]], None]:
+        """The same for an answer of newline-delimited JSON: each line is an object."""
+        request = self._request("POST", url, headers, _NDJSON, body)
+        return self._follow(request, refuse, NdjsonDecoder(), _NDJSON)
+
+    async def document(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        refuse: Refuse,
+        *,
+        body: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Ask for one JSON document, which has to arrive before a first event would.
+
+        Raises:
+            UnavailableError: the server cannot be reached, is too slow, broke off, or did not answer in JSON.
+            DeadlineError: the caller's time ran out first.
+            PeripetyError: what `refuse` made of a status other than 200.
+        """
+        patience = Patience(self._server, self._timeouts)
+        received = bytearray()
+        async with self._answer(self._request(method, url, headers, _JSON, body), refuse, patience) as answer:
+            while piece := await self._piece(answer, patience):
+                received += piece
+                require_size(len(received), MAX_EVENT_BYTES)
+        try:
+            return jiter.from_json(bytes(received))
+        except ValueError:
+            raise UnavailableError(
+                f"The {self._server} server answered with something that is not JSON", code="STREAM_MALFORMED"
+            ) from None
+
+    async def aclose(self) -> None:
+        """Close the kept connections."""
+        await self._pool.aclose()
+
+    def _request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        accepted: str,
+        body: Mapping[str, Any] | None,
+    ) -> httpx2.Request:
+        return httpx2.Request(
+            method,
+            _parsed_url(url),
+            headers={"Accept": accepted, **_HEADERS, **headers},
+            json=body,
+            extensions={"timeout": {"connect": self._timeouts.connect}},
+        )
+
+    async def _follow(
+        self, request: httpx2.Request, refuse: Refuse, decoder: Decoder[T], kind: str
+    ) -> AsyncGenerator[list[T], None]:
+        patience = Patience(self._server, self._timeouts)
+        async with self._answer(request, refuse, patience) as answer:
+            self._require_kind(answer, kind)
+            while piece := await self._piece(answer, patience):
+                events = decoder.feed(piece)
                 if events:
                     patience.first_event_seen()
                     yield events
 
-    async def aclose(self) -> None:
-        """Close the pooled connections."""
-        await self._client.aclose()
-
     @asynccontextmanager
-    async def _open(
-        self, url: str, body: Mapping[str, Any], headers: Mapping[str, str], patience: _Patience
+    async def _answer(
+        self, request: httpx2.Request, refuse: Refuse, patience: Patience
     ) -> AsyncIterator[httpx2.Response]:
-        request = self._client.build_request("POST", url, json=body, headers=headers)
-        with self._translated("PROVIDER_UNREACHABLE", "cannot be reached"):
-            async with patience.wait():
-                response = await self._send(request)
+        """The answer to a request; its connection is closed unless it is read to the end."""
         try:
-            yield response
+            answer = await patience.wait_for(self._pool.handle_async_request(request))
+        except httpx2.TransportError as error:
+            raise self._lost("PROVIDER_UNREACHABLE", "cannot be reached", error) from None
+        try:
+            if answer.status_code != _OK:
+                beginning = await self._beginning(answer, patience)
+                raise refuse(answer.status_code, answer.headers, beginning)
+            yield answer
         finally:
-            await response.aclose()
+            await answer.aclose()
 
-    async def _send(self, request: httpx2.Request) -> httpx2.Response:
-        connections_opened = 0
-
-        async def count(step: str, _info: Mapping[str, Any]) -> None:
-            nonlocal connections_opened
-            connections_opened += step == "connection.connect_tcp.complete"
-
-        request.extensions = {**request.extensions, "trace": count}
+    async def _piece(self, answer: httpx2.Response, patience: Patience) -> bytes:
+        """The next bytes of an answer, all that arrived together; none at its end."""
+        pieces = cast("AsyncIterator[bytes]", answer.stream)
         try:
-            return await self._client.send(request, stream=True)
-        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
-            # A server may close a kept connection just when a request is on its way to it. On a new one the
-            # server has heard the question, and answering it twice may cost twice.
-            if connections_opened:
-                raise
-            return await self._client.send(request, stream=True)
+            return await patience.wait_for(anext(pieces, b""))
+        except httpx2.TransportError as error:
+            raise self._lost("STREAM_TRUNCATED", "broke off in the middle of its answer", error) from None
 
-    async def _read(self, chunks: AsyncIterator[bytes], patience: _Patience) -> AsyncGenerator[bytes, None]:
-        while True:
-            with self._translated("STREAM_TRUNCATED", "broke off in the middle of its answer"):
-                async with patience.wait():
-                    chunk = await anext(chunks, None)
-            if chunk is None:
-                return
-            yield chunk
-
-    @contextmanager
-    def _translated(self, code: str, problem: str) -> Iterator[None]:
+    async def _beginning(self, answer: httpx2.Response, patience: Patience) -> bytes:
+        """As much of an error's body as is worth reading."""
+        body = bytearray()
         try:
-            yield
-        except httpx2.HTTPError as error:
-            # The library's exception holds the request, and the request holds the key.
-            raise UnavailableError(
-                f"The {self._server} server {problem} ({type(error).__name__})", code=code
-            ) from None
+            while len(body) < _MAX_ERROR_BYTES and (piece := await self._piece(answer, patience)):
+                body += piece
+        except UnavailableError:
+            pass
+        return bytes(body[:_MAX_ERROR_BYTES])
 
+    def _require_kind(self, answer: httpx2.Response, wanted: str) -> None:
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != wanted:
+            raise FailedPreconditionError(
+                f"The {self._server} server answered with {kind or 'something'} in place of {wanted}: is the"
+                " base URL the one of its API?",
+                code="NOT_AN_EVENT_STREAM",
+            )
 
-class _Patience:
-    """How long the next wait of one request may take."""
-
-    def __init__(self, server: str, timeouts: Timeouts) -> None:
-        self._server = server
-        self._between = timeouts.between_chunks
-        self._first = timeouts.first_event
-        self._first_by: float | None = asyncio.get_running_loop().time() + timeouts.first_event
-
-    def first_event_seen(self) -> None:
-        """From here on, only the pauses count."""
-        self._first_by = None
-
-    def wait(self) -> AbstractAsyncContextManager[None]:
-        """Limit the wait inside the block."""
-        if self._first_by is None:
-            return self._wait(self._between, f"paused for {self._between:g} s in the middle of its answer")
-        left = self._first_by - asyncio.get_running_loop().time()
-        return self._wait(left, f"did not begin to answer within {self._first:g} s")
-
-    @asynccontextmanager
-    async def _wait(self, seconds: float, problem: str) -> AsyncIterator[None]:
-        left = remaining()
-        deadline_is_nearer = left is not None and left < seconds
-        try:
-            async with asyncio.timeout(left if deadline_is_nearer else seconds) as scope:
-                yield
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            if deadline_is_nearer:
-                raise DeadlineError(
-                    f"The time ran out while the {self._server} server was answering; allow more",
-                ) from None
-            raise UnavailableError(f"The {self._server} server {problem}", code="PROVIDER_TIMEOUT") from None
-
-
-async def _beginning(chunks: AsyncIterator[bytes], patience: _Patience) -> bytes:
-    """As much of an error's body as is worth reading."""
-    body = b""
-    try:
-        while len(body) < _MAX_ERROR_BYTES:
-            async with patience.wait():
-                body += await anext(chunks)
-    except (StopAsyncIteration, httpx2.HTTPError, UnavailableError):
-        pass
-    return body[:_MAX_ERROR_BYTES]
-
-
-def _require_event_stream(server: str, response: httpx2.Response) -> None:
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "text/event-stream":
-        raise FailedPreconditionError(
-            f"The {server} server answered with {kind or 'something'} in place of an event stream: is the"
-            " base URL the one of its API?",
-            code="NOT_AN_EVENT_STREAM",
-        )
+    def _lost(self, code: str, problem: str, error: httpx2.TransportError) -> UnavailableError:
+        return UnavailableError(f"The {self._server} server {problem} ({type(error).__name__})", code=code)

@@ -1,0 +1,89 @@
+"""How long to wait for a provider: the limits of one answer, each shortened by the caller's deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from peripety.context import remaining
+from peripety.errors import DeadlineError, PeripetyError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+__all__ = ["Patience", "Timeouts"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds to wait for a provider; the caller's deadline shortens each of them.
+
+    Attributes:
+        connect: until the connection stands.
+        first_event: from the request until the first event; a long prompt is read in this time. Comments and
+            blank lines, by which a server shows that it is still there, are no event.
+        between_chunks: between two pieces of the answer.
+        total: from the request until the end of the answer.
+    """
+
+    connect: float = 10.0
+    first_event: float = 120.0
+    between_chunks: float = 60.0
+    total: float = 1_800.0
+
+
+class Patience:
+    """How long the next wait for one answer may take. It begins with the request.
+
+    Args:
+        server: what to call the other side in messages.
+        timeouts: the limits.
+    """
+
+    def __init__(self, server: str, timeouts: Timeouts) -> None:
+        self._server = server
+        self._timeouts = timeouts
+        self._loop = asyncio.get_running_loop()
+        now = self._loop.time()
+        self._total_by = now + timeouts.total
+        self._first_by: float | None = now + timeouts.first_event
+
+    def first_event_seen(self) -> None:
+        """From here on, only the pauses count, and the whole."""
+        self._first_by = None
+
+    async def wait_for(self, arrival: Awaitable[T]) -> T:
+        """Wait for the next piece, for as long as the nearest limit allows.
+
+        Raises:
+            DeadlineError: the caller's time ran out first.
+            UnavailableError: the provider took too long.
+        """
+        now = self._loop.time()
+        next_by = self._first_by or now + self._timeouts.between_chunks
+        left = remaining()
+        caller_by = float("inf") if left is None else now + left
+        try:
+            async with asyncio.timeout_at(min(next_by, self._total_by, caller_by)) as scope:
+                return await arrival
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise self._exhausted(next_by, caller_by) from None
+
+    def _exhausted(self, next_by: float, caller_by: float) -> PeripetyError:
+        if caller_by <= min(next_by, self._total_by):
+            return DeadlineError(
+                f"The time ran out while the {self._server} server was answering; allow more"
+            )
+        limits = self._timeouts
+        if self._total_by <= next_by:
+            problem = f"did not end its answer within {limits.total:g} s"
+        elif self._first_by is not None:
+            problem = f"did not begin to answer within {limits.first_event:g} s"
+        else:
+            problem = f"paused for {limits.between_chunks:g} s in the middle of its answer"
+        return UnavailableError(f"The {self._server} server {problem}", code="PROVIDER_TIMEOUT")
