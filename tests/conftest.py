@@ -27,12 +27,14 @@ def postgresql() -> Iterator[PostgresqlProcess]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty database, of each kind in turn."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'test.db'}"
+        yield f"sqlite:///{tmp_path / 'test.db'}"
+        return
     server: PostgresqlProcess = request.getfixturevalue("postgresql")
-    return server.new_database()
+    with server.database() as url:
+        yield url
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, settings
@@ -167,7 +166,7 @@ async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, lis
 async def play(spec: Json, plan: list[tuple[str | None, list[ActionCall]]]) -> None:
     gateway = Telltale()
     with tempfile.TemporaryDirectory() as directory:
-        async with table(Path(directory), json.dumps(spec).encode(), gateway) as game:
+        async with table(f"sqlite:///{directory}/test.db", json.dumps(spec).encode(), gateway) as game:
             await watch(game, gateway, plan)
 
 
@@ -186,7 +185,7 @@ def test_secrets_are_not_logged(capfd: pytest.CaptureFixture[str]) -> None:
 
     async def fail() -> None:
         with tempfile.TemporaryDirectory() as directory:
-            async with table(Path(directory), document(), gateway) as game:
+            async with table(f"sqlite:///{directory}/test.db", document(), gateway) as game:
                 await game.play(1, "act", input=secret)
 
     asyncio.run(fail())

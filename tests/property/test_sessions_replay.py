@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,7 +30,7 @@ thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=
 async def recorded(spec: Json, plan: list[list[ActionCall]]) -> tuple[Session, list[CommittedTurn]]:
     """A session and its log after as much of a plan as can be played."""
     with tempfile.TemporaryDirectory() as directory:
-        async with table(Path(directory), json.dumps(spec).encode()) as game:
+        async with table(f"sqlite:///{directory}/test.db", json.dumps(spec).encode()) as game:
             turn = 1
             for actions in plan:
                 if (await game.now()).session.status.kind == "ongoing":

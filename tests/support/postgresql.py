@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from urllib.parse import quote
 from support.private_server import free_port, program
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 __all__ = ["PASSWORD", "PostgresqlProcess"]
@@ -46,7 +47,7 @@ class PostgresqlProcess:
             self._home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="peripety-postgresql-")))
             self._initialize()
             self.start()
-            self._psql(f"CREATE ROLE {_USER} LOGIN CREATEDB PASSWORD '{PASSWORD}'")
+            self._psql(f"CREATE ROLE {_USER} LOGIN PASSWORD '{PASSWORD}'")
             stack.callback(self.kill)
             self._stack = stack.pop_all()
         return self
@@ -56,15 +57,17 @@ class PostgresqlProcess:
     ) -> None:
         self._stack.close()
 
-    def new_database(self) -> str:
-        """Make an empty database, and return its URL."""
-        name = f"test_{next(self._numbers)}"
-        self._psql(f"CREATE DATABASE {name} OWNER {_USER}")
-        return self.url(name)
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of what looks like an empty database, gone when the block ends.
 
-    def url(self, name: str, *, password: str = PASSWORD) -> str:
-        """The URL of a database of this server."""
-        return f"postgresql://{_USER}:{quote(password, safe='')}@127.0.0.1:{self.port}/{name}"
+        It is a schema of one database, which takes a hundredth of the time that a new database takes.
+        """
+        name = f"test_{next(self._numbers)}"
+        self._psql(f"CREATE SCHEMA {name} AUTHORIZATION {_USER}")
+        password = quote(PASSWORD, safe="")
+        yield f"postgresql://{_USER}:{password}@127.0.0.1:{self.port}/postgres?search_path={name}"
+        self._psql(f"DROP SCHEMA {name} CASCADE")
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""

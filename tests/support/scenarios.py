@@ -7,7 +7,6 @@ import json
 import math
 import tempfile
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
@@ -74,9 +73,9 @@ def program(value: Json) -> Program:
 
 
 @asynccontextmanager
-async def opened_registry(path: Path) -> AsyncIterator[ScenarioRegistry]:
-    """A registry in a file of a directory."""
-    database = await Database.open(f"sqlite:///{path / 'scenarios.db'}")
+async def opened_registry(database_url: str) -> AsyncIterator[ScenarioRegistry]:
+    """A registry in a database."""
+    database = await Database.open(database_url)
     try:
         yield ScenarioRegistry(database)
     finally:
@@ -97,7 +96,7 @@ def compiled_alone(data: bytes, options: DryRunOptions | None = None, **more: An
 
     async def run() -> list[CompileEvent]:
         with tempfile.TemporaryDirectory() as directory:
-            async with opened_registry(Path(directory)) as registry:
+            async with opened_registry(f"sqlite:///{directory}/test.db") as registry:
                 return await compiling(registry, data, options, **more)
 
     return asyncio.run(run())

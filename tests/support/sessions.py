@@ -25,7 +25,6 @@ from peripety.storage import Database
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-    from pathlib import Path
 
     from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
     from peripety.sessions.sessions import SeenSession
@@ -134,7 +133,7 @@ class Table:
 
 @asynccontextmanager
 async def table(
-    tmp_path: Path,
+    database_url: str,
     document: bytes,
     gateway: ModelGateway | None = None,
     *,
@@ -142,8 +141,8 @@ async def table(
     message_bytes: int = MESSAGE_BYTES,
     store: type[SessionStore] = SessionStore,
 ) -> AsyncIterator[Table]:
-    """A session of a scenario in a database of its own."""
-    database = await Database.open(f"sqlite:///{tmp_path / 'sessions.db'}")
+    """A session of a scenario in an empty database."""
+    database = await Database.open(database_url)
     try:
         kept = store(database)
         narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def registry(tmp_path: Path) -> AsyncIterator[ScenarioRegistry]:
-    async with opened_registry(tmp_path) as opened:
+    async with opened_registry(f"sqlite:///{tmp_path / 'test.db'}") as opened:
         yield opened
 
 

@@ -13,15 +13,14 @@ from support.scenarios import chance, opened_registry, program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from peripety.scenarios.model import ScenarioRecord
     from peripety.scenarios.registry import ScenarioRegistry
 
 
 @pytest.fixture
-async def registry(tmp_path: Path) -> AsyncIterator[ScenarioRegistry]:
-    async with opened_registry(tmp_path) as opened:
+async def registry(database_url: str) -> AsyncIterator[ScenarioRegistry]:
+    async with opened_registry(database_url) as opened:
         yield opened
 
 
@@ -49,10 +48,10 @@ async def test_what_is_stored_is_read_as_it_was(registry: ScenarioRegistry) -> N
     assert datetime.now(UTC) - record.scenario.create_time < timedelta(minutes=1)
 
 
-async def test_it_survives_the_process(tmp_path: Path) -> None:
-    async with opened_registry(tmp_path) as first:
+async def test_it_survives_the_process(database_url: str) -> None:
+    async with opened_registry(database_url) as first:
         record = await saved(first)
-    async with opened_registry(tmp_path) as second:
+    async with opened_registry(database_url) as second:
         assert await second.get(record.scenario.scenario_id) == record
 
 

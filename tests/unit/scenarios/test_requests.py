@@ -11,23 +11,21 @@ import pytest
 
 from peripety.errors import AlreadyExistsError, NotFoundError, UnavailableError
 from peripety.scenarios.requests import RequestLog
-from peripety.storage import Database
 from support.scenarios import chance, opened_registry, program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from peripety.storage import Database
 
 ID = "3f0c0f3e-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-async def log(tmp_path: Path) -> AsyncIterator[RequestLog]:
-    database = await Database.open(f"sqlite:///{tmp_path / 'requests.db'}")
-    yield RequestLog(database)
-    await database.close()
+def log(database: Database) -> RequestLog:
+    return RequestLog(database)
 
 
 class Work:
@@ -109,8 +107,8 @@ async def test_answers_are_forgotten_after_a_day(log: RequestLog, monkeypatch: p
     assert work.begun == 2
 
 
-async def test_a_change_and_the_record_of_its_request_are_one(tmp_path: Path) -> None:
-    async with opened_registry(tmp_path) as registry:
+async def test_a_change_and_the_record_of_its_request_are_one(database_url: str) -> None:
+    async with opened_registry(database_url) as registry:
         rules = program(chance(0.5))
         scenario = (await registry.save(rules, rules.dry_run(runs=64), (), ())).scenario
         database = registry._database
@@ -130,13 +128,13 @@ async def test_a_change_and_the_record_of_its_request_are_one(tmp_path: Path) ->
 
 
 async def test_a_change_whose_record_cannot_be_kept_is_not_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def failing(*_: object) -> None:
         raise UnavailableError("the disk is full")
 
     monkeypatch.setattr("peripety.scenarios.requests._keep", failing)
-    async with opened_registry(tmp_path) as registry:
+    async with opened_registry(database_url) as registry:
         rules = program(chance(0.5))
         scenario = (await registry.save(rules, rules.dry_run(runs=64), (), ())).scenario
         log = RequestLog(registry._database)

@@ -20,7 +20,6 @@ from support.specs import document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from peripety.storage import Database
     from support.sessions import Table
@@ -129,23 +128,20 @@ async def assert_whole(game: Table) -> int:
     return session.turn
 
 
-async def operations(tmp_path: Path) -> int:
+async def operations(database_url: str) -> int:
     """How many points a whole turn passes."""
     faults = Faults()
-    async with table(tmp_path, document()) as game:
+    async with table(database_url, document()) as game:
         await attempt(game, faults, game.request(1, "act"))
         assert (await game.now()).session.turn == 1
     return faults.count
 
 
 @pytest.mark.parametrize("kind", ["crash", "error", "hang"])
-async def test_wherever_a_turn_ends_it_has_happened_once_or_not_at_all(tmp_path: Path, kind: str) -> None:
-    counted, played = tmp_path / "counted", tmp_path / "played"
-    counted.mkdir()
-    played.mkdir()
-    points = await operations(counted)
+async def test_wherever_a_turn_ends_it_has_happened_once_or_not_at_all(database_url: str, kind: str) -> None:
+    points = await operations(database_url)
     assert points >= 12
-    async with table(played, document()) as game:
+    async with table(database_url, document()) as game:
         outcomes = set()
         for turn, point in enumerate(range(1, points + 1), 1):
             request = game.request(turn, "act")

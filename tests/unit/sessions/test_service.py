@@ -13,8 +13,6 @@ from support.sessions import ScriptedGateway, new_id, outcome, table
 from support.specs import action, document, event
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.sessions import Table
 
 PARAMS = {
@@ -64,10 +62,10 @@ def call(name: str, **params: Any) -> engine.ActionCall:
 ACT = call("act", amount={"number": 2}, choice={"text": "y"}, flag={"flag": False}, text={"text": ""})
 
 
-async def test_a_turn_is_streamed_in_the_words_of_the_contract(tmp_path: Path) -> None:
+async def test_a_turn_is_streamed_in_the_words_of_the_contract(database_url: str) -> None:
     dialogue = [{"entity_id": "q", "utterance": "Words."}]
     gateway = ScriptedGateway([outcome("Told.", visible_dialogue=dialogue)])
-    async with table(tmp_path, RICH, gateway) as game:
+    async with table(database_url, RICH, gateway) as game:
         events = await take(game, turn_request(game, 1, ACT, call("broken"), call("log"), input="said"))
     assert [event.WhichOneof("event") for event in events] == [
         "accepted",
@@ -119,8 +117,8 @@ async def test_a_turn_is_streamed_in_the_words_of_the_contract(tmp_path: Path) -
     assert committed.commit_time.seconds > 0
 
 
-async def test_what_the_server_tells_itself_is_marked(tmp_path: Path) -> None:
-    async with table(tmp_path, RICH, ScriptedGateway([outcome("Bad.", extra=1)])) as game:
+async def test_what_the_server_tells_itself_is_marked(database_url: str) -> None:
+    async with table(database_url, RICH, ScriptedGateway([outcome("Bad.", extra=1)])) as game:
         events = await take(game, turn_request(game, 1))
     assert [event.WhichOneof("event") for event in events[2:]] == [
         "narrative_chunk",
@@ -135,15 +133,15 @@ async def test_what_the_server_tells_itself_is_marked(tmp_path: Path) -> None:
     assert events[-1].committed.resolution == pb.RESOLUTION_SERVER_RESOLVED
 
 
-async def test_a_turn_that_is_not_taken_ends_with_the_rule_that_forbade_it(tmp_path: Path) -> None:
-    async with table(tmp_path, RICH) as game:
+async def test_a_turn_that_is_not_taken_ends_with_the_rule_that_forbade_it(database_url: str) -> None:
+    async with table(database_url, RICH) as game:
         events = await take(game, turn_request(game, 1, call("act")))
     last = events[-1].rule_failed
     assert (last.code, last.rule, last.turn_abandoned) == ("ACTIONS_REJECTED", "/actions/0/params", True)
 
 
-async def test_an_event_that_holds_nothing_for_the_viewer_is_empty_but_counted(tmp_path: Path) -> None:
-    async with table(tmp_path, RICH) as game:
+async def test_an_event_that_holds_nothing_for_the_viewer_is_empty_but_counted(database_url: str) -> None:
+    async with table(database_url, RICH) as game:
         await take(game, turn_request(game, 1, pov_entity_id="p", input="said"))
         request = pb.ResumeTurnRequest(session_id=game.session_id, turn=1)
         servicer = SessionServicer(game.sessions)
@@ -153,8 +151,8 @@ async def test_an_event_that_holds_nothing_for_the_viewer_is_empty_but_counted(t
     assert events[0].accepted.input == events[-1].committed.narrative == ""
 
 
-async def test_a_session_is_told_in_the_words_of_the_contract(tmp_path: Path) -> None:
-    async with table(tmp_path, RICH) as game:
+async def test_a_session_is_told_in_the_words_of_the_contract(database_url: str) -> None:
+    async with table(database_url, RICH) as game:
         servicer = SessionServicer(game.sessions)
         request = pb.CreateSessionRequest(
             request_id=new_id(), scenario_id="scenario", seed=0, pov_entity_id="p"
@@ -179,16 +177,16 @@ async def test_a_session_is_told_in_the_words_of_the_contract(tmp_path: Path) ->
     assert session.legal_actions[1].name == "log"
 
 
-async def test_a_seed_that_is_not_given_is_the_scenario_s(tmp_path: Path) -> None:
-    async with table(tmp_path, RICH) as game:
+async def test_a_seed_that_is_not_given_is_the_scenario_s(database_url: str) -> None:
+    async with table(database_url, RICH) as game:
         request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")
         assert (await SessionServicer(game.sessions).CreateSession(request, None)).session.seed == 7
 
 
-async def test_lists_tell_sessions_and_turns_in_short(tmp_path: Path) -> None:
+async def test_lists_tell_sessions_and_turns_in_short(database_url: str) -> None:
     dialogue = [{"entity_id": "p", "utterance": "Words."}]
     gateway = ScriptedGateway([outcome("Bad.", extra=1), outcome("Good.", visible_dialogue=dialogue)])
-    async with table(tmp_path, RICH, gateway) as game:
+    async with table(database_url, RICH, gateway) as game:
         events = await take(game, turn_request(game, 1, ACT, call("log"), input="said"))
         servicer = SessionServicer(game.sessions)
         (summary,) = (await servicer.ListSessions(pb.ListSessionsRequest(), None)).sessions
@@ -211,8 +209,8 @@ async def test_lists_tell_sessions_and_turns_in_short(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["table", "narrator"])
-async def test_what_comes_later_is_refused_when_a_session_is_made(tmp_path: Path, field: str) -> None:
-    async with table(tmp_path, RICH) as game:
+async def test_what_comes_later_is_refused_when_a_session_is_made(database_url: str, field: str) -> None:
+    async with table(database_url, RICH) as game:
         request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")
         getattr(request, field).SetInParent()
         with pytest.raises(UnsupportedError, match=rf"\.{field}") as caught:
@@ -220,21 +218,21 @@ async def test_what_comes_later_is_refused_when_a_session_is_made(tmp_path: Path
     assert caught.value.code == "FIELD_UNSUPPORTED"
 
 
-async def test_what_comes_later_is_refused_when_a_turn_is_taken(tmp_path: Path) -> None:
-    async with table(tmp_path, RICH) as game:
+async def test_what_comes_later_is_refused_when_a_turn_is_taken(database_url: str) -> None:
+    async with table(database_url, RICH) as game:
         with pytest.raises(UnsupportedError, match=r"\.seat_id"):
             await take(game, turn_request(game, 1, seat_id="seat"))
 
 
-async def test_a_parameter_without_a_value_is_refused(tmp_path: Path) -> None:
-    async with table(tmp_path, RICH) as game:
+async def test_a_parameter_without_a_value_is_refused(database_url: str) -> None:
+    async with table(database_url, RICH) as game:
         with pytest.raises(InvalidArgumentError) as caught:
             await take(game, turn_request(game, 1, call("act", amount={})))
     assert caught.value.violations[0].field == ".actions[0].params[amount]"
 
 
-async def test_a_turn_to_hear_again_must_be_named(tmp_path: Path) -> None:
-    async with table(tmp_path, RICH) as game:
+async def test_a_turn_to_hear_again_must_be_named(database_url: str) -> None:
+    async with table(database_url, RICH) as game:
         request = pb.ResumeTurnRequest(session_id=game.session_id)
         with pytest.raises(InvalidArgumentError, match=r"\.which"):
             [_ async for _ in SessionServicer(game.sessions).ResumeTurn(request, None)]

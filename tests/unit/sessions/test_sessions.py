@@ -19,7 +19,6 @@ from support.specs import action, document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from peripety.scenarios.model import CompiledScenario
 
@@ -44,8 +43,8 @@ class Emptied(OneScenario):
 
 
 @asynccontextmanager
-async def served(tmp_path: Path, source: OneScenario | None = None) -> AsyncIterator[Sessions]:
-    database = await Database.open(f"sqlite:///{tmp_path / 'sessions.db'}")
+async def served(database_url: str, source: OneScenario | None = None) -> AsyncIterator[Sessions]:
+    database = await Database.open(database_url)
     try:
         scenarios = source or OneScenario(document())
         yield Sessions(SessionStore(database), scenarios, Narrator(ScriptedGateway()), ROOM)
@@ -61,8 +60,8 @@ def new(**more: Any) -> NewSession:
     return NewSession(**{"request_id": new_id(), "scenario_id": "scenario", **more})
 
 
-async def test_a_session_starts_at_turn_zero_of_its_scenario(tmp_path: Path) -> None:
-    async with served(tmp_path) as sessions:
+async def test_a_session_starts_at_turn_zero_of_its_scenario(database_url: str) -> None:
+    async with served(database_url) as sessions:
         made = await sessions.create(new())
         assert await sessions.get(made.session.session_id, None) == made
     assert (made.session.turn, made.session.last_sequence, made.session.seed) == (0, 0, 7)
@@ -71,17 +70,17 @@ async def test_a_session_starts_at_turn_zero_of_its_scenario(tmp_path: Path) -> 
     assert made.legal_actions == ("act",)
 
 
-async def test_a_seed_of_its_own_takes_the_place_of_the_scenario_s(tmp_path: Path) -> None:
-    async with served(tmp_path) as sessions:
+async def test_a_seed_of_its_own_takes_the_place_of_the_scenario_s(database_url: str) -> None:
+    async with served(database_url) as sessions:
         one, other = await sessions.create(new()), await sessions.create(new(seed=2**53 - 1))
     assert other.session.seed == 2**53 - 1
     assert one.session.chain_hash != other.session.chain_hash
     assert one.session.state_hash == other.session.state_hash
 
 
-async def test_the_same_request_makes_one_session(tmp_path: Path) -> None:
+async def test_the_same_request_makes_one_session(database_url: str) -> None:
     source = Emptied(document())
-    async with served(tmp_path, source) as sessions:
+    async with served(database_url, source) as sessions:
         asked = new()
         made = await asyncio.gather(*(sessions.create(asked) for _ in range(5)))
         assert len({seen.session.session_id for seen in made}) == 1
@@ -90,8 +89,8 @@ async def test_the_same_request_makes_one_session(tmp_path: Path) -> None:
         assert len((await sessions.list(None, 0, "")).items) == 1
 
 
-async def test_the_same_request_id_for_another_session_is_refused(tmp_path: Path) -> None:
-    async with served(tmp_path) as sessions:
+async def test_the_same_request_id_for_another_session_is_refused(database_url: str) -> None:
+    async with served(database_url) as sessions:
         asked = new()
         await sessions.create(asked)
         with pytest.raises(AlreadyExistsError) as caught:
@@ -109,9 +108,9 @@ async def test_the_same_request_id_for_another_session_is_refused(tmp_path: Path
     ],
 )
 async def test_a_wrong_field_of_a_new_session_is_named(
-    tmp_path: Path, field: str, change: dict[str, Any]
+    database_url: str, field: str, change: dict[str, Any]
 ) -> None:
-    async with served(tmp_path) as sessions:
+    async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
             await sessions.create(new(**change))
         assert (await sessions.list(None, 0, "")).items == ()
@@ -119,32 +118,34 @@ async def test_a_wrong_field_of_a_new_session_is_named(
 
 
 @pytest.mark.parametrize("change", [{"scenario_id": "other"}, {"spec_hash": "0" * 64}, {"pov": "p"}])
-async def test_a_session_of_what_does_not_exist_is_not_made(tmp_path: Path, change: dict[str, Any]) -> None:
-    async with served(tmp_path) as sessions:
+async def test_a_session_of_what_does_not_exist_is_not_made(
+    database_url: str, change: dict[str, Any]
+) -> None:
+    async with served(database_url) as sessions:
         with pytest.raises(NotFoundError):
             await sessions.create(new(**change))
         assert (await sessions.list(None, 0, "")).items == ()
 
 
-async def test_a_session_goes_on_when_its_scenario_is_deleted(tmp_path: Path) -> None:
+async def test_a_session_goes_on_when_its_scenario_is_deleted(database_url: str) -> None:
     source = Emptied(document())
-    async with served(tmp_path, source) as sessions:
+    async with served(database_url, source) as sessions:
         made = await sessions.create(new())
     source.deleted = True
-    async with served(tmp_path, source) as restarted:
+    async with served(database_url, source) as restarted:
         assert await restarted.get(made.session.session_id, None) == made
 
 
-async def test_each_point_of_view_sees_its_own_state(tmp_path: Path) -> None:
-    async with served(tmp_path, OneScenario(SECRETIVE)) as sessions:
+async def test_each_point_of_view_sees_its_own_state(database_url: str) -> None:
+    async with served(database_url, OneScenario(SECRETIVE)) as sessions:
         made = await sessions.create(new(pov="p"))
         assert json.loads(made.state) == {"a": 1, "private": {"p": {"x": 1}}}
         for viewer in (None, "q"):
             assert json.loads((await sessions.get(made.session.session_id, viewer)).state) == {"a": 1}
 
 
-async def test_sessions_are_listed_newest_first_page_by_page(tmp_path: Path) -> None:
-    async with served(tmp_path) as sessions:
+async def test_sessions_are_listed_newest_first_page_by_page(database_url: str) -> None:
+    async with served(database_url) as sessions:
         made = [(await sessions.create(new())).session.session_id for _ in range(5)]
         first = await sessions.list("scenario", 2, "")
         second = await sessions.list("scenario", 2, first.next_page_token)
@@ -161,22 +162,22 @@ async def test_sessions_are_listed_newest_first_page_by_page(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "token", ["x", "e30=", "é", "f" * 16, "0" * 16, "8" + "0" * 15 + "-" * 36, "[" * 100_000, "\ud800"]
 )
-async def test_a_page_token_of_another_list_is_refused(tmp_path: Path, token: str) -> None:
-    async with served(tmp_path) as sessions:
+async def test_a_page_token_of_another_list_is_refused(database_url: str, token: str) -> None:
+    async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
             await sessions.list(None, 0, token)
     assert caught.value.violations[0].field == ".page_token"
 
 
-async def test_a_negative_page_size_is_refused(tmp_path: Path) -> None:
-    async with served(tmp_path) as sessions:
+async def test_a_negative_page_size_is_refused(database_url: str) -> None:
+    async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
             await sessions.list(None, -1, "")
     assert caught.value.violations[0].field == ".page_size"
 
 
-async def test_a_deleted_session_is_gone_with_its_turns(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_a_deleted_session_is_gone_with_its_turns(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         await game.play(1, "act")
         request_id = new_id()
         await game.sessions.delete(game.session_id, request_id)
@@ -187,23 +188,23 @@ async def test_a_deleted_session_is_gone_with_its_turns(tmp_path: Path) -> None:
                 await call
 
 
-async def test_a_deletion_names_its_wrong_fields(tmp_path: Path) -> None:
-    async with served(tmp_path) as sessions:
+async def test_a_deletion_names_its_wrong_fields(database_url: str) -> None:
+    async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
             await sessions.delete("", "")
     assert [violation.field for violation in caught.value.violations] == [".session_id", ".request_id"]
 
 
-async def test_a_session_must_be_named(tmp_path: Path) -> None:
-    async with served(tmp_path) as sessions:
+async def test_a_session_must_be_named(database_url: str) -> None:
+    async with served(database_url) as sessions:
         for call in (sessions.get("", None), sessions.resume("", 1), sessions.turns("", None, 0, "")):
             with pytest.raises(InvalidArgumentError) as caught:
                 await call
             assert caught.value.violations[0].field == ".session_id"
 
 
-async def test_a_turn_is_heard_again_from_where_the_reader_left(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_a_turn_is_heard_again_from_where_the_reader_left(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         await game.play(1, "act")
         request = game.request(2, "act")
         events = await game.take(request)
@@ -217,24 +218,24 @@ async def test_a_turn_is_heard_again_from_where_the_reader_left(tmp_path: Path) 
         assert same == tuple(events[3:])
 
 
-async def test_who_followed_another_attempt_hears_the_turn_from_its_start(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_who_followed_another_attempt_hears_the_turn_from_its_start(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         events = await game.play(1, "act")
         assert await game.sessions.resume(game.session_id, 1, after=3, attempt_id=new_id()) == tuple(events)
 
 
 @pytest.mark.parametrize("which", [2, new_id()])
-async def test_a_turn_that_is_not_committed_cannot_be_heard(tmp_path: Path, which: int | str) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_a_turn_that_is_not_committed_cannot_be_heard(database_url: str, which: int | str) -> None:
+    async with table(database_url, document()) as game:
         await game.play(1, "act")
         with pytest.raises(NotFoundError) as caught:
             await game.sessions.resume(game.session_id, which)
     assert caught.value.code == "UNKNOWN_TURN"
 
 
-async def test_a_turn_heard_again_is_cut_to_who_hears_it(tmp_path: Path) -> None:
+async def test_a_turn_heard_again_is_cut_to_who_hears_it(database_url: str) -> None:
     gateway = ScriptedGateway([outcome("Told to p alone.")])
-    async with table(tmp_path, SECRETIVE, gateway) as game:
+    async with table(database_url, SECRETIVE, gateway) as game:
         mine = await game.play(1, "act", pov="p", input="said to p alone")
         theirs = await game.sessions.resume(game.session_id, 1, pov="q")
         assert [seen.sequence for seen in theirs] == [seen.sequence for seen in mine]
@@ -244,8 +245,8 @@ async def test_a_turn_heard_again_is_cut_to_who_hears_it(tmp_path: Path) -> None
         assert "private" not in str([seen.event for seen in theirs])
 
 
-async def test_turns_are_listed_oldest_first_page_by_page(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_turns_are_listed_oldest_first_page_by_page(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         played = [await game.play(turn, "act") for turn in range(1, 6)]
         first = await game.sessions.turns(game.session_id, None, 3, "")
         second = await game.sessions.turns(game.session_id, None, 3, first.next_page_token)
@@ -255,18 +256,18 @@ async def test_turns_are_listed_oldest_first_page_by_page(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("token", ["9" * 40, "8" + "0" * 15, "0" * 52, "[" * 100_000, "\ud800"])
-async def test_a_page_token_that_no_list_of_turns_gave_is_refused(tmp_path: Path, token: str) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_a_page_token_that_no_list_of_turns_gave_is_refused(database_url: str, token: str) -> None:
+    async with table(database_url, document()) as game:
         with pytest.raises(InvalidArgumentError) as caught:
             await game.sessions.turns(game.session_id, None, 0, token)
     assert caught.value.violations[0].field == ".page_token"
 
 
-async def test_a_page_of_turns_ends_where_a_message_does(tmp_path: Path) -> None:
+async def test_a_page_of_turns_ends_where_a_message_does(database_url: str) -> None:
     wide = document(
         state={"a": "x" * 9_000}, actions=[action("act", [set_to("y" * 9_000), set_to("x" * 9_000)])]
     )
-    async with table(tmp_path, wide, message_bytes=100_000) as game:
+    async with table(database_url, wide, message_bytes=100_000) as game:
         for turn in range(1, 6):
             await game.play(turn, "act")
         first = await game.sessions.turns(game.session_id, None, 5, "")
@@ -276,10 +277,10 @@ async def test_a_page_of_turns_ends_where_a_message_does(tmp_path: Path) -> None
 
 
 async def test_more_scenarios_than_are_kept_compiled_can_be_played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("peripety.sessions.rulesets._KEPT", 1)
-    async with table(tmp_path, document()) as game:
+    async with table(database_url, document()) as game:
         other = Sessions(game.store, OneScenario(document(seed=8)), Narrator(ScriptedGateway()), ROOM)
         made = await other.create(new())
         assert (await other.get(game.session_id, None)).session.seed == 7

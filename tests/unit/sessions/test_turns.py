@@ -25,8 +25,6 @@ from support.sessions import ROOM, SILENCE, OneScenario, ScriptedGateway, kinds,
 from support.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from peripety.sessions.turns import Seen
     from support.sessions import Table
 
@@ -43,23 +41,23 @@ async def chain_of(game: Table) -> str:
     return chain
 
 
-async def test_mechanics_come_before_prose_and_the_commit_comes_last(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_mechanics_come_before_prose_and_the_commit_comes_last(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         events = await game.play(1, "act")
     assert kinds(events) == WHOLE_TURN
     assert [seen.sequence for seen in events] == [1, 2, 3, 4, 5]
     assert {seen.turn for seen in events} == {1}
 
 
-async def test_mechanics_do_not_wait_for_the_narrator(tmp_path: Path) -> None:
-    async with table(tmp_path, document(), ScriptedGateway([[SILENCE]])) as game:
+async def test_mechanics_do_not_wait_for_the_narrator(database_url: str) -> None:
+    async with table(database_url, document(), ScriptedGateway([[SILENCE]])) as game:
         async with aclosing(game.sessions.take_turn(game.request(1, "act"))) as events:
             first = [await anext(events) for _ in range(3)]
         assert kinds(first) == WHOLE_TURN[:3]
 
 
-async def test_the_session_moves_on_by_what_was_committed(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_the_session_moves_on_by_what_was_committed(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         before = (await game.now()).session
         (committed,) = only(await game.play(1, "act"), Committed)
         after = await game.now()
@@ -72,28 +70,28 @@ async def test_the_session_moves_on_by_what_was_committed(tmp_path: Path) -> Non
     assert after.legal_actions == committed.legal_actions == ("act",)
 
 
-async def test_the_recorded_turns_give_the_chain_hash(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_the_recorded_turns_give_the_chain_hash(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         for turn in range(1, 5):
             await game.play(turn, *["act"] * (turn % 3))
         assert (await game.now()).session.chain_hash == await chain_of(game)
 
 
-async def test_sequences_go_on_from_turn_to_turn_without_a_gap(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_sequences_go_on_from_turn_to_turn_without_a_gap(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         events = [seen for turn in range(1, 4) for seen in await game.play(turn, "act")]
     assert [seen.sequence for seen in events] == list(range(1, len(events) + 1))
 
 
-async def test_waiting_is_a_turn(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_waiting_is_a_turn(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         assert kinds(await game.play(1)) == ["Accepted", "WorldResolved", "NarrativeChunk", "Committed"]
 
 
-async def test_a_turn_whose_actions_are_all_rejected_is_not_taken_and_says_why(tmp_path: Path) -> None:
+async def test_a_turn_whose_actions_are_all_rejected_is_not_taken_and_says_why(database_url: str) -> None:
     gateway = ScriptedGateway()
     shut = action("no", preconditions={"<": [1, 0]})
-    async with table(tmp_path, document(actions=[shut, action("act")]), gateway) as game:
+    async with table(database_url, document(actions=[shut, action("act")]), gateway) as game:
         before = await game.now()
         request = game.request(1, "no")
         events = await game.take(request)
@@ -105,8 +103,8 @@ async def test_a_turn_whose_actions_are_all_rejected_is_not_taken_and_says_why(t
         assert kinds(await game.play(1, "no", "act"))[-1] == "Committed"
 
 
-async def test_a_stale_turn_names_the_one_that_comes_next(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_a_stale_turn_names_the_one_that_comes_next(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         await game.play(1, "act")
         for turn in (1, 3):
             with pytest.raises(ConflictError, match="the next turn of the session is 2") as caught:
@@ -115,9 +113,9 @@ async def test_a_stale_turn_names_the_one_that_comes_next(tmp_path: Path) -> Non
             assert caught.value.details["turn"] == "1"
 
 
-async def test_a_run_that_has_ended_takes_no_more_turns(tmp_path: Path) -> None:
+async def test_a_run_that_has_ended_takes_no_more_turns(database_url: str) -> None:
     ends = [at_most("first", "state.b", 5), never("second")]
-    async with table(tmp_path, document(loss_conditions=ends)) as game:
+    async with table(database_url, document(loss_conditions=ends)) as game:
         (committed,) = only(await game.play(1), Committed)
         assert (committed.status.kind, committed.status.condition, committed.legal_actions) == (
             "lost",
@@ -142,9 +140,9 @@ async def test_a_run_that_has_ended_takes_no_more_turns(tmp_path: Path) -> None:
     ],
 )
 async def test_a_wrong_field_is_named_and_changes_nothing(
-    tmp_path: Path, field: str, change: dict[str, Any]
+    database_url: str, field: str, change: dict[str, Any]
 ) -> None:
-    async with table(tmp_path, document()) as game:
+    async with table(database_url, document()) as game:
         before = await game.now()
         wanted: dict[str, Any] = {"turn": 1, "actions": ["act"], **change}
         turn, actions = wanted.pop("turn"), wanted.pop("actions")
@@ -154,8 +152,8 @@ async def test_a_wrong_field_is_named_and_changes_nothing(
         assert await game.now() == before
 
 
-async def test_all_wrong_fields_are_named_at_once(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_all_wrong_fields_are_named_at_once(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         game.session_id = ""
         with pytest.raises(InvalidArgumentError) as caught:
             await game.play(0, request_id="x")
@@ -163,8 +161,8 @@ async def test_all_wrong_fields_are_named_at_once(tmp_path: Path) -> None:
         assert fields == [".session_id", ".request_id", ".expected_turn"]
 
 
-async def test_an_unknown_session_or_point_of_view_is_not_found(tmp_path: Path) -> None:
-    async with table(tmp_path, document(entities=ENTITIES)) as game:
+async def test_an_unknown_session_or_point_of_view_is_not_found(database_url: str) -> None:
+    async with table(database_url, document(entities=ENTITIES)) as game:
         with pytest.raises(NotFoundError, match="no entity 'r'"):
             await game.play(1, "act", pov="r")
         game.session_id = new_id()
@@ -173,9 +171,9 @@ async def test_an_unknown_session_or_point_of_view_is_not_found(tmp_path: Path) 
         assert caught.value.code == "UNKNOWN_SESSION"
 
 
-async def test_the_same_request_replays_the_recorded_turn(tmp_path: Path) -> None:
+async def test_the_same_request_replays_the_recorded_turn(database_url: str) -> None:
     gateway = ScriptedGateway([outcome("First.", visible_dialogue=[]), outcome("Second.")])
-    async with table(tmp_path, document(), gateway) as game:
+    async with table(database_url, document(), gateway) as game:
         request = game.request(1, "act", input="words")
         events = await game.take(request)
         await game.play(2, "act")
@@ -189,9 +187,9 @@ async def test_the_same_request_replays_the_recorded_turn(tmp_path: Path) -> Non
     "change", [{"input": "other"}, {"pov": "p"}, {"actions": ["act", "act"]}, {"turn": 2}]
 )
 async def test_the_same_request_id_for_another_turn_is_refused(
-    tmp_path: Path, change: dict[str, Any]
+    database_url: str, change: dict[str, Any]
 ) -> None:
-    async with table(tmp_path, document(entities=ENTITIES)) as game:
+    async with table(database_url, document(entities=ENTITIES)) as game:
         request_id = new_id()
         await game.play(1, "act", request_id=request_id)
         wanted: dict[str, Any] = {"turn": 1, "actions": ["act"], **change}
@@ -201,9 +199,9 @@ async def test_the_same_request_id_for_another_turn_is_refused(
         assert caught.value.code == "REQUEST_ID_REUSED"
 
 
-async def test_duplicates_in_parallel_have_one_effect_and_equal_answers(tmp_path: Path) -> None:
+async def test_duplicates_in_parallel_have_one_effect_and_equal_answers(database_url: str) -> None:
     gateway = ScriptedGateway()
-    async with table(tmp_path, document(), gateway) as game:
+    async with table(database_url, document(), gateway) as game:
         request = game.request(1, "act")
         answers = await asyncio.gather(*(game.take(request) for _ in range(8)))
         assert all(answer == answers[0] for answer in answers)
@@ -212,8 +210,8 @@ async def test_duplicates_in_parallel_have_one_effect_and_equal_answers(tmp_path
         assert len(gateway.requests) == 1
 
 
-async def test_of_concurrent_turns_exactly_one_wins(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_of_concurrent_turns_exactly_one_wins(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         taken = await asyncio.gather(*(game.play(1, "act") for _ in range(8)), return_exceptions=True)
         won = [answer for answer in taken if isinstance(answer, list)]
         lost = [error for error in taken if isinstance(error, ConflictError)]
@@ -222,9 +220,9 @@ async def test_of_concurrent_turns_exactly_one_wins(tmp_path: Path) -> None:
         assert json.loads((await game.now()).state)["a"] == 11
 
 
-async def test_sessions_do_not_wait_for_each_other(tmp_path: Path) -> None:
+async def test_sessions_do_not_wait_for_each_other(database_url: str) -> None:
     gateway = ScriptedGateway([[SILENCE], outcome()])
-    async with table(tmp_path, document(), gateway) as game:
+    async with table(database_url, document(), gateway) as game:
         other = await game.sessions.create(NewSession(new_id(), "scenario"))
         stuck = asyncio.ensure_future(game.play(1, "act"))
         await gateway.silent.wait()
@@ -249,11 +247,11 @@ class Gated(ScriptedGateway):
 
 
 async def _in_two_processes(
-    tmp_path: Path, game: Table, same_request: bool
+    database_url: str, game: Table, same_request: bool
 ) -> list[list[Seen] | BaseException]:
     """Take the next turn twice at a time, each over a database connection and locks of its own."""
     gateway = Gated(2)
-    other = await Database.open(f"sqlite:///{tmp_path / 'sessions.db'}")
+    other = await Database.open(database_url)
     try:
         requests = (
             [game.request(1, "act")] * 2 if same_request else [game.request(1, "act") for _ in range(2)]
@@ -271,16 +269,16 @@ async def _in_two_processes(
         await other.close()
 
 
-async def test_of_two_processes_the_database_lets_one_through(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
-        taken = await _in_two_processes(tmp_path, game, same_request=False)
+async def test_of_two_processes_the_database_lets_one_through(database_url: str) -> None:
+    async with table(database_url, document()) as game:
+        taken = await _in_two_processes(database_url, game, same_request=False)
         assert sorted(type(answer).__name__ for answer in taken) == ["ConflictError", "list"]
         assert json.loads((await game.now()).state)["a"] == 11
 
 
-async def test_two_processes_give_the_same_answer_to_the_same_request(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
-        taken = await _in_two_processes(tmp_path, game, same_request=True)
+async def test_two_processes_give_the_same_answer_to_the_same_request(database_url: str) -> None:
+    async with table(database_url, document()) as game:
+        taken = await _in_two_processes(database_url, game, same_request=True)
         ends = []
         for answer in taken:
             assert isinstance(answer, list)
@@ -291,9 +289,9 @@ async def test_two_processes_give_the_same_answer_to_the_same_request(tmp_path: 
         assert json.loads((await game.now()).state)["a"] == 11
 
 
-async def test_a_turn_that_is_cancelled_leaves_nothing_and_ends_the_model_s_call(tmp_path: Path) -> None:
+async def test_a_turn_that_is_cancelled_leaves_nothing_and_ends_the_model_s_call(database_url: str) -> None:
     gateway = ScriptedGateway([['{"narrative": "Half', SILENCE], outcome("Whole.")])
-    async with table(tmp_path, document(), gateway) as game:
+    async with table(database_url, document(), gateway) as game:
         before = await game.now()
         request = game.request(1, "act")
         turn = asyncio.ensure_future(game.take(request))
@@ -308,8 +306,8 @@ async def test_a_turn_that_is_cancelled_leaves_nothing_and_ends_the_model_s_call
         assert again[0].sequence == 1
 
 
-async def test_an_attempt_that_is_begun_anew_says_so(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_an_attempt_that_is_begun_anew_says_so(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         request = game.request(1, "act")
         async with aclosing(game.sessions.take_turn(request)) as events:
             first = await anext(events)
@@ -320,8 +318,8 @@ async def test_an_attempt_that_is_begun_anew_says_so(tmp_path: Path) -> None:
         assert first.sequence == second.sequence
 
 
-async def test_a_reader_who_leaves_after_the_commit_finds_the_turn_done(tmp_path: Path) -> None:
-    async with table(tmp_path, document()) as game:
+async def test_a_reader_who_leaves_after_the_commit_finds_the_turn_done(database_url: str) -> None:
+    async with table(database_url, document()) as game:
         request = game.request(1, "act")
         async with aclosing(game.sessions.take_turn(request)) as events:
             async for seen in events:
@@ -331,8 +329,8 @@ async def test_a_reader_who_leaves_after_the_commit_finds_the_turn_done(tmp_path
         assert kinds(await game.take(request)) == WHOLE_TURN
 
 
-async def test_when_the_narrator_fails_the_turn_is_told_and_stored_all_the_same(tmp_path: Path) -> None:
-    async with table(tmp_path, document(), ScriptedGateway(["nonsense"])) as game:
+async def test_when_the_narrator_fails_the_turn_is_told_and_stored_all_the_same(database_url: str) -> None:
+    async with table(database_url, document(), ScriptedGateway(["nonsense"])) as game:
         request = game.request(1, "act")
         events = await game.take(request)
         (committed,) = only(events, Committed)
@@ -341,19 +339,18 @@ async def test_when_the_narrator_fails_the_turn_is_told_and_stored_all_the_same(
         assert await game.take(request) == events
 
 
-async def test_prose_does_not_change_the_chain(tmp_path: Path) -> None:
+async def test_prose_does_not_change_the_chain(database_url: str) -> None:
     chains = []
-    for name, text in (("one", "One telling."), ("two", "Another telling.")):
-        (tmp_path / name).mkdir()
-        async with table(tmp_path / name, document(), ScriptedGateway([outcome(text)])) as game:
+    for text in ("One telling.", "Another telling."):
+        async with table(database_url, document(), ScriptedGateway([outcome(text)])) as game:
             (committed,) = only(await game.play(1, "act"), Committed)
             chains.append(committed.chain_hash)
     assert chains[0] == chains[1]
 
 
-async def test_the_narrator_is_reminded_of_what_the_point_of_view_has_heard(tmp_path: Path) -> None:
+async def test_the_narrator_is_reminded_of_what_the_point_of_view_has_heard(database_url: str) -> None:
     gateway = ScriptedGateway([outcome(text) for text in ("For all.", "For p.", "For q.", "Now.")])
-    async with table(tmp_path, document(entities=ENTITIES), gateway) as game:
+    async with table(database_url, document(entities=ENTITIES), gateway) as game:
         for turn, pov in enumerate([None, "p", "q", "p"], 1):
             await game.play(turn, "act", pov=pov)
     histories = [json.loads(request.messages[-1].content)["history"] for request in gateway.requests]
@@ -367,9 +364,9 @@ def wide(times: int) -> bytes:
 
 
 @pytest.mark.parametrize("limit", [64 * 1024, 200 * 1024])
-async def test_a_turn_that_no_message_can_tell_is_not_taken(tmp_path: Path, limit: int) -> None:
+async def test_a_turn_that_no_message_can_tell_is_not_taken(database_url: str, limit: int) -> None:
     gateway = ScriptedGateway()
-    async with table(tmp_path, wide(40), gateway, message_bytes=limit) as game:
+    async with table(database_url, wide(40), gateway, message_bytes=limit) as game:
         before = await game.now()
         events = await game.play(1, "act", "act", "act")
         assert kinds(events) == ["Accepted", "RuleFailed"]
@@ -382,12 +379,10 @@ async def test_a_turn_that_no_message_can_tell_is_not_taken(tmp_path: Path, limi
             assert kinds(await game.play(1, "act")) == WHOLE_TURN
 
 
-async def test_prose_that_makes_a_turn_too_large_takes_it_back(tmp_path: Path) -> None:
+async def test_prose_that_makes_a_turn_too_large_takes_it_back(database_url: str) -> None:
     silent, told = ScriptedGateway([outcome("a")]), ScriptedGateway([outcome("\u4e00" * 1_500)])
     for narrated, last in ((silent, "Committed"), (told, "RuleFailed")):
-        place = tmp_path / last
-        place.mkdir()
-        async with table(place, wide(2), narrated, message_bytes=8_000) as game:
+        async with table(database_url, wide(2), narrated, message_bytes=8_000) as game:
             events = await game.play(1, "act")
             assert kinds(events)[-1] == last
             assert (await game.now()).session.turn == (last == "Committed")

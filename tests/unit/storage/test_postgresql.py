@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import insert, text
@@ -14,10 +15,14 @@ from peripety.storage import postgresql as module
 from support.postgresql import PASSWORD, PostgresqlProcess
 from support.writer import add_next_pair, add_pair, halves, pairs, writing
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 @pytest.fixture
-def database_url(postgresql: PostgresqlProcess) -> str:
-    return postgresql.new_database()
+def database_url(postgresql: PostgresqlProcess) -> Iterator[str]:
+    with postgresql.database() as url:
+        yield url
 
 
 def _raising(state: str) -> str:
@@ -39,8 +44,8 @@ async def test_two_processes_add_what_comes_next_and_never_the_same(database_url
 
 
 async def test_a_server_killed_while_it_writes_keeps_what_it_reported_and_no_half() -> None:
-    with PostgresqlProcess() as server:
-        database = await Database.open(server.new_database())
+    with PostgresqlProcess() as server, server.database() as url:
+        database = await Database.open(url)
         reported: list[int] = []
         enough = asyncio.Event()
 
@@ -161,7 +166,7 @@ async def test_a_server_that_does_not_answer_is_unavailable(
     ("change", "fault"),
     [
         (("pass", "word"), "InvalidPasswordError"),
-        (("/test_", "/absent_"), "InvalidCatalogNameError"),
+        (("/postgres", "/absent"), "InvalidCatalogNameError"),
         (("127.0.0.1:", "127.0.0.1:1"), None),
         (("127.0.0.1", "absent.invalid"), "gaierror"),
     ],

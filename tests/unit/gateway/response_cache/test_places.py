@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy.exc import StatementError
@@ -18,23 +17,7 @@ from peripety.gateway.response_cache.memory import ENTRY_BYTES
 from peripety.storage import Database
 from support.gated_gateway import answer
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
 MIB = 1024 * 1024
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'answers.db'}"
-
-
-@pytest.fixture
-async def database(url: str) -> AsyncIterator[Database]:
-    opened = await Database.open(url)
-    yield opened
-    await opened.close()
 
 
 class Clock:
@@ -180,10 +163,10 @@ async def test_an_answer_from_the_future_does_not_count(database: Database) -> N
     assert await cache.look_up("k") is None
 
 
-async def test_a_restart_keeps_answers(url: str) -> None:
+async def test_a_restart_keeps_answers(database_url: str) -> None:
     clock = Clock()
     for turn in range(2):
-        database = await Database.open(url)
+        database = await Database.open(database_url)
         cache = ResponseCache(MemoryAnswers(MIB), DiskAnswers(database, MIB), ttl=60, clock=clock)
         found = await cache.look_up("k")
         assert (found is not None) == (turn == 1)
