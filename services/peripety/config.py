@@ -47,6 +47,12 @@ class ProviderName(Enum):
 
     OFFLINE = "offline"
     OPENAI = "openai"
+    OPENAI_RESPONSES = "openai-responses"
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+    DEEPSEEK = "deepseek"
+    OLLAMA = "ollama"
+    AZURE = "azure"
     GENERIC = "generic"
 
 
@@ -94,7 +100,6 @@ _USUAL_LIMITS = {
     provider: ProviderLimits(requests_per_minute=requests)
     for provider, requests in {
         "anthropic": 50,
-        "google": 60,
         "gemini": 60,
         "deepseek": 100,
         "openai": 60,
@@ -137,8 +142,17 @@ class Config(BaseSettings):
 
     Attributes:
         model_provider: who answers prompts; `offline` needs no model, no key and no network.
-        openai_api_base: base URL of an OpenAI-compatible server.
-        openai_api_key: its key; never logged.
+        openai_api_base: base URL of OpenAI, or of the server of the provider `generic`.
+        openai_api_key: its key; never logged, like all keys.
+        anthropic_api_base: base URL of Anthropic's API.
+        anthropic_api_key: the key there.
+        gemini_api_base: base URL of Gemini's API.
+        gemini_api_key: the key there.
+        deepseek_api_base: base URL of DeepSeek's API.
+        deepseek_api_key: the key there.
+        ollama_api_base: base URL of an Ollama server.
+        azure_api_base: base URL of an Azure OpenAI resource.
+        azure_api_key: the key there.
         model_name: the model to ask for; the provider's own default when absent.
         provider_connect_seconds: how long to wait until a connection to a provider stands.
         provider_first_event_seconds: until the first event of its answer; comments and blank lines are none.
@@ -178,6 +192,15 @@ class Config(BaseSettings):
     model_provider: ProviderName = Field(default=ProviderName.OFFLINE, validation_alias="MODEL_PROVIDER")
     openai_api_base: str | None = Field(default=None, validation_alias="OPENAI_API_BASE")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    anthropic_api_base: str | None = Field(default=None, validation_alias="ANTHROPIC_API_BASE")
+    anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
+    gemini_api_base: str | None = Field(default=None, validation_alias="GEMINI_API_BASE")
+    gemini_api_key: SecretStr | None = Field(default=None, validation_alias="GEMINI_API_KEY")
+    deepseek_api_base: str | None = Field(default=None, validation_alias="DEEPSEEK_API_BASE")
+    deepseek_api_key: SecretStr | None = Field(default=None, validation_alias="DEEPSEEK_API_KEY")
+    ollama_api_base: str | None = Field(default=None, validation_alias="OLLAMA_API_BASE")
+    azure_api_base: str | None = Field(default=None, validation_alias="AZURE_API_BASE")
+    azure_api_key: SecretStr | None = Field(default=None, validation_alias="AZURE_API_KEY")
     model_name: str | None = Field(default=None, validation_alias="MODEL_NAME")
 
     provider_connect_seconds: _Seconds = 10.0
@@ -266,7 +289,14 @@ class Config(BaseSettings):
             )
         return value
 
-    @field_validator("openai_api_base")
+    @field_validator(
+        "openai_api_base",
+        "anthropic_api_base",
+        "gemini_api_base",
+        "deepseek_api_base",
+        "ollama_api_base",
+        "azure_api_base",
+    )
     @classmethod
     def _check_api_base(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(r"https?://[^/@\s]+(/\S*)?", value):

@@ -118,7 +118,7 @@ class Story:
             self._write_to(call, STABLE[len(self.written.get(call, "")) :])
         reason = self.chance.choice((StopReason.END, StopReason.END, StopReason.LENGTH))
         completion = answer(self.written.get(call, ""), reason)
-        self.answers.append((call.request.messages[0].content, completion.text, reason))
+        self.answers.append((call.request.messages[0].text, completion.text, reason))
         call.finish(completion)
 
 

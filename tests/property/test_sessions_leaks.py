@@ -124,7 +124,7 @@ class Telltale(ScriptedGateway):
     """A narrator that tells everything it was told."""
 
     async def _ask(self, request: GenerateRequest) -> Any:
-        said = request.messages[-1].content
+        said = request.messages[-1].text
         self.answers = [outcome(f"I know: {said[-1_400:]}")]
         async for event in super()._ask(request):
             yield event
@@ -152,9 +152,7 @@ async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, lis
             return
         assert_clean(viewer, [seen.event for seen in streamed])
         for request in gateway.requests[-1:]:
-            assert_clean(
-                json.loads(request.messages[-1].content)["scenario"]["pov"], request.messages[-1].content
-            )
+            assert_clean(json.loads(request.messages[-1].text)["scenario"]["pov"], request.messages[-1].text)
         turn = (await game.now()).session.turn + 1
         for other in VIEWERS:
             now = await game.now(other)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from peripety import context
 from peripety.gateway.model import (
     ChatMessage,
-    ChatRole,
     Completed,
     Completion,
     GenerateRequest,
@@ -30,12 +29,12 @@ COST = Usage(7, 3, 2, 1)
 
 def question(text: str = "u", mode: ResponseCacheMode = ResponseCacheMode.USE) -> GenerateRequest:
     """A request that wants the cache."""
-    return GenerateRequest("s", (ChatMessage(ChatRole.USER, text),), response_cache=mode)
+    return GenerateRequest("s", (ChatMessage.user(text),), response_cache=mode)
 
 
 def answer(text: str, stop_reason: StopReason = StopReason.END) -> Completion:
     """What a model answers."""
-    return Completion(text, None, COST, stop_reason, "m", "p")
+    return Completion(ChatMessage.assistant(text), None, COST, stop_reason, "m", "p")
 
 
 class Call:

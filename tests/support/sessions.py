@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 from peripety.errors import NotFoundError
-from peripety.gateway.model import Completed, Completion, StopReason, TextDelta, Usage
+from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason, TextDelta, Usage
 from peripety.gateway.streams import completion_of, following
 from peripety.gateway.structured import ask_until_valid
 from peripety.scenarios.model import CompiledScenario
@@ -74,7 +74,11 @@ class ScriptedGateway:
                 await self._keep_silent()
             yield TextDelta(piece)
             await asyncio.sleep(0)
-        yield Completed(Completion("".join(pieces), None, TOKENS, StopReason.END, "scripted", "fake"))
+        yield Completed(
+            Completion(
+                ChatMessage.assistant("".join(pieces)), None, TOKENS, StopReason.END, "scripted", "fake"
+            )
+        )
 
     async def _keep_silent(self) -> None:
         self.silent.set()

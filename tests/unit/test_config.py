@@ -36,6 +36,15 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "MODEL_PROVIDER": "generic",
         "OPENAI_API_BASE": "http://127.0.0.1:1/v1",
         "OPENAI_API_KEY": "k",
+        "ANTHROPIC_API_BASE": "http://127.0.0.1:2",
+        "ANTHROPIC_API_KEY": "k2",
+        "GEMINI_API_BASE": "http://127.0.0.1:3",
+        "GEMINI_API_KEY": "k3",
+        "DEEPSEEK_API_BASE": "http://127.0.0.1:4",
+        "DEEPSEEK_API_KEY": "k4",
+        "OLLAMA_API_BASE": "http://127.0.0.1:5",
+        "AZURE_API_BASE": "http://127.0.0.1:6",
+        "AZURE_API_KEY": "k6",
         "MODEL_NAME": "m",
         "PERIPETY_LIMITS": '{"openai/m": {"concurrency": 3}}',
         "PERIPETY_BREAKER_FAILURES": "4",
@@ -64,13 +73,21 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     config = Config.from_environment()
     assert len(variables) == len(Config.model_fields)
-    assert config.openai_api_key is not None
-    assert config.openai_api_key.get_secret_value() == "k"
     assert config.limits["openai/m"] == ProviderLimits(concurrency=3)
-    assert config.database_url.get_secret_value() == "sqlite:////a/b.db"
-    assert config.model_dump(exclude={"openai_api_key", "limits", "database_url"}) == {
+    secrets = {name: value.get_secret_value() for name, value in config if isinstance(value, SecretStr)}
+    assert secrets == {
+        name.removeprefix("PERIPETY_").lower(): value
+        for name, value in variables.items()
+        if name.endswith(("_API_KEY", "_DATABASE_URL"))
+    }
+    assert config.model_dump(exclude={*secrets, "limits"}) == {
         "model_provider": ProviderName.GENERIC,
         "openai_api_base": "http://127.0.0.1:1/v1",
+        "anthropic_api_base": "http://127.0.0.1:2",
+        "gemini_api_base": "http://127.0.0.1:3",
+        "deepseek_api_base": "http://127.0.0.1:4",
+        "ollama_api_base": "http://127.0.0.1:5",
+        "azure_api_base": "http://127.0.0.1:6",
         "model_name": "m",
         "breaker_failures": 4,
         "breaker_open_seconds": 1.5,
@@ -98,13 +115,13 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "hint"),
     [
-        ("MODEL_PROVIDER", "anthropic", "offline, openai, generic"),
-        ("MODEL_PROVIDER", "Offline", "offline, openai, generic"),
+        ("MODEL_PROVIDER", "elsewhere", "offline, openai, openai-responses, anthropic"),
+        ("MODEL_PROVIDER", "Offline", "offline, openai, openai-responses, anthropic"),
         ("OPENAI_API_BASE", "ftp://a", "http"),
         ("OPENAI_API_BASE", "https://user:word@a", "without credentials"),
         ("PERIPETY_LIMITS", "5", "a JSON object"),
         ("PERIPETY_LIMITS", "{", "line 1 column 2"),
-        ("PERIPETY_LIMITS", '{"elsewhere": {}}', "offline, openai, generic"),
+        ("PERIPETY_LIMITS", '{"elsewhere": {}}', "offline, openai, openai-responses, anthropic"),
         ("PERIPETY_LIMITS", '{"openai": {"concurrency": 0}}', "openai.concurrency: Input should be greater"),
         ("PERIPETY_LIMITS", '{"openai": {"requests": 5}}', "openai.requests: Extra inputs"),
         ("PERIPETY_BREAKER_FAILURES", "0", "greater than or equal to 1"),
@@ -147,7 +164,7 @@ def test_a_provider_that_is_not_named_keeps_its_usual_limits(
 
 def test_the_usual_limits_are_those_of_small_accounts() -> None:
     usual = {name: limits.requests_per_minute for name, limits in Config().limits.items()}
-    assert usual == {"anthropic": 50, "google": 60, "gemini": 60, "deepseek": 100, "openai": 60}
+    assert usual == {"anthropic": 50, "gemini": 60, "deepseek": 100, "openai": 60}
 
 
 def test_a_bad_value_is_not_repeated_because_it_may_be_a_key_in_the_wrong_place(

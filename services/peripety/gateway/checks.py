@@ -1,26 +1,27 @@
-"""What is refused before any provider is asked, and the one form that messages are brought into."""
+"""What is refused of a request's options, schema and tools before any provider is asked."""
 
 from __future__ import annotations
 
 import re
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FieldViolation, InvalidArgumentError
-from peripety.gateway.model import ChatMessage, ChatRole
+from peripety.gateway.model import ToolChoiceMode
+from peripety.gateway.tool_names import to_wire_name
 from peripety.sim.schema import check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.gateway.model import GenerateRequest, ResponseSchema
+    from peripety.gateway.model import GenerateRequest, ResponseSchema, Tool, ToolChoice
 
-__all__ = ["check_options", "check_schema", "merge_messages"]
+__all__ = ["check_options", "check_schema", "check_tools"]
 
 _SCHEMA_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _MAX_SEED = 2**53 - 1
 _MAX_TEMPERATURE = 2.0
+_MAX_STOPS = 16
 
 
 def check_options(request: GenerateRequest) -> None:
@@ -37,6 +38,12 @@ def check_options(request: GenerateRequest) -> None:
         violations.append(FieldViolation("temperature", f"must be from 0 to {_MAX_TEMPERATURE}"))
     if seed is not None and not 0 <= seed <= _MAX_SEED:
         violations.append(FieldViolation("seed", "must be from 0 to 2^53 - 1"))
+    if len(request.stop_sequences) > _MAX_STOPS or not all(request.stop_sequences):
+        violations.append(
+            FieldViolation("stop_sequences", f"must be at most {_MAX_STOPS}, none of them empty")
+        )
+    if request.cache.expected_reuse < 0:
+        violations.append(FieldViolation("cache.expected_reuse", "must be 0 or more"))
     _refuse("The options cannot be used", violations)
 
 
@@ -51,50 +58,54 @@ def check_schema(schema: ResponseSchema) -> None:
             "The schema cannot be used",
             [FieldViolation("schema.name", "must be 1 to 64 letters, digits, '_' or '-'")],
         )
-    # Whoever resolves a reference to elsewhere reads files and addresses that the caller could not reach.
-    foreign = [ref for ref in _references(schema.document) if not ref.startswith("#")]
-    if foreign:
-        _refuse(
-            "The schema cannot be used",
-            [
-                FieldViolation(
-                    "schema.document", "refers to another document; copy what it needs into its own $defs"
-                )
-            ],
-        )
-    try:
-        check(schema.document, None)
-    except ValueError as error:
-        problem = str(error).partition("\n")[0]
-        _refuse(
-            "The schema cannot be used",
-            [FieldViolation("schema.document", f"is not a valid JSON Schema: {problem}")],
-        )
+    problem = _problem_of(schema.document)
+    if problem is not None:
+        _refuse("The schema cannot be used", [FieldViolation("schema.document", problem)])
 
 
-def merge_messages(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Bring messages into the form that every provider takes: neighbours of one role become one message.
+def check_tools(tools: Sequence[Tool], choice: ToolChoice | None) -> None:
+    """Refuse tools that cannot be told apart or described, and a choice among tools that are not there.
 
     Raises:
-        InvalidArgumentError: there is no message, one is empty, or the first or last is not the user's.
+        InvalidArgumentError: a name, a schema or the choice is wrong.
     """
-    violations = [
-        FieldViolation(f"messages[{index}].content", "is empty; leave the message out")
-        for index, message in enumerate(messages)
-        if not message.content
-    ]
-    if not messages:
-        violations.append(FieldViolation("messages", "is empty; a system text alone asks for nothing"))
-    elif messages[0].role is not ChatRole.USER:
-        violations.append(FieldViolation("messages[0].role", "must be user; instructions go into system"))
-    elif messages[-1].role is not ChatRole.USER:
-        last = f"messages[{len(messages) - 1}].role"
-        violations.append(FieldViolation(last, "must be user, who asks for the answer"))
-    _refuse("The prompt cannot be sent", violations)
-    return tuple(
-        ChatMessage(role, "\n\n".join(message.content for message in group))
-        for role, group in groupby(messages, key=lambda message: message.role)
-    )
+    violations: list[FieldViolation] = []
+    names: set[str] = set()
+    for index, tool in enumerate(tools):
+        name, problem = to_wire_name(tool.name), _problem_of(tool.input_schema)
+        if not tool.name:
+            violations.append(FieldViolation(f"tools[{index}].name", "is empty"))
+        if name in names:
+            violations.append(FieldViolation(f"tools[{index}].name", f"'{tool.name}' is there already"))
+        if problem is None and tool.input_schema.get("type") != "object":
+            problem = 'must be the schema of an object: "type": "object"'
+        if problem is not None:
+            violations.append(FieldViolation(f"tools[{index}].input_schema", problem))
+        names.add(name)
+    if choice is not None:
+        violations += _problems_of_choice(choice, [tool.name for tool in tools])
+    _refuse("The tools cannot be offered", violations)
+
+
+def _problems_of_choice(choice: ToolChoice, names: Sequence[str]) -> Iterator[FieldViolation]:
+    if not names and choice.mode is not ToolChoiceMode.NONE:
+        yield FieldViolation("tool_choice", "is set, and no tools are offered")
+    elif choice.mode is ToolChoiceMode.NAMED and choice.name not in names:
+        yield FieldViolation("tool_choice.name", "must be one of the tools that are offered")
+    elif choice.mode is not ToolChoiceMode.NAMED and choice.name is not None:
+        yield FieldViolation("tool_choice.name", "is only for the mode that names a tool")
+
+
+def _problem_of(schema: Mapping[str, Any]) -> str | None:
+    """Why a JSON Schema cannot be used; None when it can."""
+    # Whoever resolves a reference to elsewhere reads files and addresses that the caller could not reach.
+    if any(not reference.startswith("#") for reference in _references(schema)):
+        return "refers to another document; copy what it needs into its own $defs"
+    try:
+        check(schema, None)
+    except ValueError as error:
+        return f"is not a valid JSON Schema: {str(error).partition(chr(10))[0]}"
+    return None
 
 
 def _references(node: Any) -> Iterator[str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from peripety.errors import ConflictError
 from peripety.gateway.model import (
     ChatMessage,
-    ChatRole,
     Completed,
     Completion,
     GatewayEvent,
@@ -34,7 +33,7 @@ class Turn:
     @property
     def messages(self) -> tuple[ChatMessage, ChatMessage]:
         """The exchange as the model sees it."""
-        return self.user, ChatMessage(ChatRole.ASSISTANT, self.completion.text)
+        return self.user, self.completion.message
 
 
 class Conversation:
@@ -91,7 +90,7 @@ class Conversation:
         """
         if self._busy:
             raise ConflictError("This conversation is waiting for an answer; wait too", code="TURN_UNDER_WAY")
-        user = ChatMessage(ChatRole.USER, text)
+        user = ChatMessage.user(text)
         request = GenerateRequest(
             system=self.system,
             messages=(*self.messages, user),

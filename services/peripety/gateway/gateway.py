@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from peripety.gateway.checks import check_options, check_schema, merge_messages
+from peripety.gateway.checks import check_options, check_schema, check_tools
+from peripety.gateway.history import merge_messages
 from peripety.gateway.streams import completion_of, following
 from peripety.gateway.structured import ask_until_valid
 
@@ -37,13 +37,16 @@ class LocalModelGateway:
         check_options(request)
         if request.schema is not None:
             check_schema(request.schema)
+        check_tools(request.tools, request.tool_choice)
         request = replace(request, messages=merge_messages(request.messages))
-        provider, request = self._providers.select(request)
-        ask = partial(self._caller.call, provider)
-        events = ask(request) if request.schema is None else ask_until_valid(ask, request, request.schema)
+        schema = request.schema
+        events = self._ask(request) if schema is None else ask_until_valid(self._ask, request, schema)
         async with following(events):
             async for event in events:
                 yield event
+
+    def _ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        return self._caller.call(*self._providers.select(request))
 
     async def generate(self, request: GenerateRequest) -> Completion:
         """Ask, and wait for the whole answer; see `ModelGateway.generate`."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceServicer
-from peripety.gateway import messages
+from peripety.errors import UnsupportedError
 from peripety.gateway.growing import GrowingValue
+from peripety.gateway.messages.answers import event_response, object_response
+from peripety.gateway.messages.requests import generate_request, object_request
 from peripety.gateway.model import Repairing
 from peripety.gateway.streams import following
 
@@ -33,24 +35,33 @@ class GatewayServicer(GatewayServiceServicer):
         self, request: pb.GenerateRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateResponse]:
         """Answer a prompt and stream the answer as the model writes it."""
+        _refuse_conversations(request)
         sequence = 0
-        async with following(self._gateway.stream(messages.generate_request(request))) as events:
+        async with following(self._gateway.stream(generate_request(request))) as events:
             async for event in events:
                 sequence += 1
-                yield messages.event_response(sequence, event)
+                yield event_response(sequence, event)
 
     async def GenerateObject(  # noqa: N802 - the contract's name
         self, request: pb.GenerateObjectRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateObjectResponse]:
         """Answer with a valid object and stream it while it grows."""
+        _refuse_conversations(request)
         sequence = 0
         growing = GrowingValue()
-        async with following(self._gateway.stream(messages.object_request(request))) as events:
+        async with following(self._gateway.stream(object_request(request))) as events:
             async for event in events:
                 if isinstance(event, Repairing):
                     growing = GrowingValue()
-                response = messages.object_response(event, growing)
+                response = object_response(event, growing)
                 if response is not None:
                     sequence += 1
                     response.sequence = sequence
                     yield response
+
+
+def _refuse_conversations(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> None:
+    if request.conversation_id:
+        raise UnsupportedError(
+            "This server does not support .conversation_id yet; leave it out", code="FIELD_UNSUPPORTED"
+        )

@@ -18,7 +18,6 @@ from peripety.errors import (
 from peripety.gateway.json_text import Reading, readings
 from peripety.gateway.model import (
     ChatMessage,
-    ChatRole,
     Completed,
     Completion,
     GatewayEvent,
@@ -162,6 +161,10 @@ async def ask_until_valid(
                     completion = _following(refused, event.completion)
                 else:
                     yield event
+        if completion.stop_reason is StopReason.TOOL_USE:
+            # The answer comes after the results of the tools.
+            yield Completed(completion)
+            return
         verdict = await _judge(judge, completion, schema)
         if not verdict.findings:
             yield Completed(replace(completion, value=verdict.value))
@@ -170,7 +173,7 @@ async def ask_until_valid(
             raise _answer_invalid(completion, verdict.findings)
         yield Repairing(verdict.findings, completion.usage, completion.calls)
         refused = replace(completion, findings=verdict.findings)
-        question = _with_findings(request, completion.text, verdict.findings)
+        question = _with_findings(request, completion.message, verdict.findings)
 
 
 def used_until(error: PeripetyError) -> tuple[int, Usage] | None:
@@ -209,14 +212,13 @@ def _following(refused: Completion | None, completion: Completion) -> Completion
     )
 
 
-def _with_findings(request: GenerateRequest, answer: str, findings: Sequence[Finding]) -> GenerateRequest:
+def _with_findings(
+    request: GenerateRequest, answer: ChatMessage, findings: Sequence[Finding]
+) -> GenerateRequest:
     told = [{"code": f.code, "path": f.path, "message": f.message} for f in findings[:_MAX_FINDINGS_TOLD]]
     complaint = json.dumps({"findings": told, "instruction": _INSTRUCTION}, ensure_ascii=False)
-    exchange = (
-        ChatMessage(ChatRole.ASSISTANT, answer or "(no answer)"),
-        ChatMessage(ChatRole.USER, complaint),
-    )
-    return replace(request, messages=request.messages + exchange)
+    said = answer if answer.text else ChatMessage.assistant("(no answer)")
+    return replace(request, messages=(*request.messages, said, ChatMessage.user(complaint)))
 
 
 def _answer_invalid(completion: Completion, findings: Sequence[Finding]) -> FailedPreconditionError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.client.errors import ERRORS
+from peripety.client.items import item_error
 from peripety.errors import Severity
 from peripety.scenarios.checks import require, unsupported
 from peripety.scenarios.model import (
@@ -133,18 +133,7 @@ def verdict(item_id: str, found: Inspection) -> pb.SpecVerdict:
 
 def failed_verdict(item_id: str, error: PeripetyError) -> pb.SpecVerdict:
     """Why one item could not be checked."""
-    return pb.SpecVerdict(item_id=item_id, error=_item_error(error))
-
-
-def _item_error(error: PeripetyError) -> common.ItemError:
-    status = next(status for status, kind in ERRORS.items() if isinstance(error, kind))
-    return common.ItemError(
-        code=status.value[0],
-        reason=error.code,
-        message=error.message,
-        metadata=error.details,
-        violations=[common.FieldViolation(field=v.field, description=v.reason) for v in error.violations],
-    )
+    return pb.SpecVerdict(item_id=item_id, error=item_error(error))
 
 
 def generation_response(event: GenerationEvent) -> pb.GenerateScenarioResponse:

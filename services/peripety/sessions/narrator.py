@@ -20,7 +20,6 @@ from peripety import context, logs
 from peripety.errors import DeadlineError, FailedPreconditionError, Finding, PeripetyError
 from peripety.gateway.model import (
     ChatMessage,
-    ChatRole,
     Completed,
     GenerateRequest,
     Repairing,
@@ -219,7 +218,7 @@ def _told_by_server(scene: Scene, used: Work) -> Told:
 def _request(scene: Scene) -> GenerateRequest:
     return GenerateRequest(
         system=_instructions(),
-        messages=(ChatMessage(ChatRole.USER, question_about(scene)),),
+        messages=(ChatMessage.user(question_about(scene)),),
         schema=ResponseSchema(
             OUTCOME, _schema([entity["id"] for entity in cast_of(scene.spec)]), accept=_problems
         ),

@@ -18,7 +18,7 @@ from peripety.gateway.bind import bind
 from peripety.gateway.calling import Caller
 from peripety.gateway.calling.clock import Clock
 from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.model import ChatMessage, ChatRole, Completed, GenerateRequest, TextDelta
+from peripety.gateway.model import ChatMessage, Completed, GenerateRequest, TextDelta
 from peripety.gateway.providers.registry import Providers
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.rpc.app import serve_bound
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from support.simulator import Served
 
-QUESTION = GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),))
+QUESTION = GenerateRequest(None, (ChatMessage.user("u"),))
 TEXT = "one two three four five"
 
 

@@ -11,9 +11,11 @@ from pydantic import SecretStr
 
 from peripety import context
 from peripety.errors import DeadlineError, FailedPreconditionError, PeripetyError, UnavailableError
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, TextDelta
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.openai import GENERIC, OpenAIProvider
+from peripety.gateway.model import ChatMessage, GenerateRequest, TextDelta
+from peripety.gateway.providers.base import Call, Finished
+from peripety.gateway.providers.endpoint import Endpoint
+from peripety.gateway.providers.http import HttpProvider
+from peripety.gateway.providers.openai import GENERIC, ChatCompletionsWire
 from peripety.gateway.providers.transport import Timeouts
 from peripety.gateway.streams import following
 from support.upstream import DONE, Reply, Request, answering, delta, event, finish, upstream, usage
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 KEY = "sk-canary-1234567890"
-QUESTION = GenerateRequest("s", (ChatMessage(ChatRole.USER, "u"),))
+QUESTION = GenerateRequest("s", (ChatMessage.user("u"),))
 PATIENT = Timeouts()
 HASTY = Timeouts(connect=0.6, first_event=0.6, between_chunks=0.6)
 
@@ -31,12 +33,11 @@ class Asking:
     """A provider for one test."""
 
     def __init__(self, base_url: str, timeouts: Timeouts = PATIENT) -> None:
-        self.provider = OpenAIProvider(
-            GENERIC, base_url=base_url, api_key=SecretStr(KEY), model="m", timeouts=timeouts
-        )
+        endpoint = Endpoint("generic", base_url, SecretStr(KEY), "m")
+        self.provider = HttpProvider(endpoint, ChatCompletionsWire(GENERIC), timeouts)
 
     async def __aenter__(self) -> AsyncIterator[Any]:
-        return self.provider.stream(QUESTION)
+        return self.provider.stream(Call(QUESTION, "m"))
 
     async def __aexit__(self, *_: object) -> None:
         await self.provider.aclose()
@@ -145,9 +146,9 @@ async def test_being_cancelled_closes_the_connection_to_the_provider() -> None:
 
 async def test_a_connection_serves_one_answer_after_the_other() -> None:
     async with upstream(answering("a")) as server:
-        provider = OpenAIProvider(GENERIC, base_url=server.base_url, api_key=None, model="m")
+        provider = HttpProvider(Endpoint("generic", server.base_url), ChatCompletionsWire(GENERIC))
         for _ in range(3):
-            assert TextDelta("a") in [item async for item in provider.stream(QUESTION)]
+            assert TextDelta("a") in [item async for item in provider.stream(Call(QUESTION, "m"))]
         await provider.aclose()
         assert (len(server.requests), server.connections) == (3, 1)
 
@@ -160,9 +161,9 @@ async def test_a_connection_that_the_server_closed_in_between_costs_nothing() ->
             await reply.stream(delta("a"), finish(), DONE)
 
     async with upstream(answer) as server:
-        provider = OpenAIProvider(GENERIC, base_url=server.base_url, api_key=None, model="m")
+        provider = HttpProvider(Endpoint("generic", server.base_url), ChatCompletionsWire(GENERIC))
         for _ in range(2):
-            assert TextDelta("a") in [item async for item in provider.stream(QUESTION)]
+            assert TextDelta("a") in [item async for item in provider.stream(Call(QUESTION, "m"))]
         await provider.aclose()
         assert server.connections == 2
 
@@ -185,10 +186,10 @@ async def test_what_fails_on_a_kept_and_on_a_new_connection_is_not_asked_a_third
             reply.cut()
 
     async with upstream(answer) as server:
-        provider = OpenAIProvider(GENERIC, base_url=server.base_url, api_key=None, model="m")
-        assert TextDelta("a") in [item async for item in provider.stream(QUESTION)]
+        provider = HttpProvider(Endpoint("generic", server.base_url), ChatCompletionsWire(GENERIC))
+        assert TextDelta("a") in [item async for item in provider.stream(Call(QUESTION, "m"))]
         with pytest.raises(UnavailableError):
-            assert [item async for item in provider.stream(QUESTION)]
+            assert [item async for item in provider.stream(Call(QUESTION, "m"))]
         await provider.aclose()
     assert (len(server.requests), server.connections) == (3, 2)
 
@@ -219,11 +220,11 @@ async def test_a_cut_at_any_byte_loses_nothing_and_doubles_nothing() -> None:
         await reply.end()
 
     async with upstream(answer) as server:
-        provider = OpenAIProvider(GENERIC, base_url=server.base_url, api_key=None, model="m")
+        provider = HttpProvider(Endpoint("generic", server.base_url), ChatCompletionsWire(GENERIC))
         for length in range(1, len(whole) + 1):
             text = ""
             try:
-                async for item in provider.stream(QUESTION):
+                async for item in provider.stream(Call(QUESTION, "m")):
                     text += item.text if isinstance(item, TextDelta) else ""
                 complete = True
             except UnavailableError as error:

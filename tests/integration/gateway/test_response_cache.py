@@ -19,7 +19,7 @@ from peripety.client.facade import Client
 from peripety.config import ProviderName
 from peripety.errors import InvalidArgumentError
 from peripety.gateway.bind import bind
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseCacheMode, ResponseSchema
+from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseCacheMode, ResponseSchema
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.rpc.app import serve_bound
 from support.apps import config_for
@@ -132,6 +132,8 @@ async def test_the_second_time_no_model_is_asked_and_the_stream_is_the_same(
     for completed in (given, stored):
         completed.ClearField("usage")
         completed.ClearField("calls")
+        completed.ClearField("cost")
+        completed.ClearField("cache_savings")
         completed.ClearField("from_response_cache")
     assert given == stored
 
@@ -252,7 +254,7 @@ async def test_a_gateway_of_another_process_uses_stored_answers_too(tmp_path: Pa
 
     question = GenerateRequest(
         None,
-        (ChatMessage(ChatRole.USER, "object"),),
+        (ChatMessage.user("object"),),
         ResponseSchema("answer", {"type": "object"}),
         response_cache=ResponseCacheMode.USE,
     )

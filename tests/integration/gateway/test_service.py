@@ -29,7 +29,6 @@ from peripety.gateway.bind import bind
 from peripety.gateway.conversation import Conversation
 from peripety.gateway.model import (
     ChatMessage,
-    ChatRole,
     Completed,
     GenerateRequest,
     Repairing,
@@ -55,7 +54,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
 PROMPT = pb.Prompt(
     system="s", messages=[pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text="u")])]
 )
-QUESTION = GenerateRequest("s", (ChatMessage(ChatRole.USER, "u"),))
+QUESTION = GenerateRequest("s", (ChatMessage.user("u"),))
 
 
 @asynccontextmanager
@@ -202,7 +201,7 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
         (
             generate(prompt=pb.Prompt(messages=[pb.ChatMessage(role=pb.CHAT_ROLE_USER)])),
             InvalidArgumentError,
-            "messages[0].content",
+            "messages[0].parts",
         ),
         (
             generate(
@@ -215,20 +214,29 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
                     ]
                 )
             ),
-            UnsupportedError,
-            ".prompt.messages[0].parts[1]",
+            InvalidArgumentError,
+            "messages[0]",
         ),
-        (generate(prompt=pb.Prompt(tools=[pb.Tool(name="t")])), UnsupportedError, ".prompt.tools"),
+        (
+            generate(prompt=pb.Prompt(tools=[pb.Tool(name="t")])),
+            InvalidArgumentError,
+            ".prompt.tools[0].input_schema",
+        ),
+        (
+            generate(prompt=pb.Prompt(tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_ANY))),
+            InvalidArgumentError,
+            "tool_choice",
+        ),
         (generate(conversation_id="c"), UnsupportedError, ".conversation_id"),
         (
-            generate(options=pb.GenerationOptions(cache=pb.CacheConfig(disabled=True))),
-            UnsupportedError,
-            ".options.cache",
+            generate(options=pb.GenerationOptions(cache=pb.CacheConfig(expected_reuse=-1))),
+            InvalidArgumentError,
+            "cache.expected_reuse",
         ),
         (
-            generate(options=pb.GenerationOptions(budget=common.Budget(max_calls=1))),
-            UnsupportedError,
-            ".options.budget",
+            generate(options=pb.GenerationOptions(budget=common.Budget(max_calls=-1))),
+            InvalidArgumentError,
+            ".options.budget.max_calls",
         ),
         (generate(options=pb.GenerationOptions(temperature=9)), InvalidArgumentError, "temperature"),
         (

@@ -16,7 +16,7 @@ from peripety.client.facade import Client
 from peripety.config import ProviderName
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.bind import bind
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseSchema, SchemaMethod
+from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema, SchemaMethod
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.rpc.app import serve_bound
 from support.apps import config_for
@@ -70,7 +70,7 @@ async def gateway(
 
 
 def request() -> GenerateRequest:
-    return GenerateRequest(None, (ChatMessage(ChatRole.USER, "give a"),), ResponseSchema("answer", SCHEMA))
+    return GenerateRequest(None, (ChatMessage.user("give a"),), ResponseSchema("answer", SCHEMA))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.checks import check_options, check_schema, merge_messages
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseSchema
+from peripety.gateway.checks import check_options, check_schema
+from peripety.gateway.history import merge_messages
+from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseSchema, Text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +16,7 @@ USER, ASSISTANT, SYSTEM = ChatRole.USER, ChatRole.ASSISTANT, ChatRole.SYSTEM
 
 
 def messages(*pairs: tuple[ChatRole, str]) -> tuple[ChatMessage, ...]:
-    return tuple(ChatMessage(role, text) for role, text in pairs)
+    return tuple(ChatMessage(role, (Text(text),)) for role, text in pairs)
 
 
 def test_neighbours_of_one_role_become_one_message() -> None:
@@ -35,7 +36,7 @@ def test_messages_that_alternate_stay_as_they_are() -> None:
         (messages((ASSISTANT, "a"), (USER, "b")), "messages[0].role"),
         (messages((SYSTEM, "a"), (USER, "b")), "messages[0].role"),
         (messages((USER, "a"), (ASSISTANT, "b")), "messages[1].role"),
-        (messages((USER, "")), "messages[0].content"),
+        (messages((USER, "")), "messages[0].parts"),
     ],
 )
 def test_a_prompt_that_asks_nothing_is_refused(given: tuple[ChatMessage, ...], field: str) -> None:

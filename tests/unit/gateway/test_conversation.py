@@ -7,6 +7,7 @@ import pytest
 from peripety.errors import ConflictError, UnavailableError
 from peripety.gateway.conversation import Conversation
 from peripety.gateway.model import (
+    ChatMessage,
     ChatRole,
     Completed,
     Completion,
@@ -36,16 +37,16 @@ class Gateway:
             if isinstance(event, Exception):
                 raise event
             yield event
-        text = f"re: {request.messages[-1].content}"
+        text = f"re: {request.messages[-1].text}"
         yield TextDelta(text)
-        yield Completed(Completion(text, None, Usage(), StopReason.END, "m", "p"))
+        yield Completed(Completion(ChatMessage.assistant(text), None, Usage(), StopReason.END, "m", "p"))
 
     async def generate(self, request: GenerateRequest) -> Completion:
         return await completion_of(self.stream(request))
 
 
 def texts(conversation: Conversation) -> list[tuple[ChatRole, str]]:
-    return [(message.role, message.content) for message in conversation.messages]
+    return [(message.role, message.text) for message in conversation.messages]
 
 
 async def test_user_and_assistant_are_kept_together() -> None:
@@ -80,7 +81,7 @@ async def test_a_failed_turn_leaves_the_conversation_as_it_was() -> None:
     assert len(conversation.turns) == 1
     gateway.before = []
     await conversation.send("c")
-    assert [turn.user.content for turn in conversation.turns] == ["a", "c"]
+    assert [turn.user.text for turn in conversation.turns] == ["a", "c"]
 
 
 async def test_an_abandoned_turn_leaves_the_conversation_as_it_was() -> None:
@@ -114,5 +115,5 @@ async def test_a_conversation_goes_on_from_earlier_turns() -> None:
     await first.send("a")
     second = Conversation(Gateway(), "s", turns=first.turns)
     await second.send("b")
-    assert [turn.user.content for turn in second.turns] == ["a", "b"]
+    assert [turn.user.text for turn in second.turns] == ["a", "b"]
     assert len(first.turns) == 1

@@ -17,17 +17,19 @@ from peripety.errors import (
 )
 from peripety.gateway.model import (
     ChatMessage,
-    ChatRole,
     GenerateRequest,
     ResponseSchema,
     SchemaMethod,
     SchemaReport,
     StopReason,
+    TextDelta,
     Usage,
 )
-from peripety.gateway.providers.openai import GENERIC, OPENAI, OpenAIProvider
+from peripety.gateway.providers.base import Call
+from peripety.gateway.providers.endpoint import Endpoint
+from peripety.gateway.providers.failures import Failures
+from peripety.gateway.providers.openai import GENERIC, OPENAI, ChatCompletionsWire
 from peripety.gateway.providers.openai.body import to_openai_body
-from peripety.gateway.providers.openai.failures import Failures
 from peripety.gateway.providers.openai.stream import ChatCompletionStream
 from support.upstream import delta, event, finish, usage
 
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from peripety.gateway.providers.openai.dialect import Dialect
 
 KEY = "sk-canary-1234567890"
-FAILURES = Failures("generic", "m", SecretStr(KEY))
+ENDPOINT = Endpoint("generic", "http://a/v1", SecretStr(KEY))
+FAILURES = Failures(ENDPOINT, "m", ChatCompletionsWire.vocabulary)
 CLOSED = {
     "type": "object",
     "properties": {"a": {"type": "integer"}},
@@ -45,11 +48,11 @@ CLOSED = {
 
 
 def request(**options: Any) -> GenerateRequest:
-    return GenerateRequest("s", (ChatMessage(ChatRole.USER, "u"),), **options)
+    return GenerateRequest("s", (ChatMessage.user("u"),), **options)
 
 
 def test_what_is_left_open_is_left_out() -> None:
-    assert to_openai_body(request(), "m", OPENAI)[0] == {
+    assert to_openai_body(Call(request(), "m"), OPENAI).document == {
         "model": "m",
         "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
         "stream": True,
@@ -58,14 +61,15 @@ def test_what_is_left_open_is_left_out() -> None:
 
 
 def test_without_a_system_text_there_is_no_system_message() -> None:
-    body, _ = to_openai_body(GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),)), "m", OPENAI)
+    call = Call(GenerateRequest(None, (ChatMessage.user("u"),)), "m")
+    body = to_openai_body(call, OPENAI).document
     assert body["messages"] == [{"role": "user", "content": "u"}]
 
 
 def test_options_travel_under_the_names_of_the_dialect() -> None:
     options = request(max_output_tokens=5, temperature=0.0, seed=0)
-    assert to_openai_body(options, "m", OPENAI)[0]["max_completion_tokens"] == 5
-    generic, _ = to_openai_body(options, "m", GENERIC)
+    assert to_openai_body(Call(options, "m"), OPENAI).document["max_completion_tokens"] == 5
+    generic = to_openai_body(Call(options, "m"), GENERIC).document
     assert (generic["max_tokens"], generic["temperature"], generic["seed"]) == (5, 0.0, 0)
 
 
@@ -74,10 +78,11 @@ OPEN = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
 def asked(document: dict[str, Any], dialect: Dialect) -> tuple[dict[str, Any], SchemaReport]:
-    body, report = to_openai_body(request(schema=ResponseSchema("a", document)), "m", dialect)
-    assert report is not None
-    assert body["response_format"]["type"] == "json_schema"
-    return body["response_format"]["json_schema"], report
+    body = to_openai_body(Call(request(schema=ResponseSchema("a", document)), "m"), dialect)
+    assert body.schema_report is not None
+    response_format = body.document["response_format"]
+    assert response_format["type"] == "json_schema"
+    return response_format["json_schema"], body.schema_report
 
 
 def test_a_schema_that_strict_mode_takes_goes_along_as_it_is() -> None:
@@ -112,7 +117,8 @@ def test_other_servers_are_told_the_schema_as_it_is(document: dict[str, Any]) ->
 def read(*events: bytes) -> tuple[str, ChatCompletionStream]:
     stream = ChatCompletionStream(FAILURES, "m")
     datas = [event.decode().removeprefix("data: ").strip() for event in events]
-    return "".join(stream.feed(data) for data in datas), stream
+    deltas = [delta for data in datas for delta in stream.feed(data)]
+    return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)), stream
 
 
 def test_a_whole_answer_is_read_with_its_end_and_its_usage() -> None:
@@ -274,21 +280,3 @@ def test_the_servers_words_are_passed_on_without_the_key_and_on_one_line() -> No
 def test_what_the_server_says_about_a_key_is_never_repeated() -> None:
     told = json.dumps({"error": {"message": "Incorrect API key provided: sk-can****7890"}}).encode()
     assert "sk-can" not in FAILURES.by_status(401, {}, told).message
-
-
-@pytest.mark.parametrize(
-    ("dialect", "settings", "variable"),
-    [(OPENAI, {}, "OPENAI_API_KEY"), (GENERIC, {}, "OPENAI_API_BASE")],
-)
-def test_a_missing_setting_shows_when_the_provider_is_made(
-    dialect: Any, settings: dict[str, Any], variable: str
-) -> None:
-    with pytest.raises(FailedPreconditionError, match=variable):
-        OpenAIProvider(dialect, **{"base_url": None, "api_key": None, "model": None, **settings})
-
-
-async def test_a_missing_model_shows_when_none_is_asked_for() -> None:
-    provider = OpenAIProvider(GENERIC, base_url="http://127.0.0.1:1", api_key=None, model=None)
-    with pytest.raises(FailedPreconditionError, match="MODEL_NAME"):
-        await anext(provider.stream(request()))
-    await provider.aclose()

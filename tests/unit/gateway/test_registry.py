@@ -6,12 +6,12 @@ import pytest
 
 from peripety.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest
+from peripety.gateway.model import ChatMessage, GenerateRequest
 from peripety.gateway.providers.registry import Providers
 
 
 def request(model: str | None) -> GenerateRequest:
-    return GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),), model=model)
+    return GenerateRequest(None, (ChatMessage.user("u"),), model=model)
 
 
 def generic(**settings: Any) -> Config:
@@ -23,20 +23,21 @@ def generic(**settings: Any) -> Config:
 @pytest.mark.parametrize(
     ("model", "provider", "bare"),
     [
-        (None, "generic", None),
+        (None, "generic", "m"),
         ("plain", "generic", "plain"),
         ("owner/name", "generic", "owner/name"),
         ("generic/owner/name", "generic", "owner/name"),
         ("offline/any", "offline", "any"),
-        ("offline", "offline", None),
+        ("claude-x", "generic", "claude-x"),
+        ("offline", "offline", "offline"),
     ],
 )
 async def test_the_provider_is_chosen_by_configuration_or_by_name(
     model: str | None, provider: str, bare: str | None
 ) -> None:
     providers = Providers(generic())
-    chosen, asked = providers.select(request(model))
-    assert (chosen.name, asked.model) == (provider, bare)
+    chosen, call = providers.select(request(model))
+    assert (chosen.name, call.model) == (provider, bare)
     await providers.aclose()
 
 

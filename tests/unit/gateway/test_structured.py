@@ -34,7 +34,7 @@ SCHEMA = {
     "additionalProperties": False,
 }
 ANSWER = ResponseSchema("answer", SCHEMA)
-QUESTION = GenerateRequest("be brief", (ChatMessage(ChatRole.USER, "give a"),), schema=ANSWER)
+QUESTION = GenerateRequest("be brief", (ChatMessage.user("give a"),), schema=ANSWER)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,9 @@ class Model:
         self.questions.append(request)
         text = self._texts.pop(0)
         yield TextDelta(text)
-        yield Completed(Completion(text, None, Usage(10, 2, 4, 1), self._stop, "m", "p"))
+        yield Completed(
+            Completion(ChatMessage.assistant(text), None, Usage(10, 2, 4, 1), self._stop, "m", "p")
+        )
 
 
 async def ask(model: Model, schema: ResponseSchema = ANSWER) -> list[GatewayEvent]:
@@ -298,7 +300,7 @@ async def test_a_valid_answer_is_passed_on_with_its_value() -> None:
     events = await ask(Model('{"a": 1}'))
     assert events[0] == TextDelta('{"a": 1}')
     assert completion(events) == Completion(
-        '{"a": 1}', {"a": 1}, Usage(10, 2, 4, 1), StopReason.END, "m", "p"
+        ChatMessage.assistant('{"a": 1}'), {"a": 1}, Usage(10, 2, 4, 1), StopReason.END, "m", "p"
     )
 
 
@@ -322,9 +324,9 @@ async def test_the_repair_extends_the_question_and_changes_nothing_of_it() -> No
     assert second.system == first.system
     assert second.messages[:1] == first.messages
     refused, complaint = second.messages[1:]
-    assert refused == ChatMessage(ChatRole.ASSISTANT, '{"a": "x"}')
+    assert refused == ChatMessage.assistant('{"a": "x"}')
     assert complaint.role is ChatRole.USER
-    assert [told["path"] for told in json.loads(complaint.content)["findings"]] == ["/a"]
+    assert [told["path"] for told in json.loads(complaint.text)["findings"]] == ["/a"]
 
 
 async def test_a_second_invalid_answer_is_an_error_with_the_findings() -> None:
@@ -389,4 +391,4 @@ async def test_a_long_list_of_findings_is_told_in_part() -> None:
     schema = {"type": "array", "items": {"type": "integer"}}
     model = Model(json.dumps(["x"] * 200), "[1]")
     await ask(model, ResponseSchema("answer", schema))
-    assert len(json.loads(model.questions[1].messages[-1].content)["findings"]) == 20
+    assert len(json.loads(model.questions[1].messages[-1].text)["findings"]) == 20

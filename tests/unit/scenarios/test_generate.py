@@ -96,7 +96,7 @@ async def test_the_prompt_is_a_file_and_the_question_is_the_description_as_json(
     _, gateway = await generated(GOOD, description=text, seed=5)
     (request,) = gateway.requests
     assert request.system == prompt("generate")
-    assert [json.loads(message.content) for message in request.messages] == [{"description": text, "seed": 5}]
+    assert [json.loads(message.text) for message in request.messages] == [{"description": text, "seed": 5}]
     assert request.schema is not None
     assert request.schema.name == "scenario_spec"
 
@@ -123,7 +123,7 @@ async def test_what_was_wrong_and_what_was_changed_is_told() -> None:
     assert "removed rules" in [edit.summary for edit in rewritten.edits]
     order = [events.index(event) for event in (draft, found, rewritten, last)]
     assert order == sorted(order)
-    assert "UNKNOWN_KEY" in gateway.requests[1].messages[-1].content
+    assert "UNKNOWN_KEY" in gateway.requests[1].messages[-1].text
 
 
 async def test_static_findings_go_back_to_the_model_like_those_of_the_schema() -> None:
@@ -185,7 +185,7 @@ async def test_the_model_that_an_order_names_decides(
 
 async def test_a_small_context_gets_a_part_of_a_long_description() -> None:
     _, gateway = await generated(OUTLINE, provider=ProviderName.GENERIC, description="word " * 20_000)
-    assert len(gateway.requests[0].messages[-1].content) < 2_100
+    assert len(gateway.requests[0].messages[-1].text) < 2_100
 
 
 async def test_a_model_that_gives_nothing_of_use_leaves_the_words_to_the_description() -> None:
@@ -258,7 +258,7 @@ async def test_a_dry_run_that_is_ordered_sends_its_findings_back_once() -> None:
     first, second = gateway.requests
     assert second.system == first.system
     assert second.messages[: len(first.messages)] == first.messages
-    told = json.loads(second.messages[-1].content)["findings"]
+    told = json.loads(second.messages[-1].text)["findings"]
     assert [(finding["code"], finding["path"]) for finding in told] == [
         ("TOO_EASY", "/negativity_budget/min_fail_rate")
     ]

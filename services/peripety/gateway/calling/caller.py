@@ -16,7 +16,7 @@ from peripety.gateway.calling.demand import demand_of
 from peripety.gateway.calling.faults import is_provider_fault, may_pass, was_answered
 from peripety.gateway.calling.gate import Gate
 from peripety.gateway.calling.retries import RetryBudget, pause_before_retry
-from peripety.gateway.model import Completed, Completion, TextDelta, Usage
+from peripety.gateway.model import ChatMessage, ChatRole, Completed, Completion, Usage
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.streams import following
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.config import Config
-    from peripety.gateway.model import GatewayEvent, GenerateRequest
-    from peripety.gateway.providers.base import Provider, ProviderEvent
+    from peripety.gateway.model import GatewayEvent
+    from peripety.gateway.providers.base import Call, Provider, ProviderEvent
 
 __all__ = ["Caller"]
 
@@ -56,33 +56,33 @@ class Caller:
         self._counters = Counters(clock.now)
         self._accounts: dict[str, _Account] = {}
 
-    async def call(self, provider: Provider, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+    async def call(self, provider: Provider, call: Call) -> AsyncIterator[GatewayEvent]:
         """Ask a provider.
 
         Yields:
-            Text as it arrives, then `Completed`.
+            Deltas as they arrive, then `Completed`.
 
         Raises:
             ResourceExhaustedError: the limits are used up for longer than the caller waits.
             UnavailableError: the breaker is open.
             PeripetyError: what the provider raises.
         """
-        account = self._account(provider, request)
+        account = self._account(provider, call)
         account.budget.earn()
         attempts = 0
         while True:
             attempts += 1
-            texts: list[str] = []
+            released = False
             try:
-                async with following(_attempt(account, provider, request)) as events:
+                async with following(_attempt(account, provider, call)) as events:
                     async for event in events:
-                        if isinstance(event, TextDelta):
-                            texts.append(event.text)
-                            yield event
+                        if isinstance(event, Finished):
+                            yield Completed(_completion(event, provider.name, attempts))
                         else:
-                            yield Completed(_completion(texts, event, provider.name, attempts))
+                            released = True
+                            yield event
             except PeripetyError as error:
-                if texts:
+                if released:
                     raise
                 pause = self._pause(account, error, attempts)
                 if pause is None:
@@ -100,10 +100,10 @@ class Caller:
             return None
         return pause
 
-    def _account(self, provider: Provider, request: GenerateRequest) -> _Account:
+    def _account(self, provider: Provider, call: Call) -> _Account:
         """The account of a request: its provider, which has one credential, and the class of its model."""
-        model = _SNAPSHOT.sub("", request.model or provider.model or "")
-        name = f"{provider.name}/{model}" if model else provider.name
+        model = _SNAPSHOT.sub("", call.model)
+        name = f"{provider.name}/{model}"
         known = name in self._accounts or name in self._limits
         if not known and len(self._accounts) >= _MAX_ACCOUNTS:
             # Callers choose the names of models, but neither how much is remembered of them nor which limits
@@ -127,12 +127,10 @@ class _Account:
     budget: RetryBudget
 
 
-async def _attempt(
-    account: _Account, provider: Provider, request: GenerateRequest
-) -> AsyncIterator[ProviderEvent]:
+async def _attempt(account: _Account, provider: Provider, call: Call) -> AsyncIterator[ProviderEvent]:
     """Make a call once, and report how it went when it has ended."""
     account.breaker.check()
-    demand = demand_of(request, account.limits.output_tokens_per_minute)
+    demand = demand_of(call.request, account.limits.output_tokens_per_minute)
     reservation = await account.gate.enter(demand)
     used: Demand | None = None
     try:
@@ -142,7 +140,7 @@ async def _attempt(
         outcome = Outcome.UNKNOWN
         begun = False
         try:
-            async with following(provider.stream(request)) as events:
+            async with following(provider.stream(call)) as events:
                 async for event in events:
                     begun = True
                     if isinstance(event, Finished):
@@ -165,9 +163,9 @@ def _used(usage: Usage) -> Demand | None:
     return None if usage == Usage() else Demand(usage.input_tokens, usage.output_tokens)
 
 
-def _completion(texts: list[str], end: Finished, provider: str, calls: int) -> Completion:
+def _completion(end: Finished, provider: str, calls: int) -> Completion:
     return Completion(
-        "".join(texts),
+        ChatMessage(ChatRole.ASSISTANT, end.parts),
         None,
         end.usage,
         end.stop_reason,

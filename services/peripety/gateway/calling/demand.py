@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 from peripety.gateway.calling.counters import Demand
+from peripety.gateway.model import ProviderState, ToolCall
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import GenerateRequest
+    from peripety.gateway.model import GenerateRequest, Part
 
 __all__ = ["demand_of"]
 
@@ -27,7 +28,9 @@ def demand_of(request: GenerateRequest, output_limit: int | None) -> Demand:
         output_limit: the output tokens that its account has in a minute; an answer whose length was left open
             is taken to fit into them.
     """
-    texts = [request.system or "", *(message.content for message in request.messages)]
+    texts = [request.system or ""]
+    texts += [_text_of(part) for message in request.messages for part in message.parts]
+    texts += [json.dumps([tool.name, tool.description, dict(tool.input_schema)]) for tool in request.tools]
     if request.schema is not None:
         texts.append(json.dumps(dict(request.schema.document)))
     size = sum(len(text.encode(errors="surrogatepass")) for text in texts)
@@ -35,3 +38,13 @@ def demand_of(request: GenerateRequest, output_limit: int | None) -> Demand:
     if answer is None:
         answer = _USUAL_ANSWER if output_limit is None else min(_USUAL_ANSWER, output_limit)
     return Demand(-(-size // _BYTES_PER_TOKEN) + _TOKENS_PER_MESSAGE * len(texts), answer)
+
+
+def _text_of(part: Part) -> str:
+    match part:
+        case ToolCall():
+            return part.name + part.arguments
+        case ProviderState():
+            return part.data.decode(errors="replace")
+        case _:
+            return part.text

@@ -5,25 +5,60 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from peripety.gateway.model import GenerateRequest, SchemaReport, StopReason, TextDelta, Usage
+from peripety.gateway.model import (
+    CacheBreakpoint,
+    GenerateRequest,
+    Part,
+    ReasoningDelta,
+    SchemaReport,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ["Finished", "Provider", "ProviderEvent"]
+__all__ = ["Call", "Delta", "Finished", "Provider", "ProviderEvent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a provider.
+
+    Attributes:
+        request: what is asked; checked, its messages merged.
+        model: the model to ask, as the provider names it.
+        breakpoints: up to where the provider is asked to cache the prompt.
+    """
+
+    request: GenerateRequest
+    model: str
+    breakpoints: tuple[CacheBreakpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer that arrived whole; a stream without it was cut off."""
+    """The end of an answer that arrived whole; a stream without it was cut off.
 
+    Attributes:
+        parts: the answer, as a conversation keeps it: together the deltas say the same.
+        stop_reason: why the model stopped.
+        usage: the tokens of the call; all zero when the provider did not say.
+        model: the model that answered, as the provider names it.
+        schema_report: what became of the schema, when one was given.
+    """
+
+    parts: tuple[Part, ...]
     stop_reason: StopReason
     usage: Usage
     model: str
     schema_report: SchemaReport | None = None
 
 
-ProviderEvent: TypeAlias = TextDelta | Finished
+Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
+ProviderEvent: TypeAlias = Delta | Finished
 
 
 class Provider(Protocol):
@@ -46,12 +81,21 @@ class Provider(Protocol):
         """The model that answers when a request names none; None when there is no such model."""
         ...
 
-    def stream(self, request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
-        """Answer `request`, whose `model` is a bare model name here, or None for the provider's default.
+    @property
+    def account(self) -> str:
+        """A digest of the server and the key: what one account was answered is none of another's business."""
+        ...
+
+    def stream(self, call: Call) -> AsyncIterator[ProviderEvent]:
+        """Make a call.
 
         Yields:
-            Text as it arrives, then exactly one `Finished`.
+            Deltas as they arrive, then exactly one `Finished`.
         """
+        ...
+
+    async def count_tokens(self, call: Call) -> int | None:
+        """Return the input tokens of a call without making it; None when the provider does not count."""
         ...
 
     async def aclose(self) -> None:

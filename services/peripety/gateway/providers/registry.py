@@ -1,21 +1,38 @@
-"""Which provider answers: chosen by the configuration, or by a request's `provider/model`."""
+"""Which provider answers: named by a request, given away by its model, or chosen by the configuration."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from hashlib import sha256
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peripety.config import Config, ProviderName
+from peripety.errors import FailedPreconditionError
+from peripety.gateway.providers.base import Call
+from peripety.gateway.providers.http import HttpProvider
 from peripety.gateway.providers.offline import OfflineProvider
-from peripety.gateway.providers.openai import GENERIC, OPENAI, OpenAIProvider
+from peripety.gateway.providers.openai import GENERIC, OPENAI, ChatCompletionsWire
+from peripety.gateway.providers.settings import endpoint_of, is_set_up
 from peripety.gateway.providers.transport import Timeouts
 
 if TYPE_CHECKING:
     from peripety.gateway.model import GenerateRequest
     from peripety.gateway.providers.base import Provider
+    from peripety.gateway.providers.wire import Wire
 
 __all__ = ["Answerer", "Providers"]
+
+_NAMES = {name.value: name for name in ProviderName} | {"google": ProviderName.GEMINI}
+_GIVEN_AWAY = {
+    ProviderName.ANTHROPIC: re.compile(r"claude", re.IGNORECASE),
+    ProviderName.GEMINI: re.compile(r"gemini", re.IGNORECASE),
+    ProviderName.DEEPSEEK: re.compile(r"deepseek", re.IGNORECASE),
+    ProviderName.OPENAI: re.compile(r"gpt|o\d", re.IGNORECASE),
+}
+_ANY_MODEL = frozenset(
+    {ProviderName.GENERIC, ProviderName.OLLAMA, ProviderName.AZURE, ProviderName.OPENAI_RESPONSES}
+)
+"""Providers whose models may be called anything, also what gives another one away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +41,13 @@ class Answerer:
 
     Attributes:
         provider: the provider's name.
-        model: the model as it is asked for; None for the provider's default.
+        model: the model as it is asked for.
         account: a digest of the server and the key that it would be asked with: what one account was
             answered is none of another's business.
     """
 
     provider: str
-    model: str | None
+    model: str
     account: str
 
 
@@ -56,28 +73,51 @@ class Providers:
         self._made: dict[ProviderName, Provider] = {}
         self._default = self._get(config.model_provider)
 
-    def select(self, request: GenerateRequest) -> tuple[Provider, GenerateRequest]:
-        """Return the provider for a request, and the request with a bare model name.
+    def select(self, request: GenerateRequest, model: str | None = None) -> tuple[Provider, Call]:
+        """Return the provider for a request, and the call to make.
 
-        A model name may contain slashes of its own: only a provider's name before the first one counts.
+        Args:
+            request: what is asked.
+            model: `provider/model` or a model to ask in place of the request's own.
+
+        Raises:
+            FailedPreconditionError: the provider lacks a setting, or no model is named anywhere.
         """
-        prefix, _, model = (request.model or "").partition("/")
-        chosen = next((name for name in ProviderName if name.value == prefix), None)
-        if chosen is None:
-            return self._default, request
-        return self._get(chosen), replace(request, model=model or None)
+        provider, name = self._choose(model or request.model or "")
+        name = name or provider.model or ""
+        if not name:
+            raise FailedPreconditionError(
+                f"The provider {provider.name} needs the model to ask for: set MODEL_NAME, or name"
+                f" {provider.name}/<model> in the request",
+                code="PROVIDER_NOT_CONFIGURED",
+            )
+        return provider, Call(request, name)
 
     def answerer(self, request: GenerateRequest) -> Answerer:
         """Return who would answer a request, without asking."""
-        provider, request = self.select(request)
-        key = self._config.openai_api_key
-        secret = f"{self._config.openai_api_base or ''}\n{key.get_secret_value() if key else ''}"
-        return Answerer(provider.name, request.model or provider.model, sha256(secret.encode()).hexdigest())
+        provider, call = self.select(request)
+        return Answerer(provider.name, call.model, provider.account)
 
     async def aclose(self) -> None:
         """Let go of every provider's connections."""
         for provider in self._made.values():
             await provider.aclose()
+
+    def _choose(self, model: str) -> tuple[Provider, str]:
+        """The provider, and the bare name of the model.
+
+        A model's name may contain slashes of its own: only a provider's name before the first one counts.
+        """
+        prefix, _, rest = model.partition("/")
+        if prefix in _NAMES:
+            return self._get(_NAMES[prefix]), rest
+        given_away = next((name for name, words in _GIVEN_AWAY.items() if words.match(model)), None)
+        configured = self._config.model_provider
+        if given_away is None or given_away is configured:
+            return self._default, model
+        if configured in _ANY_MODEL and not is_set_up(given_away, self._config):
+            return self._default, model
+        return self._get(given_away), model
 
     def _get(self, name: ProviderName) -> Provider:
         if name not in self._made:
@@ -87,12 +127,16 @@ class Providers:
     def _make(self, name: ProviderName) -> Provider:
         if name is ProviderName.OFFLINE:
             return OfflineProvider()
-        # The configured model belongs to the configured provider.
-        model = self._config.model_name if name is self._config.model_provider else None
-        return OpenAIProvider(
-            OPENAI if name is ProviderName.OPENAI else GENERIC,
-            base_url=self._config.openai_api_base,
-            api_key=self._config.openai_api_key,
-            model=model,
-            timeouts=self._timeouts,
-        )
+        return HttpProvider(endpoint_of(name, self._config), _wire(name), self._timeouts)
+
+
+def _wire(name: ProviderName) -> Wire:
+    match name:
+        case ProviderName.OPENAI:
+            return ChatCompletionsWire(OPENAI)
+        case ProviderName.GENERIC:
+            return ChatCompletionsWire(GENERIC)
+        case _:
+            raise FailedPreconditionError(
+                f"The provider {name.value} is not available yet", code="PROVIDER_NOT_CONFIGURED"
+            )

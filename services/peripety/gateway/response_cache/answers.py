@@ -11,17 +11,23 @@ from peripety.errors import Finding, Severity
 from peripety.gateway.model import (
     Completed,
     Completion,
+    Reasoning,
+    ReasoningDelta,
     SchemaMethod,
     SchemaReport,
     StopReason,
+    Text,
     TextDelta,
+    ToolCall,
+    ToolCallDelta,
     Usage,
 )
+from peripety.gateway.writing import read_message, write_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from peripety.gateway.model import GatewayEvent
+    from peripety.gateway.model import GatewayEvent, Part
 
 __all__ = ["StoredAnswer", "at_no_cost", "decode", "encode", "may_be_stored", "replay"]
 
@@ -41,18 +47,25 @@ class StoredAnswer(NamedTuple):
 
 
 def may_be_stored(completion: Completion) -> bool:
-    """Whether an answer came to its own end: not cut at a limit, not refused, not stopped by who knows what.
+    """Whether an answer came to its own end, or to a wish for tools: not cut, not refused.
 
     An answer that failed, or was invalid even after its repair, never becomes a completion.
     """
-    return completion.stop_reason is StopReason.END
+    return completion.stop_reason in {StopReason.END, StopReason.TOOL_USE}
 
 
 def at_no_cost(completion: Completion) -> Completion:
     """The same answer, for somebody for whom no model was called."""
     # Its own value, too: what one caller does to it is none of another's business.
     return replace(
-        completion, value=deepcopy(completion.value), usage=Usage(), calls=0, from_response_cache=True
+        completion,
+        value=deepcopy(completion.value),
+        usage=Usage(),
+        cost=0,
+        cache_savings=0,
+        cache_plan=None,
+        calls=0,
+        from_response_cache=True,
     )
 
 
@@ -60,7 +73,8 @@ def encode(completion: Completion) -> bytes:
     """Write an answer down, without what it cost."""
     report = completion.schema_report
     document = {
-        "text": completion.text,
+        "message": write_message(completion.message),
+        "stop_reason": completion.stop_reason.value,
         "value": completion.value,
         "model": completion.model,
         "provider": completion.provider,
@@ -76,15 +90,17 @@ def decode(data: bytes) -> Completion:
     document: dict[str, Any] = json.loads(data)
     report = document["schema_report"]
     return Completion(
-        text=document["text"],
+        message=read_message(document["message"]),
         value=document["value"],
         usage=Usage(),
-        stop_reason=StopReason.END,
+        stop_reason=StopReason(document["stop_reason"]),
         model=document["model"],
         provider=document["provider"],
         repaired=document["repaired"],
         findings=_findings(document["findings"]),
         schema_report=None if report is None else SchemaReport(SchemaMethod(report[0]), _findings(report[1])),
+        cost=0,
+        cache_savings=0,
         calls=0,
         from_response_cache=True,
     )
@@ -103,6 +119,20 @@ def _findings(written: Sequence[Sequence[str]]) -> tuple[Finding, ...]:
 def replay(answer: StoredAnswer) -> Iterator[GatewayEvent]:
     """Tell an answer again, as the stream that it was."""
     completion = decode(answer.data)
-    for start in range(0, len(completion.text), _DELTA_CHARACTERS):
-        yield TextDelta(completion.text[start : start + _DELTA_CHARACTERS])
+    for part in completion.message.parts:
+        yield from _deltas(part)
     yield Completed(completion)
+
+
+def _deltas(part: Part) -> Iterator[GatewayEvent]:
+    match part:
+        case Text():
+            yield from map(TextDelta, _pieces(part.text))
+        case Reasoning():
+            yield from map(ReasoningDelta, _pieces(part.text))
+        case ToolCall():
+            yield ToolCallDelta(part.call_id, part.arguments, part.name)
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[start : start + _DELTA_CHARACTERS] for start in range(0, len(text), _DELTA_CHARACTERS)]

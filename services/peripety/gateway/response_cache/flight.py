@@ -64,7 +64,7 @@ class Flight:
     """
 
     def __init__(self) -> None:
-        self._events: list[TextDelta | Repairing] = []
+        self._events: list[GatewayEvent] = []
         self._callers: dict[object, None] = {}
         self._news = asyncio.Event()
         self._outcome: Outcome | None = None
@@ -77,7 +77,7 @@ class Flight:
         self._task = asyncio.create_task(work)
         return self._task
 
-    def release(self, event: TextDelta | Repairing) -> None:
+    def release(self, event: GatewayEvent) -> None:
         """Hand an event to everybody."""
         self._events.append(event)
         self._wake()
@@ -158,12 +158,14 @@ class Progress:
 
     def __init__(self) -> None:
         self._given: list[str] = []
+        self._more_given = False
         self._repaired = False
         self._ahead = ""
 
-    def start_over(self) -> None:
-        """Expect the answer from its beginning."""
+    def can_start_over(self) -> bool:
+        """Expect the answer from its start; False when more than text was given, which is not compared."""
         self._ahead = "".join(self._given)
+        return not self._more_given
 
     def advance(self, event: GatewayEvent) -> GatewayEvent | None:
         """Return what the caller was not given yet of an event; None when it was given all of it.
@@ -184,7 +186,10 @@ class Progress:
             case Repairing():
                 if self._repaired:
                     raise ProgressLostError
-                self._given, self._ahead, self._repaired = [], "", True
-            case Completed() if self._ahead:
-                raise ProgressLostError
+                self._given, self._ahead, self._repaired, self._more_given = [], "", True, False
+            case Completed():
+                if self._ahead:
+                    raise ProgressLostError
+            case _:
+                self._more_given = True
         return event

@@ -86,7 +86,8 @@ class CachingModelGateway:
                             yield news
             except HandedOverError as handed_over:
                 failure = handed_over.cause or failure
-                progress.start_over()
+                if failure is not None and not progress.can_start_over():
+                    raise failure from None
             except ProgressLostError:
                 if failure is None:
                     raise

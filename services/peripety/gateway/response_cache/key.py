@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from peripety import __version__
-from peripety.gateway.checks import merge_messages
-from peripety.gateway.model import ResponseCacheMode, ResponseSchema
+from peripety.gateway.history import merge_messages
+from peripety.gateway.model import ResponseCacheMode, ResponseSchema, Tool
 
 if TYPE_CHECKING:
     from peripety.gateway.model import GenerateRequest
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["key_of"]
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def key_of(request: GenerateRequest, answerer: Answerer) -> str:
     """Return the SHA-256, in hexadecimal, of all that an answer depends on.
 
-    Every field of the request takes part, so one that is added later does too. The version of the program
+    Every field of the request takes part, so one that is added later does too; only what a caller allows
+    itself to use, and where it keeps the answer, say nothing about it. The version of the program
     does as well, because it decides how a request is put to its provider.
 
     Args:
@@ -40,6 +41,8 @@ def key_of(request: GenerateRequest, answerer: Answerer) -> str:
         model=answerer.model,
         temperature=None if request.temperature is None else float(request.temperature),
         response_cache=ResponseCacheMode.OFF,
+        budget=None,
+        conversation_id=None,
     )
     document = {
         "format": _FORMAT,
@@ -59,8 +62,18 @@ def _spelt(value: Any) -> Any:
     if isinstance(value, ResponseSchema):
         # A model writes an object in the order of its schema: here the order of keys means something.
         return {"name": value.name, "document": _compact(dict(value.document), sort_keys=False)}
+    if isinstance(value, Tool):
+        return [
+            value.name,
+            value.description,
+            _compact(dict(value.input_schema), sort_keys=False),
+            value.strict,
+        ]
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        kind = type(value).__name__
+        return {"kind": kind, **{field.name: getattr(value, field.name) for field in fields(value)}}
     raise TypeError(f"{type(value).__name__} has no canonical form yet")

@@ -20,15 +20,15 @@ from peripety.errors import (
 from peripety.gateway.calling import Caller
 from peripety.gateway.model import (
     ChatMessage,
-    ChatRole,
     Completed,
     Completion,
     GenerateRequest,
     StopReason,
+    Text,
     TextDelta,
     Usage,
 )
-from peripety.gateway.providers.base import Finished
+from peripety.gateway.providers.base import Call, Finished
 from peripety.gateway.streams import completion_of, following
 from support.virtual_time import in_virtual_time
 
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from peripety.gateway.calling.clock import Clock
     from peripety.gateway.providers.base import ProviderEvent
 
-QUESTION = GenerateRequest(None, (ChatMessage(ChatRole.USER, "u"),), max_output_tokens=10)
+QUESTION = GenerateRequest(None, (ChatMessage.user("u"),), max_output_tokens=10)
 WORDS = (TextDelta("a"), TextDelta("b"))
-END = Finished(StopReason.END, Usage(5, 2), "m-1")
+SAID = (Text("ab"),)
+END = Finished(SAID, StopReason.END, Usage(5, 2), "m-1")
 DOWN = UnavailableError("x", code="PROVIDER_FAILED")
 LIMITED = ResourceExhaustedError("x", code="PROVIDER_RATE_LIMITED", retry_after=20)
 CUT = UnavailableError("x", code="STREAM_TRUNCATED")
@@ -59,12 +60,13 @@ class Scripted:
 
     name = "generic"
     model = "m"
+    account = ""
 
     def __init__(self, *scripts: tuple[Part, ...]) -> None:
         self.scripts = list(scripts)
         self.requests = 0
 
-    async def stream(self, _request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
+    async def stream(self, _call: Call) -> AsyncIterator[ProviderEvent]:
         script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
         self.requests += 1
         for part in script:
@@ -74,6 +76,9 @@ class Scripted:
                 await asyncio.sleep(part)
             else:
                 yield part
+
+    async def count_tokens(self, _call: Call) -> int | None:
+        return None
 
     async def aclose(self) -> None:
         pass
@@ -88,7 +93,7 @@ class Setting:
         self.caller = Caller(Config(**config), clock, Random(7))
 
     async def ask(self, request: GenerateRequest = QUESTION) -> Completion:
-        return await completion_of(self.caller.call(self.provider, request))
+        return await completion_of(self.caller.call(self.provider, Call(request, request.model or "m")))
 
     async def outcome(self, request: GenerateRequest = QUESTION) -> str:
         try:
@@ -100,8 +105,10 @@ class Setting:
 def test_an_answer_is_passed_on_as_it_comes_and_completed() -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock, ANSWER)
-        events = [event async for event in setting.caller.call(setting.provider, QUESTION)]
-        end = Completion("ab", None, Usage(5, 2), StopReason.END, "m-1", "generic", calls=1)
+        events = [event async for event in setting.caller.call(setting.provider, Call(QUESTION, "m"))]
+        end = Completion(
+            ChatMessage.assistant("ab"), None, Usage(5, 2), StopReason.END, "m-1", "generic", calls=1
+        )
         assert events == [*WORDS, Completed(end)]
 
     in_virtual_time(scene)
@@ -136,7 +143,7 @@ def test_after_the_first_token_nothing_is_asked_again(failure: PeripetyError) ->
         setting = Setting(clock, (TextDelta("a"), failure), ANSWER)
         events = []
         with pytest.raises(type(failure)):
-            events += [event async for event in setting.caller.call(setting.provider, QUESTION)]
+            events += [event async for event in setting.caller.call(setting.provider, Call(QUESTION, "m"))]
         assert setting.provider.requests == 1
 
     in_virtual_time(scene)
@@ -213,7 +220,7 @@ def test_callers_who_leave_open_nothing_and_leave_nothing_behind() -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock, (TextDelta("a"), 1e6), limits={"generic": ProviderLimits(concurrency=1)})
         for _ in range(20):
-            async with following(setting.caller.call(setting.provider, QUESTION)) as events:
+            async with following(setting.caller.call(setting.provider, Call(QUESTION, "m"))) as events:
                 assert await anext(events) == TextDelta("a")
             task = asyncio.create_task(setting.ask())
             await clock.sleep(1)
@@ -261,7 +268,7 @@ def test_a_repeated_call_counts_towards_the_limits_each_time() -> None:
 
 @pytest.mark.parametrize(
     ("script", "seconds"),
-    [(ANSWER, 0), ((WRONG,), 0), ((*WORDS, Finished(StopReason.END, Usage(), "m")), 60)],
+    [(ANSWER, 0), ((WRONG,), 0), ((*WORDS, Finished(SAID, StopReason.END, Usage(), "m")), 60)],
 )
 def test_tokens_are_settled_by_what_is_known_of_their_use(script: tuple[Part, ...], seconds: int) -> None:
     async def scene(clock: Clock) -> None:

@@ -13,7 +13,7 @@ from peripety.errors import ResourceExhaustedError
 from peripety.gateway.calling.counters import Counters, Demand, Reservation
 from peripety.gateway.calling.demand import demand_of
 from peripety.gateway.calling.gate import Gate
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseSchema
+from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ async def reserved(counters: Counters, limits: ProviderLimits, demand: Demand) -
 
 
 def question(text: str, **options: int) -> GenerateRequest:
-    return GenerateRequest(None, (ChatMessage(ChatRole.USER, text),), **options)  # type: ignore[arg-type]
+    return GenerateRequest(None, (ChatMessage.user(text),), **options)  # type: ignore[arg-type]
 
 
 def test_the_prompt_counts_whatever_it_is_made_of() -> None:

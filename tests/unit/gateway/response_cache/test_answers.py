@@ -8,12 +8,20 @@ import pytest
 
 from peripety.errors import Finding, Severity
 from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
     Completed,
     Completion,
+    ProviderState,
+    Reasoning,
+    ReasoningDelta,
     SchemaMethod,
     SchemaReport,
     StopReason,
+    Text,
     TextDelta,
+    ToolCall,
+    ToolCallDelta,
     Usage,
 )
 from peripety.gateway.response_cache.answers import (
@@ -26,8 +34,14 @@ from peripety.gateway.response_cache.answers import (
 )
 
 FINDINGS = (Finding("CODE", "/a", "why"), Finding("OTHER", "", "why not", Severity.WARNING))
+PARTS = (
+    ProviderState("p", b"\x00\xff"),
+    Text("é😀\ud800" * 700),
+    Reasoning("why"),
+    ToolCall("c", "t:1", '{"a": 1}'),
+)
 ANSWER = Completion(
-    "é😀\ud800" * 700,
+    ChatMessage(ChatRole.ASSISTANT, PARTS),
     {"a": [1, 1.0, None]},
     Usage(1, 2, 3, 4),
     StopReason.END,
@@ -41,7 +55,9 @@ ANSWER = Completion(
 
 
 def test_an_answer_comes_back_as_it_was_without_its_cost() -> None:
-    assert decode(encode(ANSWER)) == replace(ANSWER, usage=Usage(), calls=0, from_response_cache=True)
+    assert decode(encode(ANSWER)) == replace(
+        ANSWER, usage=Usage(), cost=0, cache_savings=0, calls=0, from_response_cache=True
+    )
     assert decode(encode(ANSWER)) == at_no_cost(ANSWER)
     without = replace(ANSWER, schema_report=None)
     assert decode(encode(without)) == at_no_cost(without)
@@ -49,23 +65,35 @@ def test_an_answer_comes_back_as_it_was_without_its_cost() -> None:
 
 
 def test_every_field_is_written_down_or_known_without() -> None:
-    known = {"usage", "stop_reason", "calls", "from_response_cache"}
-    written = {"text", "value", "model", "provider", "repaired", "findings", "schema_report"}
+    known = {"usage", "calls", "from_response_cache", "cost", "cache_savings", "cache_plan"}
+    written = {
+        "message",
+        "stop_reason",
+        "value",
+        "model",
+        "provider",
+        "repaired",
+        "findings",
+        "schema_report",
+    }
     assert {field.name for field in fields(Completion)} == known | written
 
 
 def test_a_stored_answer_is_a_stream_of_pieces_and_its_completion() -> None:
     *pieces, last = replay(StoredAnswer(encode(ANSWER), 0))
     texts = [piece.text for piece in pieces if isinstance(piece, TextDelta)]
-    assert len(texts) == len(pieces) == 5
+    assert len(texts) == 5
+    assert pieces[5:] == [ReasoningDelta("why"), ToolCallDelta("c", '{"a": 1}', "t:1")]
     assert "".join(texts) == ANSWER.text
     assert last == Completed(at_no_cost(ANSWER))
 
 
 def test_an_empty_answer_has_no_pieces() -> None:
-    assert len(list(replay(StoredAnswer(encode(replace(ANSWER, text="")), 0)))) == 1
+    assert len(list(replay(StoredAnswer(encode(replace(ANSWER, message=ChatMessage.assistant(""))), 0)))) == 1
 
 
 @pytest.mark.parametrize("reason", StopReason)
 def test_only_an_answer_that_came_to_its_own_end_may_be_stored(reason: StopReason) -> None:
-    assert may_be_stored(replace(ANSWER, stop_reason=reason)) == (reason is StopReason.END)
+    assert may_be_stored(replace(ANSWER, stop_reason=reason)) == (
+        reason in {StopReason.END, StopReason.TOOL_USE}
+    )

@@ -8,24 +8,33 @@ from typing import Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseCacheMode, ResponseSchema
+from peripety.gateway.model import (
+    CacheConfig,
+    CacheTTL,
+    ChatMessage,
+    GenerateRequest,
+    ResponseCacheMode,
+    ResponseSchema,
+    Tool,
+    ToolChoice,
+    ToolChoiceMode,
+)
 from peripety.gateway.providers.registry import Answerer
 from peripety.gateway.response_cache import key as key_module
 from peripety.gateway.response_cache.key import key_of
 
 ANSWERER = Answerer("p", "m", "a")
 SCHEMA = ResponseSchema("answer", {"type": "object", "properties": {"a": {}, "b": {}}})
-REQUEST = GenerateRequest(
-    "s", (ChatMessage(ChatRole.USER, "u"),), SCHEMA, "p/m", 9, 0.5, 4, ResponseCacheMode.USE
-)
+TOOL = Tool("a", "d", {"type": "object"})
+REQUEST = GenerateRequest("s", (ChatMessage.user("u"),), SCHEMA, "p/m", 9, 0.5, 4, ResponseCacheMode.USE)
 OTHERS: dict[str, list[Any]] = {
     "system": [None, "", "t"],
     "messages": [
-        (ChatMessage(ChatRole.USER, "v"),),
+        (ChatMessage.user("v"),),
         (
-            ChatMessage(ChatRole.USER, "u"),
-            ChatMessage(ChatRole.ASSISTANT, "u"),
-            ChatMessage(ChatRole.USER, "u"),
+            ChatMessage.user("u"),
+            ChatMessage.assistant("u"),
+            ChatMessage.user("u"),
         ),
     ],
     "schema": [
@@ -38,7 +47,20 @@ OTHERS: dict[str, list[Any]] = {
     "max_output_tokens": [None, 8],
     "temperature": [None, 0.0],
     "seed": [None, 0],
+    "tools": [
+        (TOOL,),
+        (replace(TOOL, name="b"),),
+        (replace(TOOL, description="e"),),
+        (replace(TOOL, strict=True),),
+        (replace(TOOL, input_schema={"type": "object", "properties": {}}),),
+        (TOOL, replace(TOOL, name="b")),
+    ],
+    "tool_choice": [ToolChoice(), ToolChoice(ToolChoiceMode.ANY), ToolChoice(disable_parallel=True)],
+    "fallback_models": [("m",)],
+    "stop_sequences": [("a",), ("a", "b")],
+    "cache": [CacheConfig(ttl=CacheTTL.ONE_HOUR), CacheConfig(enabled=False)],
 }
+SAYS_NOTHING = {"model", "response_cache", "budget", "conversation_id"}
 
 
 @pytest.mark.parametrize(("field", "value"), [(name, value) for name in OTHERS for value in OTHERS[name]])
@@ -47,7 +69,7 @@ def test_a_request_that_differs_in_any_field_has_another_key(field: str, value: 
 
 
 def test_every_field_was_thought_of() -> None:
-    assert {field.name for field in fields(GenerateRequest)} == {*OTHERS, "model", "response_cache"}
+    assert {field.name for field in fields(GenerateRequest)} == {*OTHERS, *SAYS_NOTHING}
 
 
 @pytest.mark.parametrize("field", ["provider", "model", "account"])
@@ -77,8 +99,8 @@ def test_what_a_model_is_never_told_changes_no_key(same: GenerateRequest) -> Non
 
 
 def test_two_ways_to_write_the_same_have_one_key() -> None:
-    parts = ChatMessage(ChatRole.USER, "u"), ChatMessage(ChatRole.USER, "v")
-    split, merged = replace(REQUEST, messages=parts), (ChatMessage(ChatRole.USER, "u\n\nv"),)
+    parts = ChatMessage.user("u"), ChatMessage.user("v")
+    split, merged = replace(REQUEST, messages=parts), (ChatMessage.user("u\n\nv"),)
     assert key_of(split, ANSWERER) == key_of(replace(REQUEST, messages=merged), ANSWERER)
     whole = replace(REQUEST, temperature=1)
     assert key_of(whole, ANSWERER) == key_of(replace(REQUEST, temperature=1.0), ANSWERER)
@@ -90,5 +112,5 @@ def test_a_prompt_that_nobody_could_answer_has_no_key() -> None:
 
 
 def test_text_that_is_not_unicode_has_a_key() -> None:
-    odd = (ChatMessage(ChatRole.USER, "\ud800"),)
+    odd = (ChatMessage.user("\ud800"),)
     assert len(key_of(replace(REQUEST, messages=odd), ANSWERER)) == 64

@@ -47,7 +47,7 @@ class Asking:
         self.account = "a"
 
     def answerer(self, request: GenerateRequest) -> Answerer:
-        return Answerer("p", request.model, self.account)
+        return Answerer("p", request.model or "m", self.account)
 
     def ask(self, request: GenerateRequest | None = None) -> asyncio.Task[list[GatewayEvent]]:
         return asyncio.create_task(self._events(request or question()))
@@ -313,7 +313,7 @@ async def test_a_caller_keeps_to_its_own_deadline_and_the_call_to_none(asking: A
 async def test_a_stream_without_an_end_is_a_defect_and_no_answer(asking: Asking) -> None:
     class Endless(GatedGateway):
         async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-            yield TextDelta(request.messages[0].content)
+            yield TextDelta(request.messages[0].text)
 
     gateway = CachingModelGateway(Endless(), asking.cache, asking.answerer)
     with pytest.raises(InternalError):
@@ -331,7 +331,7 @@ async def test_an_answer_on_the_disk_is_found_once_for_all_and_refused_by_who_wa
             self.looks.append(key)
             await opened.wait()
             return StoredAnswer(
-                b'{"text":"old","value":null,"model":"m","provider":"p","repaired":false,"findings":[],'
+                b'{"message":{"role":"assistant","parts":[{"kind":"text","text":"old"}]},"stop_reason":"end","value":null,"model":"m","provider":"p","repaired":false,"findings":[],'
                 b'"schema_report":null}',
                 0.0,
             )

@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.model import ChatRole, SchemaMethod, SchemaReport, StopReason, TextDelta, Usage
-from peripety.gateway.providers.base import Finished, ProviderEvent
+from peripety.gateway.model import ChatRole, SchemaMethod, SchemaReport, StopReason, Text, TextDelta, Usage
+from peripety.gateway.providers.base import Call, Finished, ProviderEvent
 from peripety.gateway.providers.offline.asked import description_in, turn_in
 from peripety.gateway.providers.offline.author import author
 from peripety.gateway.providers.offline.languages import MARK
@@ -42,20 +42,26 @@ class OfflineProvider:
     """
 
     name = "offline"
-    model = None
+    model = "offline"
+    account = ""
 
-    async def stream(self, request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
+    async def stream(self, call: Call) -> AsyncIterator[ProviderEvent]:
         """Answer word by word.
 
         Raises:
             InvalidArgumentError: a turn is to be told, and there are no facts of one.
             FailedPreconditionError: the answer has to match a schema that takes a model to fill.
         """
-        for piece in _PIECE.findall(_answer(request)):
+        text = _answer(call.request)
+        for piece in _PIECE.findall(text):
             yield TextDelta(piece)
             await asyncio.sleep(0)
-        report = None if request.schema is None else SchemaReport(SchemaMethod.NATIVE)
-        yield Finished(StopReason.END, Usage(), self.name, report)
+        report = None if call.request.schema is None else SchemaReport(SchemaMethod.NATIVE)
+        yield Finished((Text(text),), StopReason.END, Usage(), self.name, report)
+
+    async def count_tokens(self, _call: Call) -> int:
+        """Nothing is read by a model."""
+        return 0
 
     async def aclose(self) -> None:
         """Nothing is held open."""
@@ -68,7 +74,7 @@ def _answer(request: GenerateRequest) -> str:
 
 
 def _structured(schema: ResponseSchema, request: GenerateRequest) -> dict[str, Any]:
-    said = [message.content for message in request.messages if message.role is ChatRole.USER]
+    said = [message.text for message in request.messages if message.role is ChatRole.USER]
     if schema.name == SCENARIO_SPEC:
         asked = description_in(said)
         return author(asked.text, request.seed if asked.seed is None else asked.seed, asked.tries)

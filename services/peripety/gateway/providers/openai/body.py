@@ -6,22 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.model import SchemaMethod, SchemaReport
 from peripety.gateway.providers.openai.strict import to_strict_schema
+from peripety.gateway.providers.wire import Body
 
 if TYPE_CHECKING:
     from peripety.gateway.model import GenerateRequest, ResponseSchema
+    from peripety.gateway.providers.base import Call
     from peripety.gateway.providers.openai.dialect import Dialect
 
 __all__ = ["to_openai_body"]
 
 
-def to_openai_body(
-    request: GenerateRequest, model: str, dialect: Dialect
-) -> tuple[dict[str, Any], SchemaReport | None]:
-    """Write `request` as a streaming call of `model`; what was left open is left out.
-
-    Returns:
-        The body, and what became of the schema when there is one.
-    """
+def to_openai_body(call: Call, dialect: Dialect) -> Body:
+    """Write a call down as a streaming one; what was left open is left out."""
+    request = call.request
     response_format, report = (None, None) if request.schema is None else _structured(request.schema, dialect)
     optional = {
         dialect.limit_field: request.max_output_tokens,
@@ -30,18 +27,18 @@ def to_openai_body(
         "response_format": response_format,
     }
     body = {
-        "model": model,
+        "model": call.model,
         "messages": _messages(request),
         "stream": True,
         "stream_options": {"include_usage": True},
         **{name: value for name, value in optional.items() if value is not None},
     }
-    return body, report
+    return Body(body, report)
 
 
 def _messages(request: GenerateRequest) -> list[dict[str, str]]:
     system = [] if request.system is None else [{"role": "system", "content": request.system}]
-    return system + [{"role": m.role.value, "content": m.content} for m in request.messages]
+    return system + [{"role": m.role.value, "content": m.text} for m in request.messages]
 
 
 def _structured(schema: ResponseSchema, dialect: Dialect) -> tuple[dict[str, Any], SchemaReport]:

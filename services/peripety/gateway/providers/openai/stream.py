@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import jiter
-
 from peripety.errors import UnavailableError
 from peripety.gateway.model import StopReason, Usage
+from peripety.gateway.providers.assembling import Assembly
 from peripety.gateway.providers.base import Finished
+from peripety.gateway.providers.fields import count_in, list_in, object_in, parse_object, text_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from peripety.gateway.providers.openai.failures import Failures
+    from peripety.gateway.providers.base import Delta
+    from peripety.gateway.providers.failures import Failures
 
 __all__ = ["ChatCompletionStream"]
 
@@ -41,6 +42,7 @@ class ChatCompletionStream:
         self._stop_reason: StopReason | None = None
         self._refused = False
         self._usage = Usage()
+        self._assembly = Assembly()
         self.done = False
 
     @property
@@ -48,24 +50,24 @@ class ChatCompletionStream:
         """Whether the whole text has arrived; the usage may still follow."""
         return self.done or self._stop_reason is not None
 
-    def feed(self, data: str) -> str:
-        """Take the data of one event; return the text it adds.
+    def feed(self, data: str) -> Sequence[Delta]:
+        """Take the data of one event; return what it adds.
 
         Raises:
             PeripetyError: the server reports an error.
             UnavailableError: the event is not a chunk of an answer.
         """
         if self.done:
-            return ""
+            return ()
         if data.strip() == "[DONE]":
             self.done = True
-            return ""
-        chunk = _object(_parse(data))
+            return ()
+        chunk = parse_object(data)
         if chunk.get("error"):
             raise self._failures.in_stream(chunk["error"])
-        self._model = _text(chunk.get("model")) or self._model
-        self._read_usage(_object(chunk.get("usage")))
-        return self._read_choice(chunk.get("choices") or [])
+        self._model = text_in(chunk.get("model")) or self._model
+        self._read_usage(object_in(chunk.get("usage")))
+        return self._read_choices(chunk.get("choices"))
 
     def finish(self) -> Finished:
         """Return the end of the answer.
@@ -79,61 +81,28 @@ class ChatCompletionStream:
                 code="STREAM_TRUNCATED",
             )
         reason = StopReason.REFUSAL if self._refused else self._stop_reason
-        return Finished(reason or StopReason.OTHER, self._usage, self._model)
+        return Finished(self._assembly.parts(), reason or StopReason.OTHER, self._usage, self._model)
 
-    def _read_choice(self, choices: Any) -> str:
-        if not isinstance(choices, list):
-            raise _malformed("choices is not a list")
-        text = ""
-        for choice in map(_object, choices):
+    def _read_choices(self, choices: Any) -> Sequence[Delta]:
+        deltas: list[Delta] = []
+        for choice in map(object_in, list_in(choices)):
             if choice.get("index", 0) == 0:
                 reason = choice.get("finish_reason")
                 if reason is not None:
-                    self._stop_reason = _STOP_REASONS.get(_text(reason), StopReason.OTHER)
-                delta = _object(choice.get("delta"))
-                self._refused = self._refused or bool(_text(delta.get("refusal")))
-                text += _text(delta.get("content"))
-        return text
+                    self._stop_reason = _STOP_REASONS.get(text_in(reason), StopReason.OTHER)
+                delta = object_in(choice.get("delta"))
+                self._refused = self._refused or bool(text_in(delta.get("refusal")))
+                deltas += self._assembly.add_text(text_in(delta.get("content")))
+        return deltas
 
     def _read_usage(self, usage: Mapping[str, Any]) -> None:
         if not usage:
             return
-        details = _object(usage.get("prompt_tokens_details"))
+        details = object_in(usage.get("prompt_tokens_details"))
         # The counts of a stream that reports them with every chunk are totals: the last one holds.
         self._usage = Usage(
-            input_tokens=_count(usage.get("prompt_tokens")),
-            output_tokens=_count(usage.get("completion_tokens")),
-            cache_read_tokens=_count(details.get("cached_tokens")),
-            cache_write_tokens=_count(details.get("cache_write_tokens")),
+            input_tokens=count_in(usage.get("prompt_tokens")),
+            output_tokens=count_in(usage.get("completion_tokens")),
+            cache_read_tokens=count_in(details.get("cached_tokens")),
+            cache_write_tokens=count_in(details.get("cache_write_tokens")),
         )
-
-
-def _parse(data: str) -> Any:
-    try:
-        return jiter.from_json(data.encode())
-    except ValueError:
-        raise _malformed("an event is not JSON") from None
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise _malformed("an object is missing where one belongs")
-    return value
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _malformed("a text is missing where one belongs")
-    return value
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
-
-
-def _malformed(problem: str) -> UnavailableError:
-    return UnavailableError(f"The server's stream cannot be read: {problem}", code="STREAM_MALFORMED")

@@ -9,16 +9,16 @@ import pytest
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.gateway.model import (
     ChatMessage,
-    ChatRole,
     GenerateRequest,
     ResponseSchema,
     SchemaMethod,
     SchemaReport,
     StopReason,
+    Text,
     TextDelta,
     Usage,
 )
-from peripety.gateway.providers.base import Finished
+from peripety.gateway.providers.base import Call, Finished
 from peripety.gateway.providers.offline import OfflineProvider
 from peripety.gateway.providers.offline.author import author
 from peripety.gateway.providers.offline.languages import MARK
@@ -41,14 +41,14 @@ def request(*said: str, schema: str | None = None, seed: int | None = None) -> G
     """A conversation in which each thing said but the last was answered."""
     messages = []
     for text in said:
-        messages += [ChatMessage(ChatRole.USER, text), ChatMessage(ChatRole.ASSISTANT, "{}")]
+        messages += [ChatMessage.user(text), ChatMessage.assistant("{}")]
     asked = ResponseSchema(schema, {}) if schema else None
     return GenerateRequest("system", tuple(messages[:-1]), schema=asked, seed=seed)
 
 
 async def events_of(asked: GenerateRequest) -> list[ProviderEvent]:
     provider: Provider = OfflineProvider()
-    return [event async for event in provider.stream(asked)]
+    return [event async for event in provider.stream(Call(asked, "offline"))]
 
 
 async def text_of(asked: GenerateRequest) -> str:
@@ -137,7 +137,13 @@ async def test_the_answer_comes_in_pieces_and_then_ends_once() -> None:
     *pieces, last = await events_of(request(json.dumps({"facts": FACTS}), schema="outcome"))
     assert len(pieces) > 5
     assert all(isinstance(piece, TextDelta) and piece.text for piece in pieces)
-    assert last == Finished(StopReason.END, Usage(), "offline", SchemaReport(SchemaMethod.NATIVE))
+    assert last == Finished(
+        (Text("".join(piece.text for piece in pieces if isinstance(piece, TextDelta))),),
+        StopReason.END,
+        Usage(),
+        "offline",
+        SchemaReport(SchemaMethod.NATIVE),
+    )
 
 
 async def test_others_get_their_turn_between_two_pieces() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jiter
@@ -22,27 +22,31 @@ from peripety.gateway.providers.hints import seconds_to_wait
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pydantic import SecretStr
+    from peripety.gateway.providers.endpoint import Endpoint
 
-__all__ = ["Failures"]
+__all__ = ["Failures", "Vocabulary"]
 
-_PERMANENT_LIMITS = frozenset(
-    {"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached"}
-)
-_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _TIMED_OUT = 408
 _TOO_MANY = 429
-_STATUS_BY_NAME = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "rate_limit_exceeded": 429,
-    **dict.fromkeys(_PERMANENT_LIMITS, 429),
-    **dict.fromkeys(_TOO_LONG, 400),
-}
 _MAX_TOLD = 300
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """How a provider names what went wrong, in an error's `code`, `type`, `status` or `details.error_code`.
+
+    Attributes:
+        statuses: names that stand inside of streams, and the HTTP status that they would have had.
+        permanent_limits: names of limits that do not go away by waiting.
+        too_long: names of a prompt that does not fit.
+        too_long_words: what its message says where there is no such name.
+    """
+
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    permanent_limits: frozenset[str] = frozenset()
+    too_long: frozenset[str] = frozenset()
+    too_long_words: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +54,14 @@ class Failures:
     """Turns the refusals of one server into errors that say what to do.
 
     Attributes:
-        server: name of the provider.
+        endpoint: the server, and the key whose echo is never repeated.
         model: the model that was asked for.
-        api_key: the key, so that an echo of it is never repeated.
+        vocabulary: how the server names what went wrong.
     """
 
-    server: str
+    endpoint: Endpoint
     model: str
-    api_key: SecretStr | None
+    vocabulary: Vocabulary
 
     def by_status(self, status: int, headers: Mapping[str, str], body: bytes) -> PeripetyError:
         """The error for a status other than 200."""
@@ -68,17 +72,15 @@ class Failures:
     def in_stream(self, error: Any) -> PeripetyError:
         """The error for an `error` object inside a stream."""
         reported = error if isinstance(error, dict) else {"message": str(error)}
-        known = [_STATUS_BY_NAME[name] for name in _names(reported) if name in _STATUS_BY_NAME]
         code = reported.get("code")
-        return self._explain(
-            code if isinstance(code, int) else next(iter(known), 500),
-            reported,
-            seconds_to_wait({}, reported, time.time(), limited=False),
-        )
+        if not isinstance(code, int):
+            known = self.vocabulary.statuses
+            code = next((known[name] for name in sorted(_names(reported)) if name in known), 500)
+        wait = seconds_to_wait({}, reported, time.time(), limited=False)
+        return self._explain(code, reported, wait)
 
     def _explain(self, status: int, reported: Mapping[str, Any], retry_after: float | None) -> PeripetyError:
         told = self._told(reported.get("message"))
-        names = _names(reported)
         match status:
             case 401 | 403:
                 error = self._refused_key(status)
@@ -87,48 +89,56 @@ class Failures:
             case 402:
                 error = self._out_of_credit()
             case 429:
-                error = self._out_of_credit() if names & _PERMANENT_LIMITS else self._too_many(retry_after)
+                permanent = _names(reported) & self.vocabulary.permanent_limits
+                error = self._out_of_credit() if permanent else self._too_many(retry_after)
             case 409 | 425:
                 error = self._busy(status, told, retry_after)
             case _ if status in range(300, 400):
                 error = self._redirects(status)
             case _ if status in range(400, 500) and status != _TIMED_OUT:
-                error = self._refused_request(status, told, too_long=bool(names & _TOO_LONG))
+                error = self._refused_request(status, told, too_long=self._is_too_long(reported))
             case _:
                 error = self._failed(status, told, retry_after)
         return error
 
+    def _is_too_long(self, reported: Mapping[str, Any]) -> bool:
+        if _names(reported) & self.vocabulary.too_long:
+            return True
+        words = self.vocabulary.too_long_words
+        return words is not None and words.search(str(reported.get("message"))) is not None
+
     def _refused_key(self, status: int) -> PeripetyError:
         # What the server says here may repeat a part of the key, so it is not passed on.
         return FailedPreconditionError(
-            f"The {self.server} server refused the credentials ({status}): check OPENAI_API_KEY",
+            f"The {self.endpoint.name} server refused the credentials ({status}): check"
+            f" {self.endpoint.key_variable}",
             code="PROVIDER_REFUSED_KEY",
         )
 
     def _unknown_model(self, told: str) -> PeripetyError:
         return NotFoundError(
-            f"The {self.server} server does not know the model '{self.model}', or the URL is not that of its"
-            f" API: check MODEL_NAME and OPENAI_API_BASE{told}",
+            f"The {self.endpoint.name} server does not know the model '{self.model}', or the URL is not that"
+            f" of its API: check MODEL_NAME and {self.endpoint.base_variable}{told}",
             code="MODEL_NOT_FOUND",
         )
 
     def _out_of_credit(self) -> PeripetyError:
         return ResourceExhaustedError(
-            f"The account at the {self.server} server has no credit left; waiting does not help",
+            f"The account at the {self.endpoint.name} server has no credit left; waiting does not help",
             code="PROVIDER_QUOTA_EXHAUSTED",
         )
 
     def _too_many(self, retry_after: float | None) -> PeripetyError:
         return ResourceExhaustedError(
-            f"The {self.server} server limits the rate of requests; try again later",
+            f"The {self.endpoint.name} server limits the rate of requests; try again later",
             code="PROVIDER_RATE_LIMITED",
             retry_after=retry_after,
         )
 
     def _redirects(self, status: int) -> PeripetyError:
         return FailedPreconditionError(
-            f"The {self.server} server redirects ({status}); that is not followed because the key would go"
-            " along: set OPENAI_API_BASE to the final URL",
+            f"The {self.endpoint.name} server redirects ({status}); that is not followed because the key"
+            f" would go along: set {self.endpoint.base_variable} to the final URL",
             code="PROVIDER_REDIRECTS",
         )
 
@@ -140,19 +150,20 @@ class Failures:
                 code="CONTEXT_LENGTH_EXCEEDED",
             )
         return InvalidArgumentError(
-            f"The {self.server} server refused the request ({status}){told}", code="PROVIDER_REFUSED_REQUEST"
+            f"The {self.endpoint.name} server refused the request ({status}){told}",
+            code="PROVIDER_REFUSED_REQUEST",
         )
 
     def _busy(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
         return UnavailableError(
-            f"The {self.server} server is busy with something else ({status}); try again{told}",
+            f"The {self.endpoint.name} server is busy with something else ({status}); try again{told}",
             code="PROVIDER_BUSY",
             retry_after=retry_after,
         )
 
     def _failed(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
         return UnavailableError(
-            f"The {self.server} server failed ({status}){told}",
+            f"The {self.endpoint.name} server failed ({status}){told}",
             code="PROVIDER_FAILED",
             retry_after=retry_after,
         )
@@ -161,8 +172,8 @@ class Failures:
         """The server's own words, on one line, without the key."""
         if not isinstance(message, str) or not message.strip():
             return ""
-        if self.api_key is not None and self.api_key.get_secret_value():
-            message = message.replace(self.api_key.get_secret_value(), "***")
+        if self.endpoint.key is not None and self.endpoint.key.get_secret_value():
+            message = message.replace(self.endpoint.key.get_secret_value(), "***")
         return ": " + _UNPRINTABLE.sub(" ", message).strip()[:_MAX_TOLD]
 
 
@@ -177,4 +188,6 @@ def _reported(body: bytes) -> Mapping[str, Any]:
 
 
 def _names(reported: Mapping[str, Any]) -> set[str]:
-    return {str(reported.get("code")), str(reported.get("type"))}
+    details = reported.get("details")
+    inner = details.get("error_code") if isinstance(details, dict) else None
+    return {str(name) for name in (reported.get("code"), reported.get("type"), reported.get("status"), inner)}

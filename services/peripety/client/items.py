@@ -1,0 +1,47 @@
+"""Errors in message bodies: of one item of a batch, or of work that goes on without its caller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import grpc
+
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.client.errors import ERRORS
+from peripety.errors import FieldViolation, InternalError
+
+if TYPE_CHECKING:
+    from peripety.errors import PeripetyError
+
+__all__ = ["item_error", "item_error_to_exception"]
+
+_KINDS = {status.value[0]: kind for status, kind in ERRORS.items()}
+
+
+def item_error(error: PeripetyError) -> common.ItemError:
+    """Write an error as a message."""
+    status = next(
+        (status for status, kind in ERRORS.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL
+    )
+    written = common.ItemError(
+        code=status.value[0],
+        reason=error.code,
+        message=error.message,
+        metadata=error.details,
+        violations=[common.FieldViolation(field=v.field, description=v.reason) for v in error.violations],
+    )
+    if error.retry_after is not None:
+        written.retry_after.FromNanoseconds(round(error.retry_after * 1e9))
+    return written
+
+
+def item_error_to_exception(error: common.ItemError) -> PeripetyError:
+    """Read an error that `item_error` has written."""
+    retry_after = error.retry_after.ToNanoseconds() / 1e9 if error.HasField("retry_after") else None
+    return _KINDS.get(error.code, InternalError)(
+        error.message,
+        code=error.reason,
+        details=dict(error.metadata),
+        violations=[FieldViolation(v.field, v.description) for v in error.violations],
+        retry_after=retry_after,
+    )

@@ -1,0 +1,122 @@
+"""The one form that messages are brought into before a provider is asked, and what is refused of them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    Part,
+    ProviderState,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["merge_messages"]
+
+_OWNERS: dict[type[Part], ChatRole] = {
+    ToolCall: ChatRole.ASSISTANT,
+    Reasoning: ChatRole.ASSISTANT,
+    ProviderState: ChatRole.ASSISTANT,
+    ToolResult: ChatRole.USER,
+}
+
+
+def merge_messages(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """Bring messages into the form that every provider takes.
+
+    Neighbours of one role become one message, neighbouring texts one text, and the results of tools come
+    first in their message. What a message becomes depends on no later one of another role, so a history that
+    is only appended to stays a prefix of itself.
+
+    Raises:
+        InvalidArgumentError: there is no message; one is empty or has a part of another role; the first or
+            last is not the user's; a call has no result in the next message, or a result no call before it.
+    """
+    violations = list(_violations(messages))
+    merged: tuple[ChatMessage, ...] = ()
+    if not violations:
+        merged = tuple(_merged(messages))
+        violations = list(_unanswered(merged))
+    if violations:
+        reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
+        raise InvalidArgumentError(f"The prompt cannot be sent: {reasons}", violations=violations)
+    return merged
+
+
+def _violations(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
+    for index, message in enumerate(messages):
+        if all(isinstance(part, Text) and not part.text for part in message.parts):
+            yield FieldViolation(f"messages[{index}].parts", "is empty; leave the message out")
+        for place, part in enumerate(message.parts):
+            owner = _OWNERS.get(type(part), message.role)
+            if owner is not message.role:
+                yield FieldViolation(
+                    f"messages[{index}].parts[{place}]", f"is only for the role {owner.value}"
+                )
+    if not messages:
+        yield FieldViolation("messages", "is empty; a system text alone asks for nothing")
+    elif messages[0].role is not ChatRole.USER:
+        yield FieldViolation("messages[0].role", "must be user; instructions go into system")
+    elif messages[-1].role is not ChatRole.USER:
+        yield FieldViolation(f"messages[{len(messages) - 1}].role", "must be user, who asks for the answer")
+
+
+def _merged(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
+    for role, group in groupby(messages, key=lambda message: message.role):
+        results: list[Part] = []
+        others: list[Part] = []
+        for message in group:
+            said = [part for part in message.parts if not isinstance(part, ToolResult)]
+            results += [part for part in message.parts if isinstance(part, ToolResult)]
+            _append(others, _with_joined_texts(said))
+        yield ChatMessage(role, (*results, *others))
+
+
+def _append(parts: list[Part], more: list[Part]) -> None:
+    """Append the parts of another message; where texts meet, a paragraph ends."""
+    match parts[-1:] + more[:1]:
+        case [Text(before), Text(after)]:
+            parts[-1:] = [Text(f"{before}\n\n{after}"), *more[1:]]
+        case _:
+            parts += more
+
+
+def _with_joined_texts(parts: Iterable[Part]) -> list[Part]:
+    """The parts of one message, with neighbouring texts as one and without empty ones."""
+    joined: list[Part] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if isinstance(part, Text) and isinstance(last, Text):
+            joined[-1] = Text(last.text + part.text)
+        elif part != Text(""):
+            joined.append(part)
+    return joined
+
+
+def _unanswered(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
+    """Calls without a result and results without a call, by the ids in each two neighbouring messages."""
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for index, message in enumerate(messages):
+        results = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
+        for missing in [call_id for call_id in waiting if call_id not in results]:
+            yield FieldViolation(f"messages[{index}]", f"must hold the result of the tool call '{missing}'")
+        for position, stray in enumerate(results):
+            if stray in waiting and stray not in results[:position]:
+                continue
+            yield FieldViolation(
+                f"messages[{index}]", f"has a result for '{stray}', which no call before it waits for"
+            )
+        waiting = [call.call_id for call in message.tool_calls]
+        for repeated in [call_id for call_id in waiting if call_id in seen]:
+            yield FieldViolation(f"messages[{index}]", f"uses the call id '{repeated}' again")
+        seen.update(waiting)

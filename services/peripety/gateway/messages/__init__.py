@@ -1,0 +1,1 @@
+"""Prompts and answers ↔ protobuf messages, nothing else."""

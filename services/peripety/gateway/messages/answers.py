@@ -1,0 +1,274 @@
+"""What comes back ↔ protobuf."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.api.gateway.v1 import gateway_pb2 as pb
+from peripety.client.items import item_error, item_error_to_exception
+from peripety.errors import Finding, Severity, SpecError, UnavailableError
+from peripety.gateway.messages.parts import message_from_proto, message_to_proto
+from peripety.gateway.model import (
+    CacheBlock,
+    CacheBreakpoint,
+    CachePlan,
+    CacheTTL,
+    Completed,
+    Completion,
+    FallingBack,
+    ReasoningDelta,
+    Repairing,
+    SchemaMethod,
+    SchemaReport,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peripety.gateway.growing import GrowingValue
+    from peripety.gateway.model import GatewayEvent
+
+__all__ = [
+    "completion_to_proto",
+    "event_from_proto",
+    "event_response",
+    "money",
+    "object_response",
+    "usage_to_proto",
+]
+
+_USD = "USD"
+_STOP_REASONS = {pb.StopReason.Value(f"STOP_REASON_{reason.name}"): reason for reason in StopReason}
+_SCHEMA_METHODS = {pb.SchemaMethod.Value(f"SCHEMA_METHOD_{method.name}"): method for method in SchemaMethod}
+_CACHE_BLOCKS = {pb.CacheBlock.Value(f"CACHE_BLOCK_{block.name}"): block for block in CacheBlock}
+_CACHE_TTLS = {pb.CacheTtl.Value(f"CACHE_TTL_{ttl.name}"): ttl for ttl in CacheTTL}
+
+
+def event_response(sequence: int, event: GatewayEvent) -> pb.GenerateResponse:
+    """What happened to an answer."""
+    match event:
+        case TextDelta():
+            return pb.GenerateResponse(sequence=sequence, text_delta=event.text)
+        case ReasoningDelta():
+            return pb.GenerateResponse(sequence=sequence, reasoning_delta=event.text)
+        case ToolCallDelta():
+            delta = pb.ToolCallDelta(
+                call_id=event.call_id, name=event.name, arguments_text=event.arguments_text
+            )
+            return pb.GenerateResponse(sequence=sequence, tool_call_delta=delta)
+        case Repairing():
+            return pb.GenerateResponse(sequence=sequence, repairing=_repairing(event))
+        case FallingBack():
+            return pb.GenerateResponse(sequence=sequence, falling_back=_falling_back(event))
+        case Completed():
+            return pb.GenerateResponse(sequence=sequence, completed=completion_to_proto(event.completion))
+
+
+def object_response(event: GatewayEvent, growing: GrowingValue) -> pb.GenerateObjectResponse | None:
+    """What happened to an object, without a sequence; None when it did not grow."""
+    match event:
+        case TextDelta():
+            value = growing.feed(event.text)
+            return None if value is None else pb.GenerateObjectResponse(partial=_json(value))
+        case Repairing():
+            return pb.GenerateObjectResponse(repairing=_repairing(event))
+        case FallingBack():
+            return pb.GenerateObjectResponse(falling_back=_falling_back(event))
+        case Completed():
+            return pb.GenerateObjectResponse(completed=completion_to_proto(event.completion))
+        case _:
+            return None
+
+
+def completion_to_proto(completion: Completion) -> pb.Completion:
+    """Write a whole answer."""
+    plan, report = completion.cache_plan, completion.schema_report
+    return pb.Completion(
+        text=completion.text,
+        value=None if completion.value is None else _json(completion.value),
+        usage=usage_to_proto(completion.usage),
+        stop_reason=pb.StopReason.Value(f"STOP_REASON_{completion.stop_reason.name}"),
+        model=completion.model,
+        provider=completion.provider,
+        repaired=completion.repaired,
+        findings=_findings_to_proto(completion.findings),
+        message=message_to_proto(completion.message),
+        cost=money(completion.cost),
+        cache_savings=money(completion.cache_savings),
+        cache_plan=None if plan is None else _plan_to_proto(plan),
+        from_response_cache=completion.from_response_cache,
+        schema_report=None if report is None else _report_to_proto(report),
+        calls=completion.calls,
+    )
+
+
+def event_from_proto(response: pb.GenerateResponse) -> GatewayEvent | None:
+    """The event of a response; None for one that a newer server knows and this client does not.
+
+    Raises:
+        UnavailableError: the answer cannot be read.
+    """
+    event: GatewayEvent | None = None
+    match response.WhichOneof("event"):
+        case "text_delta":
+            event = TextDelta(response.text_delta)
+        case "reasoning_delta":
+            event = ReasoningDelta(response.reasoning_delta)
+        case "tool_call_delta":
+            delta = response.tool_call_delta
+            event = ToolCallDelta(delta.call_id, delta.arguments_text, delta.name)
+        case "repairing":
+            repairing = response.repairing
+            usage = _usage_from_proto(repairing.usage)
+            event = Repairing(_findings_from_proto(repairing.findings), usage, repairing.calls)
+        case "falling_back":
+            falling = response.falling_back
+            cause = item_error_to_exception(falling.cause)
+            event = FallingBack(falling.from_model, falling.to_model, cause)
+        case "completed":
+            event = Completed(_completion_from_proto(response.completed))
+    return event
+
+
+def money(pico: int | None) -> common.Money | None:
+    """Write an amount of 10^-12 dollars; None when it is not known."""
+    return None if pico is None else common.Money(currency_code=_USD, pico_units=pico)
+
+
+def usage_to_proto(usage: Usage) -> common.TokenUsage:
+    """Write tokens."""
+    return common.TokenUsage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+    )
+
+
+def _usage_from_proto(usage: common.TokenUsage) -> Usage:
+    return Usage(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.reasoning_tokens,
+    )
+
+
+def _completion_from_proto(completion: pb.Completion) -> Completion:
+    has = completion.HasField
+    return Completion(
+        message=message_from_proto(".completed.message", completion.message),
+        value=_value(completion.value) if has("value") else None,
+        usage=_usage_from_proto(completion.usage),
+        stop_reason=_STOP_REASONS.get(completion.stop_reason, StopReason.OTHER),
+        model=completion.model,
+        provider=completion.provider,
+        repaired=completion.repaired,
+        findings=_findings_from_proto(completion.findings),
+        calls=completion.calls,
+        from_response_cache=completion.from_response_cache,
+        schema_report=_report_from_proto(completion.schema_report) if has("schema_report") else None,
+        cost=completion.cost.pico_units if has("cost") else None,
+        cache_savings=completion.cache_savings.pico_units if has("cache_savings") else None,
+        cache_plan=_plan_from_proto(completion.cache_plan) if has("cache_plan") else None,
+    )
+
+
+def _repairing(event: Repairing) -> pb.Repairing:
+    findings = _findings_to_proto(event.findings)
+    return pb.Repairing(findings=findings, usage=usage_to_proto(event.usage), calls=event.calls)
+
+
+def _falling_back(event: FallingBack) -> pb.FallingBack:
+    return pb.FallingBack(from_model=event.from_model, to_model=event.to_model, cause=item_error(event.cause))
+
+
+def _report_to_proto(report: SchemaReport) -> pb.SchemaReport:
+    method = pb.SchemaMethod.Value(f"SCHEMA_METHOD_{report.method.name}")
+    return pb.SchemaReport(method=method, dropped=_findings_to_proto(report.dropped))
+
+
+def _report_from_proto(report: pb.SchemaReport) -> SchemaReport | None:
+    """What became of the schema; None when a newer server used a method that this client does not know."""
+    method = _SCHEMA_METHODS.get(report.method)
+    return None if method is None else SchemaReport(method, _findings_from_proto(report.dropped))
+
+
+def _plan_to_proto(plan: CachePlan) -> pb.CachePlan:
+    difference = plan.first_difference
+    return pb.CachePlan(
+        breakpoints=[_breakpoint_to_proto(breakpoint_) for breakpoint_ in plan.breakpoints],
+        predicted_read_tokens=plan.predicted_read_tokens,
+        predicted_write_tokens=plan.predicted_write_tokens,
+        first_difference=None if difference is None else _breakpoint_to_proto(difference),
+    )
+
+
+def _plan_from_proto(plan: pb.CachePlan) -> CachePlan:
+    return CachePlan(
+        tuple(_breakpoint_from_proto(breakpoint_) for breakpoint_ in plan.breakpoints),
+        plan.predicted_read_tokens,
+        plan.predicted_write_tokens,
+        _breakpoint_from_proto(plan.first_difference) if plan.HasField("first_difference") else None,
+    )
+
+
+def _breakpoint_to_proto(breakpoint_: CacheBreakpoint) -> pb.CacheBreakpoint:
+    return pb.CacheBreakpoint(
+        block=pb.CacheBlock.Value(f"CACHE_BLOCK_{breakpoint_.block.name}"),
+        message_index=breakpoint_.message_index,
+        ttl=pb.CacheTtl.Value(f"CACHE_TTL_{breakpoint_.ttl.name}"),
+    )
+
+
+def _breakpoint_from_proto(breakpoint_: pb.CacheBreakpoint) -> CacheBreakpoint:
+    block = _CACHE_BLOCKS.get(breakpoint_.block, CacheBlock.MESSAGE)
+    return CacheBreakpoint(
+        block, _CACHE_TTLS.get(breakpoint_.ttl, CacheTTL.FIVE_MINUTES), breakpoint_.message_index
+    )
+
+
+def _findings_to_proto(findings: Iterable[Finding]) -> list[common.Finding]:
+    return [
+        common.Finding(
+            code=finding.code,
+            path=finding.path,
+            message=finding.message,
+            severity=common.Severity.Value(f"SEVERITY_{finding.severity.name}"),
+        )
+        for finding in findings
+    ]
+
+
+def _findings_from_proto(findings: Iterable[common.Finding]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            finding.code,
+            finding.path,
+            finding.message,
+            Severity.WARNING if finding.severity == common.SEVERITY_WARNING else Severity.ERROR,
+        )
+        for finding in findings
+    )
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _value(data: bytes) -> object:
+    try:
+        return sim.parse(data)
+    except SpecError:
+        raise UnavailableError(
+            "The gateway service sent a value that is not JSON", code="GATEWAY_MALFORMED"
+        ) from None

@@ -1,0 +1,191 @@
+"""What is asked ↔ protobuf."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING
+
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.api.gateway.v1 import gateway_pb2 as pb
+from peripety.gateway.messages.parts import (
+    choice_from_proto,
+    choice_to_proto,
+    json_object,
+    message_from_proto,
+    message_to_proto,
+    tool_from_proto,
+    tool_to_proto,
+)
+from peripety.gateway.model import (
+    Budget,
+    CacheConfig,
+    CacheTTL,
+    GenerateRequest,
+    ResponseCacheMode,
+    ResponseSchema,
+)
+from peripety.requests import check_request_id, refuse
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Asking: TypeAlias = (
+        pb.GenerateRequest | pb.GenerateObjectRequest | pb.GenerateItem | pb.CountTokensRequest
+    )
+
+__all__ = [
+    "budget_from_proto",
+    "budget_to_proto",
+    "from_proto",
+    "generate_request",
+    "object_request",
+    "to_proto",
+]
+
+_RESPONSE_CACHE_MODES = {
+    pb.RESPONSE_CACHE_MODE_UNSPECIFIED: ResponseCacheMode.OFF,
+    pb.RESPONSE_CACHE_MODE_OFF: ResponseCacheMode.OFF,
+    pb.RESPONSE_CACHE_MODE_USE: ResponseCacheMode.USE,
+    pb.RESPONSE_CACHE_MODE_REFRESH: ResponseCacheMode.REFRESH,
+}
+_CACHE_TTLS = {
+    pb.CACHE_TTL_UNSPECIFIED: CacheTTL.FIVE_MINUTES,
+    pb.CACHE_TTL_FIVE_MINUTES: CacheTTL.FIVE_MINUTES,
+    pb.CACHE_TTL_ONE_HOUR: CacheTTL.ONE_HOUR,
+}
+
+
+def object_request(request: pb.GenerateObjectRequest) -> GenerateRequest:
+    """What a request for an object asks of a model."""
+    if not request.HasField("schema"):
+        raise refuse(".schema", "is required: say what the object has to be valid against")
+    return generate_request(request)
+
+
+def generate_request(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> GenerateRequest:
+    """What a request asks of a model."""
+    check_request_id(request.request_id)
+    return from_proto("", request)
+
+
+def from_proto(field: str, asking: Asking) -> GenerateRequest:
+    """What a prompt with its options asks of a model.
+
+    Args:
+        field: where it stands in its request, for errors.
+        asking: a message with a prompt, options and perhaps a schema.
+
+    Raises:
+        InvalidArgumentError: a field is wrong.
+    """
+    prompt, options = asking.prompt, asking.options
+    if options.response_cache not in _RESPONSE_CACHE_MODES:
+        raise refuse(f"{field}.options.response_cache", "must be a mode that the contract names")
+    return GenerateRequest(
+        system=prompt.system or None,
+        messages=tuple(
+            message_from_proto(f"{field}.prompt.messages[{index}]", message)
+            for index, message in enumerate(prompt.messages)
+        ),
+        tools=tuple(
+            tool_from_proto(f"{field}.prompt.tools[{index}]", tool) for index, tool in enumerate(prompt.tools)
+        ),
+        tool_choice=choice_from_proto(f"{field}.prompt.tool_choice", prompt.tool_choice)
+        if prompt.HasField("tool_choice")
+        else None,
+        schema=_schema(field, asking),
+        model=options.model or None,
+        fallback_models=tuple(options.fallback_models),
+        max_output_tokens=options.max_output_tokens if options.HasField("max_output_tokens") else None,
+        temperature=options.temperature if options.HasField("temperature") else None,
+        seed=options.seed if options.HasField("seed") else None,
+        stop_sequences=tuple(options.stop_sequences),
+        cache=_cache(field, options.cache),
+        response_cache=_RESPONSE_CACHE_MODES[options.response_cache],
+        budget=budget_from_proto(f"{field}.options.budget", options.budget)
+        if options.HasField("budget")
+        else None,
+    )
+
+
+def to_proto(request: GenerateRequest) -> pb.GenerateRequest:
+    """Write a request for another process; the caller's own check stays here."""
+    return pb.GenerateRequest(
+        request_id=str(uuid.uuid4()),
+        prompt=pb.Prompt(
+            system=request.system or "",
+            messages=[message_to_proto(message) for message in request.messages],
+            tools=[tool_to_proto(tool) for tool in request.tools],
+            tool_choice=None if request.tool_choice is None else choice_to_proto(request.tool_choice),
+        ),
+        options=pb.GenerationOptions(
+            model=request.model or "",
+            max_output_tokens=request.max_output_tokens,
+            temperature=request.temperature,
+            seed=request.seed,
+            stop_sequences=request.stop_sequences,
+            fallback_models=request.fallback_models,
+            cache=pb.CacheConfig(
+                disabled=not request.cache.enabled,
+                ttl=pb.CacheTtl.Value(f"CACHE_TTL_{request.cache.ttl.name}"),
+                expected_reuse=request.cache.expected_reuse,
+            ),
+            response_cache=pb.ResponseCacheMode.Value(f"RESPONSE_CACHE_MODE_{request.response_cache.name}"),
+            budget=None if request.budget is None else budget_to_proto(request.budget),
+        ),
+        schema=None
+        if request.schema is None
+        else pb.ResponseSchema(
+            name=request.schema.name, document=json.dumps(dict(request.schema.document)).encode()
+        ),
+    )
+
+
+def budget_from_proto(field: str, budget: common.Budget) -> Budget:
+    """Read a budget, in which zero is no cap.
+
+    Raises:
+        InvalidArgumentError: a cap is negative, or the money is no dollars.
+    """
+    seconds = budget.max_time.ToTimedelta().total_seconds()
+    caps = {
+        "max_calls": budget.max_calls,
+        "max_tokens": budget.max_tokens,
+        "max_cost.pico_units": budget.max_cost.pico_units,
+        "max_time": seconds,
+    }
+    for name, cap in caps.items():
+        if cap < 0:
+            raise refuse(f"{field}.{name}", "must be 0, for no cap, or more")
+    if budget.max_cost.pico_units and budget.max_cost.currency_code != "USD":
+        raise refuse(f"{field}.max_cost.currency_code", "must be USD: prices are in dollars")
+    return Budget(
+        max_calls=budget.max_calls or None,
+        max_tokens=budget.max_tokens or None,
+        max_cost=budget.max_cost.pico_units or None,
+        max_seconds=seconds or None,
+    )
+
+
+def budget_to_proto(budget: Budget) -> common.Budget:
+    """Write a budget."""
+    written = common.Budget(max_calls=budget.max_calls or 0, max_tokens=budget.max_tokens or 0)
+    if budget.max_cost is not None:
+        written.max_cost.currency_code, written.max_cost.pico_units = "USD", budget.max_cost
+    if budget.max_seconds is not None:
+        written.max_time.FromNanoseconds(round(budget.max_seconds * 1e9))
+    return written
+
+
+def _cache(field: str, cache: pb.CacheConfig) -> CacheConfig:
+    if cache.ttl not in _CACHE_TTLS:
+        raise refuse(f"{field}.options.cache.ttl", "must be a lifetime that the contract names")
+    return CacheConfig(not cache.disabled, _CACHE_TTLS[cache.ttl], cache.expected_reuse)
+
+
+def _schema(field: str, asking: Asking) -> ResponseSchema | None:
+    if isinstance(asking, pb.CountTokensRequest) or not asking.HasField("schema"):
+        return None
+    schema = asking.schema
+    return ResponseSchema(schema.name, json_object(f"{field}.schema.document", schema.document))

@@ -1,0 +1,116 @@
+"""An answer put together from the pieces in which it arrives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import jiter
+
+from peripety.gateway.model import (
+    ProviderState,
+    Reasoning,
+    ReasoningDelta,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+)
+from peripety.gateway.providers.fields import malformed
+
+if TYPE_CHECKING:
+    from peripety.gateway.model import Part
+    from peripety.gateway.providers.base import Delta
+
+__all__ = ["Assembly", "GrowingCall"]
+
+
+@dataclass(slots=True)
+class _Growing:
+    kind: type[Text | Reasoning]
+    pieces: list[str]
+
+
+@dataclass(slots=True)
+class GrowingCall:
+    """A tool call whose arguments are still being written."""
+
+    call_id: str
+    name: str
+    pieces: list[str] = field(default_factory=list)
+    told: bool = False
+
+
+_Piece: TypeAlias = _Growing | GrowingCall | ProviderState
+
+
+class Assembly:
+    """Collects the parts of one answer in their order, and gives out the delta of each piece."""
+
+    def __init__(self) -> None:
+        self._pieces: list[_Piece] = []
+
+    def add_text(self, text: str) -> list[Delta]:
+        """Take the next piece of text."""
+        return [TextDelta(text)] if self._add(Text, text) else []
+
+    def add_reasoning(self, text: str) -> list[Delta]:
+        """Take the next piece of reasoning."""
+        return [ReasoningDelta(text)] if self._add(Reasoning, text) else []
+
+    def open_call(self, call_id: str, name: str) -> GrowingCall:
+        """Begin a tool call; several may grow at once, and keep the order in which they began."""
+        call = GrowingCall(call_id, name)
+        self._pieces.append(call)
+        return call
+
+    def add_arguments(self, call: GrowingCall, text: str) -> list[Delta]:
+        """Take the next piece of a call's arguments; the first delta of a call names its tool."""
+        if not text and call.told:
+            return []
+        call.pieces.append(text)
+        name, call.told = ("" if call.told else call.name), True
+        return [ToolCallDelta(call.call_id, text, name)]
+
+    def add_state(self, state: ProviderState) -> None:
+        """Take what the provider wants back unchanged, at this place of the answer."""
+        self._pieces.append(state)
+
+    def parts(self) -> tuple[Part, ...]:
+        """The answer, once it is whole.
+
+        Raises:
+            UnavailableError: the arguments of a tool call are no JSON object.
+        """
+        return tuple(_part(piece) for piece in self._pieces)
+
+    def _add(self, kind: type[Text | Reasoning], text: str) -> bool:
+        if not text:
+            return False
+        last = self._pieces[-1] if self._pieces else None
+        if isinstance(last, _Growing) and last.kind is kind:
+            last.pieces.append(text)
+        else:
+            self._pieces.append(_Growing(kind, [text]))
+        return True
+
+
+def _part(piece: _Piece) -> Part:
+    match piece:
+        case ProviderState():
+            return piece
+        case GrowingCall():
+            return ToolCall(piece.call_id, piece.name, _arguments(piece))
+        case _:
+            return piece.kind("".join(piece.pieces))
+
+
+def _arguments(call: GrowingCall) -> str:
+    text = "".join(call.pieces).strip() or "{}"
+    try:
+        value: Any = jiter.from_json(text.encode(), allow_inf_nan=False)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise malformed(f"the arguments of a call of '{call.name}' are no JSON object")
+    return text

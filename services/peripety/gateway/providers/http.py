@@ -1,0 +1,130 @@
+"""A provider that is asked over HTTP, in the protocol of its wire."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety.errors import PeripetyError, UnavailableError
+from peripety.gateway.model import ReasoningDelta, TextDelta, ToolCallDelta
+from peripety.gateway.providers.failures import Failures
+from peripety.gateway.providers.transport import EventStreamTransport, Timeouts
+from peripety.gateway.streams import following
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from peripety.gateway.providers.base import Call, Delta, ProviderEvent
+    from peripety.gateway.providers.endpoint import Endpoint
+    from peripety.gateway.providers.sse import ServerSentEvent
+    from peripety.gateway.providers.wire import Answer, Wire
+
+__all__ = ["HttpProvider"]
+
+_DRAIN_SECONDS = 0.2
+
+
+class HttpProvider:
+    """Asks one server and streams what it answers.
+
+    Args:
+        endpoint: the server, and the account there.
+        wire: its protocol.
+        timeouts: how long to wait for it.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        wire: Wire,
+        timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
+    ) -> None:
+        self._endpoint = endpoint
+        self._wire = wire
+        self._transport = EventStreamTransport(endpoint.name, timeouts)
+
+    @property
+    def name(self) -> str:
+        """The name by which `provider/model` selects it."""
+        return self._endpoint.name
+
+    @property
+    def model(self) -> str | None:
+        """The model that answers when a request names none."""
+        return self._endpoint.model
+
+    @property
+    def account(self) -> str:
+        """A digest of the server and the key."""
+        return self._endpoint.account
+
+    async def stream(self, call: Call) -> AsyncIterator[ProviderEvent]:
+        """Make a call; what arrived together is yielded together."""
+        failures = Failures(self._endpoint, call.model, self._wire.vocabulary)
+        answer = self._wire.answer(call, failures)
+        body = self._wire.body(call)
+        url = self._endpoint.base_url + self._wire.path(call)
+        headers = self._wire.headers(self._endpoint.key)
+        async with following(
+            self._transport.events(url, body.document, headers, failures.by_status)
+        ) as arrivals:
+            async with following(_deltas(arrivals, answer)) as deltas:
+                async for delta in deltas:
+                    yield delta
+            await _drain(arrivals)
+        yield replace(answer.finish(), schema_report=body.schema_report)
+
+    async def count_tokens(self, call: Call) -> int | None:  # noqa: ARG002 - it does not count
+        """Return the input tokens of a call; this provider does not count."""
+        return None
+
+    async def aclose(self) -> None:
+        """Close the pooled connections."""
+        await self._transport.aclose()
+
+
+async def _deltas(arrivals: AsyncIterator[list[ServerSentEvent]], answer: Answer) -> AsyncIterator[Delta]:
+    try:
+        async for events in arrivals:
+            for delta in _joined([delta for event in events for delta in answer.feed(event.data)]):
+                yield delta
+            if answer.done:
+                return
+    except UnavailableError:
+        # A connection that dies after the whole answer costs the usage figures, not the answer.
+        if not answer.complete:
+            raise
+
+
+def _joined(deltas: Sequence[Delta]) -> list[Delta]:
+    """Neighbouring deltas that say one thing as one: a piece costs a message, however long it is."""
+    joined: list[Delta] = []
+    for delta in deltas:
+        both = _both(joined[-1], delta) if joined else None
+        if both is None:
+            joined.append(delta)
+        else:
+            joined[-1] = both
+    return joined
+
+
+def _both(first: Delta, second: Delta) -> Delta | None:
+    match first, second:
+        case TextDelta(), TextDelta():
+            return TextDelta(first.text + second.text)
+        case ReasoningDelta(), ReasoningDelta():
+            return ReasoningDelta(first.text + second.text)
+        case ToolCallDelta(), ToolCallDelta(name="") if first.call_id == second.call_id:
+            return replace(first, arguments_text=first.arguments_text + second.arguments_text)
+        case _:
+            return None
+
+
+async def _drain(arrivals: AsyncIterator[list[ServerSentEvent]]) -> None:
+    """Read to the end, which is near: only then can the connection serve another request."""
+    with suppress(TimeoutError, PeripetyError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for _ in arrivals:
+                pass

@@ -1,0 +1,91 @@
+"""Where each provider answers and what it needs, from the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.config import ProviderName
+from peripety.errors import FailedPreconditionError
+from peripety.gateway.providers.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from peripety.config import Config
+
+__all__ = ["endpoint_of", "is_set_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What has to be said about a provider.
+
+    Attributes:
+        settings: the variables are `<settings>_API_BASE` and `<settings>_API_KEY`.
+        base_url: where it answers when nobody says otherwise; None when somebody has to.
+        key: whether a request without a key is hopeless.
+    """
+
+    settings: str
+    base_url: str | None
+    key: bool
+
+    @property
+    def base_variable(self) -> str:
+        return f"{self.settings}_API_BASE"
+
+    @property
+    def key_variable(self) -> str:
+        return f"{self.settings}_API_KEY"
+
+
+_OPENAI = _Needs("OPENAI", "https://api.openai.com/v1", key=True)
+_NEEDS = {
+    ProviderName.OPENAI: _OPENAI,
+    ProviderName.OPENAI_RESPONSES: _OPENAI,
+    ProviderName.ANTHROPIC: _Needs("ANTHROPIC", "https://api.anthropic.com", key=True),
+    ProviderName.GEMINI: _Needs("GEMINI", "https://generativelanguage.googleapis.com", key=True),
+    ProviderName.DEEPSEEK: _Needs("DEEPSEEK", "https://api.deepseek.com", key=True),
+    ProviderName.OLLAMA: _Needs("OLLAMA", "http://127.0.0.1:11434", key=False),
+    ProviderName.AZURE: _Needs("AZURE", None, key=True),
+    ProviderName.GENERIC: _Needs("OPENAI", None, key=False),
+}
+
+
+def endpoint_of(name: ProviderName, config: Config) -> Endpoint:
+    """Return the server and the account of a provider that is asked over HTTP.
+
+    Raises:
+        FailedPreconditionError: a setting is missing; the message names its variable.
+    """
+    needs = _NEEDS[name]
+    base_url, key = _given(needs, config)
+    base_url = base_url or needs.base_url
+    if base_url is None:
+        raise _unset(needs.base_variable, name, "the URL of the server to ask")
+    if needs.key and key is None:
+        raise _unset(needs.key_variable, name, "the key of your account")
+    # The configured model belongs to the configured provider.
+    model = config.model_name if name is config.model_provider else None
+    return Endpoint(name.value, base_url.rstrip("/"), key, model, needs.base_variable, needs.key_variable)
+
+
+def is_set_up(name: ProviderName, config: Config) -> bool:
+    """Whether the provider has all that it cannot do without."""
+    needs = _NEEDS.get(name)
+    if needs is None:
+        return True
+    base_url, key = _given(needs, config)
+    return (key is not None or not needs.key) and (base_url or needs.base_url) is not None
+
+
+def _given(needs: _Needs, config: Config) -> tuple[str | None, SecretStr | None]:
+    base, key = needs.base_variable.lower(), needs.key_variable.lower()
+    return getattr(config, base), getattr(config, key, None)
+
+
+def _unset(variable: str, name: ProviderName, meaning: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"The provider {name.value} needs {meaning}: set {variable}", code="PROVIDER_NOT_CONFIGURED"
+    )
