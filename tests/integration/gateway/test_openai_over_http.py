@@ -12,12 +12,13 @@ from pydantic import SecretStr
 from peripety import context
 from peripety.errors import DeadlineError, FailedPreconditionError, PeripetyError, UnavailableError
 from peripety.gateway.model import ChatMessage, GenerateRequest, TextDelta
-from peripety.gateway.providers.base import Call, Finished
+from peripety.gateway.providers.base import Finished
 from peripety.gateway.providers.endpoint import Endpoint
 from peripety.gateway.providers.http import HttpProvider
 from peripety.gateway.providers.openai import GENERIC, ChatCompletionsWire
 from peripety.gateway.providers.transport import Timeouts
 from peripety.gateway.streams import following
+from support.calls import call_of
 from support.upstream import DONE, Reply, Request, answering, delta, event, finish, upstream, usage
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Asking:
         self.provider = HttpProvider(endpoint, ChatCompletionsWire(GENERIC), timeouts)
 
     async def __aenter__(self) -> AsyncIterator[Any]:
-        return self.provider.stream(Call(QUESTION, "m"))
+        return self.provider.stream(call_of(QUESTION))
 
     async def __aexit__(self, *_: object) -> None:
         await self.provider.aclose()
@@ -148,7 +149,7 @@ async def test_a_connection_serves_one_answer_after_the_other() -> None:
     async with upstream(answering("a")) as server:
         provider = HttpProvider(Endpoint("generic", server.base_url), ChatCompletionsWire(GENERIC))
         for _ in range(3):
-            assert TextDelta("a") in [item async for item in provider.stream(Call(QUESTION, "m"))]
+            assert TextDelta("a") in [item async for item in provider.stream(call_of(QUESTION))]
         await provider.aclose()
         assert (len(server.requests), server.connections) == (3, 1)
 
@@ -163,7 +164,7 @@ async def test_a_connection_that_the_server_closed_in_between_costs_nothing() ->
     async with upstream(answer) as server:
         provider = HttpProvider(Endpoint("generic", server.base_url), ChatCompletionsWire(GENERIC))
         for _ in range(2):
-            assert TextDelta("a") in [item async for item in provider.stream(Call(QUESTION, "m"))]
+            assert TextDelta("a") in [item async for item in provider.stream(call_of(QUESTION))]
         await provider.aclose()
         assert server.connections == 2
 
@@ -187,9 +188,9 @@ async def test_what_fails_on_a_kept_and_on_a_new_connection_is_not_asked_a_third
 
     async with upstream(answer) as server:
         provider = HttpProvider(Endpoint("generic", server.base_url), ChatCompletionsWire(GENERIC))
-        assert TextDelta("a") in [item async for item in provider.stream(Call(QUESTION, "m"))]
+        assert TextDelta("a") in [item async for item in provider.stream(call_of(QUESTION))]
         with pytest.raises(UnavailableError):
-            assert [item async for item in provider.stream(Call(QUESTION, "m"))]
+            assert [item async for item in provider.stream(call_of(QUESTION))]
         await provider.aclose()
     assert (len(server.requests), server.connections) == (3, 2)
 
@@ -224,7 +225,7 @@ async def test_a_cut_at_any_byte_loses_nothing_and_doubles_nothing() -> None:
         for length in range(1, len(whole) + 1):
             text = ""
             try:
-                async for item in provider.stream(Call(QUESTION, "m")):
+                async for item in provider.stream(call_of(QUESTION)):
                     text += item.text if isinstance(item, TextDelta) else ""
                 complete = True
             except UnavailableError as error:

@@ -25,12 +25,12 @@ from peripety.gateway.model import (
     TextDelta,
     Usage,
 )
-from peripety.gateway.providers.base import Call
 from peripety.gateway.providers.endpoint import Endpoint
 from peripety.gateway.providers.failures import Failures
 from peripety.gateway.providers.openai import GENERIC, OPENAI, ChatCompletionsWire
 from peripety.gateway.providers.openai.body import to_openai_body
 from peripety.gateway.providers.openai.stream import ChatCompletionStream
+from support.calls import call_of
 from support.upstream import delta, event, finish, usage
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def request(**options: Any) -> GenerateRequest:
 
 
 def test_what_is_left_open_is_left_out() -> None:
-    assert to_openai_body(Call(request(), "m"), OPENAI).document == {
+    assert to_openai_body(call_of(request()), OPENAI).document == {
         "model": "m",
         "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
         "stream": True,
@@ -61,15 +61,15 @@ def test_what_is_left_open_is_left_out() -> None:
 
 
 def test_without_a_system_text_there_is_no_system_message() -> None:
-    call = Call(GenerateRequest(None, (ChatMessage.user("u"),)), "m")
+    call = call_of(GenerateRequest(None, (ChatMessage.user("u"),)))
     body = to_openai_body(call, OPENAI).document
     assert body["messages"] == [{"role": "user", "content": "u"}]
 
 
 def test_options_travel_under_the_names_of_the_dialect() -> None:
     options = request(max_output_tokens=5, temperature=0.0, seed=0)
-    assert to_openai_body(Call(options, "m"), OPENAI).document["max_completion_tokens"] == 5
-    generic = to_openai_body(Call(options, "m"), GENERIC).document
+    assert to_openai_body(call_of(options), OPENAI).document["max_completion_tokens"] == 5
+    generic = to_openai_body(call_of(options), GENERIC).document
     assert (generic["max_tokens"], generic["temperature"], generic["seed"]) == (5, 0.0, 0)
 
 
@@ -78,7 +78,7 @@ OPEN = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
 def asked(document: dict[str, Any], dialect: Dialect) -> tuple[dict[str, Any], SchemaReport]:
-    body = to_openai_body(Call(request(schema=ResponseSchema("a", document)), "m"), dialect)
+    body = to_openai_body(call_of(request(schema=ResponseSchema("a", document))), dialect)
     assert body.schema_report is not None
     response_format = body.document["response_format"]
     assert response_format["type"] == "json_schema"

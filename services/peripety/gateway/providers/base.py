@@ -20,6 +20,8 @@ from peripety.gateway.model import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from peripety.gateway.models import ModelData
+
 __all__ = ["Call", "Delta", "Finished", "Provider", "ProviderEvent"]
 
 
@@ -30,11 +32,13 @@ class Call:
     Attributes:
         request: what is asked; checked, its messages merged.
         model: the model to ask, as the provider names it.
+        data: what is known of the model.
         breakpoints: up to where the provider is asked to cache the prompt.
     """
 
     request: GenerateRequest
     model: str
+    data: ModelData
     breakpoints: tuple[CacheBreakpoint, ...] = ()
 
 

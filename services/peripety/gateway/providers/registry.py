@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peripety.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError
+from peripety.gateway.models import Catalogue
+from peripety.gateway.models.names import provider_named, provider_of
 from peripety.gateway.providers.base import Call
 from peripety.gateway.providers.http import HttpProvider
 from peripety.gateway.providers.offline import OfflineProvider
@@ -22,13 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answerer", "Providers"]
 
-_NAMES = {name.value: name for name in ProviderName} | {"google": ProviderName.GEMINI}
-_GIVEN_AWAY = {
-    ProviderName.ANTHROPIC: re.compile(r"claude", re.IGNORECASE),
-    ProviderName.GEMINI: re.compile(r"gemini", re.IGNORECASE),
-    ProviderName.DEEPSEEK: re.compile(r"deepseek", re.IGNORECASE),
-    ProviderName.OPENAI: re.compile(r"gpt|o\d", re.IGNORECASE),
-}
+_NAMES = {name.value: name for name in ProviderName}
 _ANY_MODEL = frozenset(
     {ProviderName.GENERIC, ProviderName.OLLAMA, ProviderName.AZURE, ProviderName.OPENAI_RESPONSES}
 )
@@ -70,6 +65,7 @@ class Providers:
             between_chunks=config.provider_pause_seconds,
             total=config.provider_total_seconds,
         )
+        self._catalogue = Catalogue.load()
         self._made: dict[ProviderName, Provider] = {}
         self._default = self._get(config.model_provider)
 
@@ -91,7 +87,7 @@ class Providers:
                 f" {provider.name}/<model> in the request",
                 code="PROVIDER_NOT_CONFIGURED",
             )
-        return provider, Call(request, name)
+        return provider, Call(request, name, self._catalogue.find(provider.name, name))
 
     def answerer(self, request: GenerateRequest) -> Answerer:
         """Return who would answer a request, without asking."""
@@ -109,9 +105,10 @@ class Providers:
         A model's name may contain slashes of its own: only a provider's name before the first one counts.
         """
         prefix, _, rest = model.partition("/")
-        if prefix in _NAMES:
-            return self._get(_NAMES[prefix]), rest
-        given_away = next((name for name, words in _GIVEN_AWAY.items() if words.match(model)), None)
+        named = _NAMES.get(provider_named(prefix))
+        if named is not None:
+            return self._get(named), rest
+        given_away = _NAMES.get(provider_of(model) or "")
         configured = self._config.model_provider
         if given_away is None or given_away is configured:
             return self._default, model

@@ -30,6 +30,7 @@ from peripety.gateway.model import (
 )
 from peripety.gateway.providers.base import Call, Finished
 from peripety.gateway.streams import completion_of, following
+from support.calls import call_of
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Setting:
         self.caller = Caller(Config(**config), clock, Random(7))
 
     async def ask(self, request: GenerateRequest = QUESTION) -> Completion:
-        return await completion_of(self.caller.call(self.provider, Call(request, request.model or "m")))
+        return await completion_of(self.caller.call(self.provider, call_of(request, request.model or "m")))
 
     async def outcome(self, request: GenerateRequest = QUESTION) -> str:
         try:
@@ -105,7 +106,7 @@ class Setting:
 def test_an_answer_is_passed_on_as_it_comes_and_completed() -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock, ANSWER)
-        events = [event async for event in setting.caller.call(setting.provider, Call(QUESTION, "m"))]
+        events = [event async for event in setting.caller.call(setting.provider, call_of(QUESTION))]
         end = Completion(
             ChatMessage.assistant("ab"), None, Usage(5, 2), StopReason.END, "m-1", "generic", calls=1
         )
@@ -143,7 +144,7 @@ def test_after_the_first_token_nothing_is_asked_again(failure: PeripetyError) ->
         setting = Setting(clock, (TextDelta("a"), failure), ANSWER)
         events = []
         with pytest.raises(type(failure)):
-            events += [event async for event in setting.caller.call(setting.provider, Call(QUESTION, "m"))]
+            events += [event async for event in setting.caller.call(setting.provider, call_of(QUESTION))]
         assert setting.provider.requests == 1
 
     in_virtual_time(scene)
@@ -220,7 +221,7 @@ def test_callers_who_leave_open_nothing_and_leave_nothing_behind() -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock, (TextDelta("a"), 1e6), limits={"generic": ProviderLimits(concurrency=1)})
         for _ in range(20):
-            async with following(setting.caller.call(setting.provider, Call(QUESTION, "m"))) as events:
+            async with following(setting.caller.call(setting.provider, call_of(QUESTION))) as events:
                 assert await anext(events) == TextDelta("a")
             task = asyncio.create_task(setting.ask())
             await clock.sleep(1)

@@ -18,10 +18,11 @@ from peripety.gateway.model import (
     TextDelta,
     Usage,
 )
-from peripety.gateway.providers.base import Call, Finished
+from peripety.gateway.providers.base import Finished
 from peripety.gateway.providers.offline import OfflineProvider
 from peripety.gateway.providers.offline.author import author
 from peripety.gateway.providers.offline.languages import MARK
+from support.calls import call_of
 
 if TYPE_CHECKING:
     from peripety.gateway.providers.base import Provider, ProviderEvent
@@ -48,7 +49,7 @@ def request(*said: str, schema: str | None = None, seed: int | None = None) -> G
 
 async def events_of(asked: GenerateRequest) -> list[ProviderEvent]:
     provider: Provider = OfflineProvider()
-    return [event async for event in provider.stream(Call(asked, "offline"))]
+    return [event async for event in provider.stream(call_of(asked, "offline", "offline"))]
 
 
 async def text_of(asked: GenerateRequest) -> str:
