@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     Float,
     Integer,
@@ -50,7 +51,8 @@ _versions = Table(
     "scenario_versions",
     METADATA,
     # Counts up and is never used again: the greatest of a scenario is its latest version.
-    Column("position", Integer, primary_key=True, autoincrement=True),
+    # SQLite counts up only what it calls INTEGER, which has 64 bits there.
+    Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
     Column("scenario_id", String(64), nullable=False),
     Column("spec_hash", String(64), nullable=False),
     Column("name", Text, nullable=False),

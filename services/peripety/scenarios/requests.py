@@ -90,7 +90,8 @@ class RequestLog:
         """
         lock = self._under_way.setdefault(request_id, asyncio.Lock())
         async with following(work), lock:
-            kept = await self._answer(request_id, fingerprint)
+            async with self._database.read() as connection:
+                kept = await _answer(connection, request_id, fingerprint)
             if kept is None and after:
                 raise NotFoundError(
                     "There is no record of this work: send the request again with after_sequence 0",
@@ -122,31 +123,30 @@ class RequestLog:
         Raises:
             AlreadyExistsError: the id was used for another request.
         """
-        async with self._under_way.setdefault(request_id, asyncio.Lock()):
-            if await self._answer(request_id, fingerprint) is None:
-                async with self._database.write() as connection:
-                    await change(connection)
-                    await _keep(connection, request_id, fingerprint, [b""])
+        async with self._database.write() as connection:
+            if await _answer(connection, request_id, fingerprint) is None:
+                await change(connection)
+                await _keep(connection, request_id, fingerprint, [b""])
 
-    async def _answer(self, request_id: str, fingerprint: str) -> list[bytes] | None:
-        """The kept responses in their order; None when the request was not answered yet."""
-        async with self._database.read() as connection:
-            known = await connection.scalar(
-                select(_requests.c.fingerprint).where(_requests.c.request_id == request_id)
-            )
-            if known is None:
-                return None
-            if known != fingerprint:
-                raise AlreadyExistsError(
-                    f"The request_id {request_id} was used for another request; make a new one",
-                    code="REQUEST_ID_REUSED",
-                )
-            rows = await connection.scalars(
-                select(_responses.c.response)
-                .where(_responses.c.request_id == request_id)
-                .order_by(_responses.c.sequence)
-            )
-            return list(rows)
+
+async def _answer(connection: AsyncConnection, request_id: str, fingerprint: str) -> list[bytes] | None:
+    """The kept responses in their order; None when the request was not answered yet."""
+    known = await connection.scalar(
+        select(_requests.c.fingerprint).where(_requests.c.request_id == request_id)
+    )
+    if known is None:
+        return None
+    if known != fingerprint:
+        raise AlreadyExistsError(
+            f"The request_id {request_id} was used for another request; make a new one",
+            code="REQUEST_ID_REUSED",
+        )
+    rows = await connection.scalars(
+        select(_responses.c.response)
+        .where(_responses.c.request_id == request_id)
+        .order_by(_responses.c.sequence)
+    )
+    return list(rows)
 
 
 async def _keep(

@@ -14,7 +14,6 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     Index,
-    Integer,
     LargeBinary,
     Table,
     Text,
@@ -59,7 +58,7 @@ _sessions = Table(
     Column("scenario_id", Text, nullable=False, index=True),
     Column("spec_hash", Text, ForeignKey(_specs.c.spec_hash), nullable=False),
     Column("seed", BigInteger, nullable=False),
-    Column("turn", Integer, nullable=False),
+    Column("turn", BigInteger, nullable=False),
     Column("status", Text, nullable=False),
     Column("snapshot", LargeBinary, nullable=False),
     Column("state_hash", Text, nullable=False),
@@ -75,7 +74,7 @@ _turns = Table(
     "session_turns",
     METADATA,
     Column("session_id", Text, ForeignKey(_sessions.c.session_id, ondelete="CASCADE"), primary_key=True),
-    Column("turn", Integer, primary_key=True),
+    Column("turn", BigInteger, primary_key=True),
     Column("request_id", Text, nullable=False),
     Column("request_digest", Text, nullable=False),
     Column("pov", Text),
@@ -183,7 +182,7 @@ class SessionStore:
         Raises:
             NotFoundError: there is no such session.
         """
-        async with self._database.write() as connection:
+        async with self._database.write(f"session {session_id}") as connection:
             gone = await connection.execute(delete(_sessions).where(_sessions.c.session_id == session_id))
             if gone.rowcount:
                 await connection.execute(
@@ -210,7 +209,7 @@ class SessionStore:
         at_the_turn_before = (_sessions.c.session_id == session.session_id) & (
             _sessions.c.turn == turn.turn - 1
         )
-        async with self._database.write() as connection:
+        async with self._database.write(f"session {session.session_id}") as connection:
             moved = await connection.execute(update(_sessions).where(at_the_turn_before).values(**columns))
             if not moved.rowcount:
                 raise ConflictError(

@@ -27,8 +27,8 @@ class Backend(Protocol):
     def reading(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """A transaction that sees one snapshot and cannot write."""
 
-    def writing(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        """A transaction that is the only one to write, rolled back unless the block commits it."""
+    def writing(self, about: str | None, /) -> AbstractAsyncContextManager[AsyncConnection]:
+        """A transaction that writes as `Database.write` says, rolled back unless the block commits it."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -72,16 +72,20 @@ class Database:
             yield connection
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncConnection]:
+    async def write(self, about: str | None = None) -> AsyncIterator[AsyncConnection]:
         """Run the block as the only writer; when it ends without an error, its effects are on the disk.
 
         A cancellation that arrives during the commit waits for it, so nothing changes after the block.
+
+        Args:
+            about: names all that the block reads and changes, such as `session 5`; it then keeps out only the
+                blocks about the same and those about everything, if the database has room for more.
 
         Raises:
             UnavailableError: the database cannot be written now; nothing of the block was kept. With the code
                 `STORAGE_UNCERTAIN` it failed during the commit, and all of the block may have been kept.
         """
-        async with self._backend.writing() as connection:
+        async with self._backend.writing(about) as connection:
             yield connection
             try:
                 await _finish(connection.commit())

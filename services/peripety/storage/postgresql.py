@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import asynccontextmanager
 from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from asyncpg import Connection
+    from sqlalchemy import Select
     from sqlalchemy.engine import ExceptionContext
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -54,7 +56,7 @@ _ESCAPES = {0: "\x01\x02", 1: "\x01\x01"}
 _ESCAPED_AS = {escape: chr(character) for character, escape in _ESCAPES.items()}
 _ESCAPED = re.compile("\x01[\x01\x02]")
 
-_LOCK = 0x7065726970657479  # "peripety": other programs on the same database may take locks of their own
+_EVERYTHING = "everything"
 
 
 class PostgresqlServer:
@@ -83,10 +85,10 @@ class PostgresqlServer:
             yield connection
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[AsyncConnection]:
+    async def writing(self, about: str | None, /) -> AsyncIterator[AsyncConnection]:
         """See `Backend.writing`."""
         async with connected(self._writers) as connection:
-            await connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+            await connection.execute(_locked(about))
             yield connection
 
     async def close(self) -> None:
@@ -109,6 +111,21 @@ def _engine(url: str, settings: dict[str, str], faults: frozenset[str]) -> Async
     )
     explain_faults(engine, partial(_explain, faults))
     return engine
+
+
+def _locked(about: str | None) -> Select[Any]:
+    if about is None:
+        return select(func.pg_advisory_xact_lock(_lock(_EVERYTHING)))
+    return select(
+        func.pg_advisory_xact_lock_shared(_lock(_EVERYTHING)),
+        func.pg_advisory_xact_lock(_lock("about " + about)),
+    )
+
+
+def _lock(name: str) -> int:
+    """The number of a lock; two names that happen to share one wait for each other, and nothing else."""
+    # Other programs on the same database may take locks of their own.
+    return int.from_bytes(blake2b(name.encode(), digest_size=8, person=b"peripety").digest(), signed=True)
 
 
 async def _connect(url: str, settings: dict[str, str]) -> Connection[Any]:

@@ -86,7 +86,7 @@ class SqliteFile:
             yield connection
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[AsyncConnection]:
+    async def writing(self, _about: str | None, /) -> AsyncIterator[AsyncConnection]:
         """See `Backend.writing`."""
         async with self._turnstile, connected(self._writer) as connection:
             yield connection

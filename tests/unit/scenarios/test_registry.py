@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,22 @@ async def test_pages_follow_each_other_newest_first(registry: ScenarioRegistry) 
             await saved(registry, seed=99)
     assert seen == [record.scenario.spec_hash for record in reversed(records)]
     assert pages == 3
+
+
+async def test_a_token_of_the_greatest_position_there_is_starts_with_the_newest(
+    registry: ScenarioRegistry,
+) -> None:
+    record = await saved(registry)
+    (newest,) = (await registry.scenarios(2, f"{2**63 - 1:016x}")).items
+    assert newest.spec_hash == record.scenario.spec_hash
+
+
+async def test_processes_that_store_the_same_content_at_once_store_it_once(database_url: str) -> None:
+    rules = program(chance(0.5))
+    report = rules.dry_run(runs=64)
+    async with opened_registry(database_url) as one, opened_registry(database_url) as other:
+        await asyncio.gather(*(r.save(rules, report, (), ()) for r in (one, other) for _ in range(5)))
+        assert len((await one.scenarios()).items) == 1
 
 
 async def test_the_last_full_page_has_no_token(registry: ScenarioRegistry) -> None:

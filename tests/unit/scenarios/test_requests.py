@@ -11,14 +11,13 @@ import pytest
 
 from peripety.errors import AlreadyExistsError, NotFoundError, UnavailableError
 from peripety.scenarios.requests import RequestLog
+from peripety.storage import Database
 from support.scenarios import chance, opened_registry, program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from sqlalchemy.ext.asyncio import AsyncConnection
-
-    from peripety.storage import Database
 
 ID = "3f0c0f3e-0000-4000-8000-000000000000"
 
@@ -125,6 +124,20 @@ async def test_a_change_and_the_record_of_its_request_are_one(database_url: str)
         await log.change_once(ID, "same", delete)
         with pytest.raises(NotFoundError):
             await registry.compiled(scenario.scenario_id)
+
+
+async def test_processes_that_are_asked_for_the_same_change_make_it_once(database_url: str) -> None:
+    changes = []
+
+    async def change(_: AsyncConnection) -> None:
+        changes.append(1)
+
+    databases = [await Database.open(database_url) for _ in range(3)]
+    logs = [RequestLog(database) for database in databases]
+    await asyncio.gather(*(log.change_once(ID, "same", change) for log in logs for _ in range(3)))
+    assert changes == [1]
+    for database in databases:
+        await database.close()
 
 
 async def test_a_change_whose_record_cannot_be_kept_is_not_made(

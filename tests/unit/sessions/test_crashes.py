@@ -81,9 +81,9 @@ class FaultyDatabase:
             yield FaultyConnection(connection, self._faults)
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[FaultyConnection]:
+    async def write(self, about: str | None = None) -> AsyncIterator[FaultyConnection]:
         await self._faults.point()
-        async with self._database.write() as connection:
+        async with self._database.write(about) as connection:
             yield FaultyConnection(connection, self._faults)
             await self._faults.point()
         await self._faults.point()

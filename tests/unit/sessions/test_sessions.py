@@ -255,6 +255,18 @@ async def test_turns_are_listed_oldest_first_page_by_page(database_url: str) -> 
         assert second.next_page_token == ""
 
 
+async def test_numbers_that_no_turn_has_find_none(database_url: str) -> None:
+    async with table(database_url, document()) as game:
+        assert await game.store.turns(game.session_id, 2**63 - 1, 10) == []
+        assert await game.store.turn(game.session_id, 2**40) is None
+
+
+async def test_names_with_any_character_find_no_session(database_url: str) -> None:
+    async with served(database_url) as sessions:
+        with pytest.raises(NotFoundError):
+            await sessions.get("a\x00b", None)
+
+
 @pytest.mark.parametrize("token", ["9" * 40, "8" + "0" * 15, "0" * 52, "[" * 100_000, "\ud800"])
 async def test_a_page_token_that_no_list_of_turns_gave_is_refused(database_url: str, token: str) -> None:
     async with table(database_url, document()) as game:

@@ -149,6 +149,23 @@ async def test_who_waits_too_long_for_a_turn_is_told_to_come_back(
     await other.close()
 
 
+async def test_blocks_about_different_things_do_not_wait_for_each_other(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(module._SETTINGS, "lock_timeout", "30ms")
+    database = await Database.open(database_url)
+    async with database.write("a") as connection:
+        await connection.execute(insert(pairs).values(number=1, half=0))
+        async with database.write("b") as other:
+            await other.execute(insert(pairs).values(number=2, half=0))
+        for about in ("a", None):
+            with pytest.raises(UnavailableError, match="busy"):
+                async with database.write(about):
+                    pass
+    assert await halves(database) == {1: 1, 2: 1}
+    await database.close()
+
+
 async def test_a_server_that_does_not_answer_is_unavailable(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

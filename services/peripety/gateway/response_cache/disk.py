@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, Float, Index, Integer, LargeBinary, Table, Text, delete, func, insert, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from peripety.gateway.response_cache.answers import StoredAnswer
 from peripety.storage import METADATA
@@ -26,6 +40,8 @@ _answers = Table(
     Column("stored", Float, nullable=False),
     Index("gateway_answers_oldest_first", "stored", "bytes"),
 )
+# Adding up all rows at every answer would hold up every other writer. One row, of all processes together.
+_size = Table("gateway_answers_size", METADATA, Column("bytes", BigInteger, nullable=False))
 
 ROW_BYTES = 256
 """What an answer takes beside its own bytes: its key, in the table and in an index, and its figures."""
@@ -44,14 +60,12 @@ class DiskAnswers:
     def __init__(self, database: Database, max_bytes: int) -> None:
         self._database = database
         self._max_bytes = max_bytes
-        # Adding up all rows at every answer would hold up every other writer; this process is the only one.
-        self._size: int | None = None
 
     async def get(self, key: str) -> StoredAnswer | None:
         """Return an answer.
 
         Raises:
-            UnavailableError: the file cannot be read now.
+            UnavailableError: the database cannot be read now.
         """
         async with self._database.read() as connection:
             row = (
@@ -70,22 +84,20 @@ class DiskAnswers:
             expired: answers stored until this moment are deleted.
 
         Raises:
-            UnavailableError: the file cannot be written now; nothing has changed.
+            UnavailableError: the database cannot be written now.
         """
         needed = len(answer.data) + ROW_BYTES
-        try:
-            async with self._database.write() as connection:
-                size = await _total(connection) if self._size is None else self._size
-                size -= await _delete(connection, (_answers.c.key == key) | (_answers.c.stored <= expired))
-                if needed <= self._max_bytes:
-                    size -= await _make_room(connection, size + needed - self._max_bytes)
-                    size += needed
-                    row = {"key": key, "answer": answer.data, "bytes": needed, "stored": answer.stored}
-                    await connection.execute(insert(_answers).values(row))
-                self._size = size
-        except BaseException:
-            self._size = None  # what was written is not known
-            raise
+        async with self._database.write("stored answers") as connection:
+            size = await _recorded_size(connection)
+            size -= await _delete(connection, (_answers.c.key == key) | (_answers.c.stored <= expired))
+            if needed <= self._max_bytes:
+                missing = size + needed - self._max_bytes
+                freed = await _make_room(connection, missing)
+                # Rows that somebody deleted by hand were still counted, if there were too few.
+                size = needed + (size - freed if freed >= missing else 0)
+                row = {"key": key, "answer": answer.data, "bytes": needed, "stored": answer.stored}
+                await connection.execute(insert(_answers).values(row))
+            await connection.execute(update(_size).values(bytes=size))
 
     async def size(self) -> int:
         """The bytes that all answers take together."""
@@ -95,6 +107,14 @@ class DiskAnswers:
 
 async def _total(connection: AsyncConnection, *which: ColumnElement[bool]) -> int:
     return await connection.scalar(select(func.coalesce(func.sum(_answers.c.bytes), 0)).where(*which)) or 0
+
+
+async def _recorded_size(connection: AsyncConnection) -> int:
+    size: int | None = await connection.scalar(select(_size.c.bytes))
+    if size is None:
+        size = await _total(connection)
+        await connection.execute(insert(_size).values(bytes=size))
+    return size
 
 
 async def _delete(connection: AsyncConnection, which: ColumnElement[bool]) -> int:
@@ -116,7 +136,7 @@ async def _make_room(connection: AsyncConnection, missing: int) -> int:
                 break
             keys.append(key)
             freed += size
-        if not keys:  # fewer rows than were counted: somebody else deleted some
+        if not keys:
             break
         await connection.execute(delete(_answers).where(_answers.c.key.in_(keys)))
     return freed

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.exc import StatementError
 from structlog.testing import capture_logs
 
@@ -105,6 +107,30 @@ async def test_a_write_that_fails_leaves_the_bound_known(database: Database) -> 
     for number in (3, 4):
         await disk.put(str(number), of(100, number), expired=0)
     assert [key for key in ("a", "b", "3", "4") if await disk.get(key)] == ["3", "4"]
+
+
+async def test_processes_that_share_a_database_share_the_bound(database_url: str) -> None:
+    databases = [await Database.open(database_url) for _ in range(2)]
+    disks = [DiskAnswers(database, 20 * (100 + ROW_BYTES)) for database in databases]
+    for moment in range(30):
+        await asyncio.gather(
+            *(disk.put(f"{i} {moment}", of(100, moment), expired=-1) for i, disk in enumerate(disks))
+        )
+        assert await disks[0].size() <= 20 * (100 + ROW_BYTES)
+    assert await disks[0].size() == await disks[1].size() == 20 * (100 + ROW_BYTES)
+    for database in databases:
+        await database.close()
+
+
+async def test_answers_that_somebody_deletes_by_hand_make_room(database: Database) -> None:
+    disk = DiskAnswers(database, 2 * (100 + ROW_BYTES))
+    for number in range(2):
+        await disk.put(str(number), of(100, number), expired=-1)
+    async with database.write() as connection:
+        await connection.execute(text("DELETE FROM gateway_answers"))
+    for number in range(2, 5):
+        await disk.put(str(number), of(100, number), expired=-1)
+    assert [number for number in range(5) if await disk.get(str(number))] == [3, 4]
 
 
 async def test_a_new_answer_takes_the_place_of_the_old_one(database: Database) -> None:
