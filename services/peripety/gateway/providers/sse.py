@@ -9,7 +9,7 @@ from peripety.gateway.providers.framing import MAX_EVENT_BYTES, decoded, require
 
 __all__ = ["ServerSentEvent", "SseDecoder"]
 
-# Never `str.splitlines`: it also splits at U+2028 and others, which are plain text inside JSON.
+# Never `splitlines`: it also splits at U+2028 and others, which are plain text inside JSON.
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -35,8 +35,8 @@ class SseDecoder:
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max_event_bytes = max_event_bytes
         self._line = bytearray()
-        self._data: list[str] = []
-        self._event = ""
+        self._data: list[bytes] = []
+        self._event = b""
         self._event_bytes = 0
         self._at_start = True
         self._skip_line_feed = False
@@ -53,49 +53,42 @@ class SseDecoder:
             # The CR before it has ended the line already: waiting for a possible LF would delay the event.
             chunk = chunk.removeprefix(b"\n")
         self._skip_line_feed = chunk.endswith(b"\r")
-        return self._split(chunk)
-
-    def _split(self, chunk: bytes) -> list[ServerSentEvent]:
-        events: list[ServerSentEvent] = []
-        start = 0
-        for end in _LINE_END.finditer(chunk):
-            self._extend_line(chunk[start : end.start()])
-            start = end.end()
-            event = self._end_line()
-            if event is not None:
-                events.append(event)
-        self._extend_line(chunk[start:])
+        *lines, rest = _LINE_END.split(chunk) if b"\r" in chunk else chunk.split(b"\n")
+        if lines:
+            lines[0] = self._first_line(lines[0])
+        events = self._events(lines)
+        self._line += rest
+        require_size(self._event_bytes + len(self._line), self._max_event_bytes)
         return events
 
-    def _extend_line(self, part: bytes) -> None:
-        self._line += part
-        require_size(self._event_bytes + len(self._line), self._max_event_bytes)
-
-    def _end_line(self) -> ServerSentEvent | None:
-        line = self._take_line()
-        if not line:
-            return self._dispatch()
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "data":
-            self._data.append(value)
-        elif name == "event":
-            self._event = value
-        return None
-
-    def _take_line(self) -> str:
-        line = bytes(self._line)
+    def _first_line(self, end: bytes) -> bytes:
+        """The line whose beginning came with earlier chunks."""
+        line = bytes(self._line) + end
         self._line.clear()
         if self._at_start:
-            line = line.removeprefix(_BYTE_ORDER_MARK)
             self._at_start = False
-        if not line.startswith(b":"):
-            self._event_bytes += len(line)
-        return decoded(line)
+            return line.removeprefix(_BYTE_ORDER_MARK)
+        return line
 
-    def _dispatch(self) -> ServerSentEvent | None:
-        event = ServerSentEvent(self._event or "message", "\n".join(self._data)) if self._data else None
+    def _events(self, lines: list[bytes]) -> list[ServerSentEvent]:
+        events = []
+        for line in lines:
+            if not line:
+                if self._data:
+                    events.append(self._dispatch())
+                self._event = b""
+                continue
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._event_bytes += len(line)
+                self._data.append(value.removeprefix(b" "))
+            elif name == b"event":
+                self._event = value.removeprefix(b" ")
+        return events
+
+    def _dispatch(self) -> ServerSentEvent:
+        require_size(self._event_bytes, self._max_event_bytes)
+        event = ServerSentEvent(decoded(self._event or b"message"), decoded(b"\n".join(self._data)))
         self._data.clear()
-        self._event = ""
         self._event_bytes = 0
         return event
