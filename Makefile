@@ -22,7 +22,7 @@ DESCRIPTION = if [ "$(ABOUT_ORIGIN)" = undefined ]; then cat examples/descriptio
 
 .PHONY: help
 help:  ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: play
 play: $(VENV)/installed native  ## Turn a description into a scenario and play it: ABOUT="any text" TURNS=5
@@ -99,6 +99,10 @@ bench-simulator: $(VENV)/installed-dev native  ## Measure the scripted LLM's ser
 	  echo "*** aimock could not be installed: nothing to compare with (it needs Node.js and npm)" >&2
 	@PYTHONPATH=tests $(BIN)/python -m bench.simulator $(AIMOCK)
 
+.PHONY: bench-http-clients
+bench-http-clients: $(VENV)/installed-bench  ## Measure HTTP clients that could ask providers, beside the one that does
+	@PYTHONPATH=tests $(BIN)/python -m bench.http_clients
+
 # How much is compared, and from which seed: the cases depend on the seed alone.
 STEPS ?= 1000000
 LOGIC ?= 100000
@@ -170,7 +174,8 @@ $(VENV)/installed-fuzz: $(VENV)/installed-dev
 
 # Two of the peers call their package json_logic, so that each gets a folder of its own.
 $(VENV)/installed-bench: $(VENV)/installed-dev
-	@echo "Installing what the engine is measured beside (once)" >&2
+	@echo "Installing what the engine and the HTTP client are measured beside (once)" >&2
+	@$(PIP) httpx-aiohttp
 	@for peer in json-logic-qubit panzi-json-logic; do $(PIP) --target $(VENV)/peers/$$peer $$peer || exit 1; done
 	@touch $@
 

@@ -1,0 +1,111 @@
+"""A provider that answers at once: Chat Completions, whole or as a stream, for next to no CPU time.
+
+`PYTHONPATH=tests python -m bench.instant` serves on a free port and prints it. An answer has as many tokens
+as the request allows (`max_tokens`; one, if it does not say), each in an event and a chunk of its own, all
+written together. Nothing of a request is checked, so that what is measured is who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOKEN = "tick "  # noqa: S105 - what an answer is made of
+_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+_TOKENS = re.compile(rb'"max_(?:completion_)?tokens": ?(\d+)')
+_STREAM = re.compile(rb'"stream": ?true')
+
+
+@contextmanager
+def answering_at_once() -> Iterator[int]:
+    """Serve in a process of its own, and give its port."""
+    process = subprocess.Popen([sys.executable, "-m", "bench.instant"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection; requests come one after the other, as every client sends them."""
+
+    def __init__(self) -> None:
+        self._received = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, separator, body = self._received.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        length = _LENGTH.search(head)
+        if len(body) < int(length[1] if length else 0):
+            return
+        self._received = b""
+        tokens = _TOKENS.search(body)
+        answer = _stream if _STREAM.search(body) else _whole
+        assert self._transport is not None
+        self._transport.write(answer(int(tokens[1]) if tokens else 1))
+
+
+@cache
+def _stream(tokens: int) -> bytes:
+    choices = [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
+    chunks: list[dict[str, Any]] = [{"choices": choices}]
+    chunks += [
+        {"choices": [{"index": 0, "delta": {"content": TOKEN}, "finish_reason": None}]} for _ in range(tokens)
+    ]
+    chunks += [
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": _usage(tokens)},
+    ]
+    about = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    events = [f"data: {json.dumps(about | chunk)}\n\n".encode() for chunk in chunks] + [b"data: [DONE]\n\n"]
+    framed = [f"{len(event):x}\r\n".encode() + event + b"\r\n" for event in events]
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"".join(framed) + b"0\r\n\r\n"
+
+
+@cache
+def _whole(tokens: int) -> bytes:
+    message = {"role": "assistant", "content": TOKEN * tokens}
+    document = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": _usage(tokens),
+    }
+    body = json.dumps(document).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def _usage(tokens: int) -> dict[str, int]:
+    return {"prompt_tokens": 7, "completion_tokens": tokens, "total_tokens": 7 + tokens}
+
+
+async def _serve() -> None:
+    server = await asyncio.get_running_loop().create_server(_Connection, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201 - how it is found
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())
