@@ -158,6 +158,7 @@ class Config(BaseSettings):
         provider_first_event_seconds: until the first event of its answer; comments and blank lines are none.
         provider_pause_seconds: between two pieces of it.
         provider_total_seconds: until its end.
+        models: a file of models that adds to what is known of models, and corrects it.
         limits: what may be used, by provider (`openai`) or by provider and model (`openai/gpt-5`); a provider
             that is not named keeps its usual limits.
         breaker_failures: so many failures of a provider in a row stop calls to it.
@@ -207,6 +208,7 @@ class Config(BaseSettings):
     provider_first_event_seconds: _Seconds = 120.0
     provider_pause_seconds: _Seconds = 60.0
     provider_total_seconds: _Seconds = 1_800.0
+    models: Path | None = None
     limits: Annotated[dict[str, ProviderLimits], NoDecode] = Field(default_factory=dict)
     breaker_failures: int = Field(default=5, ge=1)
     breaker_open_seconds: float = Field(default=60.0, gt=0, le=3_600)

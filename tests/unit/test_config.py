@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from pydantic import SecretStr, ValidationError
 
 from peripety.config import Config, LogFormat, LogLevel, ProviderLimits, ProviderName, split_address
 from peripety.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +43,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "AZURE_API_BASE": "http://127.0.0.1:6",
         "AZURE_API_KEY": "k6",
         "MODEL_NAME": "m",
+        "PERIPETY_MODELS": "a/models.toml",
         "PERIPETY_LIMITS": '{"openai/m": {"concurrency": 3}}',
         "PERIPETY_BREAKER_FAILURES": "4",
         "PERIPETY_BREAKER_OPEN_SECONDS": "1.5",
@@ -89,6 +87,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "ollama_api_base": "http://127.0.0.1:5",
         "azure_api_base": "http://127.0.0.1:6",
         "model_name": "m",
+        "models": Path("a/models.toml"),
         "breaker_failures": 4,
         "breaker_open_seconds": 1.5,
         "breaker_successes": 1,

@@ -181,6 +181,22 @@ def dry_run(
 
 
 @app.command()
+def models(
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the models of this provider.")
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print each model as a line of JSON, prices in pico-dollars a token."),
+    ] = False,
+) -> None:
+    """List the models that are known: limits, prices in dollars for a million tokens, and how they cache."""
+    from peripety.cli.models import models  # noqa: PLC0415 - loads the models
+
+    models(provider, as_json=as_json)
+
+
+@app.command()
 def simulate(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --scenario.")] = None,
     scenario: Annotated[

@@ -14,13 +14,21 @@ from rich.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["asides", "errors", "progress", "results", "write_bytes", "write_json"]
+__all__ = ["asides", "errors", "progress", "results", "tables", "write_bytes", "write_json"]
+
+_WIDEST = 1_000
 
 
 @cache
 def results() -> Console:
     """The console of standard output. Lines are never broken: the reader may be a program."""
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+@cache
+def tables() -> Console:
+    """The console of standard output for tables: they are as wide as they have to be, on any terminal."""
+    return Console(width=_WIDEST, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 @cache

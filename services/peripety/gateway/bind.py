@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
@@ -10,6 +11,7 @@ from peripety.api.gateway.v1.gateway_pb2_grpc import add_GatewayServiceServicer_
 from peripety.gateway.calling import Caller
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ModelGateway
+from peripety.gateway.models import Catalogue, ModelList
 from peripety.gateway.providers.registry import Providers
 from peripety.gateway.response_cache import CachingModelGateway, DiskAnswers, MemoryAnswers, ResponseCache
 from peripety.gateway.service import GatewayServicer
@@ -29,7 +31,10 @@ async def bind(wiring: Wiring) -> None:
     )
     wiring.resources.push_async_callback(gateway.aclose)
     wiring.provide(ModelGateway, gateway)
-    add_GatewayServiceServicer_to_server(GatewayServicer(gateway), wiring.server)
+    models = ModelList(
+        Catalogue.load(wiring.config.models), providers.default, lambda: datetime.now(UTC).date()
+    )
+    add_GatewayServiceServicer_to_server(GatewayServicer(gateway, models), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
 
 

@@ -8,6 +8,7 @@ from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceServicer
 from peripety.errors import UnsupportedError
 from peripety.gateway.growing import GrowingValue
 from peripety.gateway.messages.answers import event_response, object_response
+from peripety.gateway.messages.models import models_to_proto
 from peripety.gateway.messages.requests import generate_request, object_request
 from peripety.gateway.model import Repairing
 from peripety.gateway.streams import following
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from peripety.api.gateway.v1 import gateway_pb2 as pb
     from peripety.gateway.model import ModelGateway
+    from peripety.gateway.models import ModelList
 
 __all__ = ["GatewayServicer"]
 
@@ -26,10 +28,12 @@ class GatewayServicer(GatewayServiceServicer):
 
     Args:
         gateway: who answers them.
+        models: the models that can be asked for.
     """
 
-    def __init__(self, gateway: ModelGateway) -> None:
+    def __init__(self, gateway: ModelGateway, models: ModelList) -> None:
         self._gateway = gateway
+        self._models = models
 
     async def Generate(  # noqa: N802 - the contract's name
         self, request: pb.GenerateRequest, _context: Any
@@ -58,6 +62,12 @@ class GatewayServicer(GatewayServiceServicer):
                     sequence += 1
                     response.sequence = sequence
                     yield response
+
+    async def ListModels(  # noqa: N802 - the contract's name
+        self, request: pb.ListModelsRequest, _context: Any
+    ) -> pb.ListModelsResponse:
+        """List the models that can be asked for."""
+        return models_to_proto(self._models.page(request.provider, request.page_size, request.page_token))
 
 
 def _refuse_conversations(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> None:

@@ -266,7 +266,7 @@ async def test_a_bad_request_is_refused_by_the_name_of_its_field(
 async def test_a_call_that_comes_later_is_unimplemented(tmp_path: Path) -> None:
     async with served(tmp_path, answering("a")) as (_, channel):
         with pytest.raises(UnsupportedError):
-            await Client(channel).gateway.ListModels(pb.ListModelsRequest())
+            await Client(channel).gateway.GetUsage(pb.GetUsageRequest())
 
 
 async def test_a_gateway_of_another_process_behaves_like_one_of_this(tmp_path: Path) -> None:

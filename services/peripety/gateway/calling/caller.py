@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from peripety.gateway.calling.faults import is_provider_fault, may_pass, was_ans
 from peripety.gateway.calling.gate import Gate
 from peripety.gateway.calling.retries import RetryBudget, pause_before_retry
 from peripety.gateway.model import ChatMessage, ChatRole, Completed, Completion, Usage
+from peripety.gateway.models.names import class_of
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.streams import following
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Caller"]
 
-_SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 _MAX_ACCOUNTS = 256
 
 
@@ -47,7 +46,7 @@ class Caller:
 
     def __init__(self, config: Config, clock: Clock = Clock(), random: Random | None = None) -> None:  # noqa: B008 - frozen
         # Who names a snapshot means the limits that it has with its whole class.
-        self._limits = {_SNAPSHOT.sub("", name): limits for name, limits in config.limits.items()}
+        self._limits = {class_of(name): limits for name, limits in config.limits.items()}
         self._thresholds = Thresholds(
             config.breaker_failures, config.breaker_open_seconds, config.breaker_successes
         )
@@ -102,7 +101,7 @@ class Caller:
 
     def _account(self, provider: Provider, call: Call) -> _Account:
         """The account of a request: its provider, which has one credential, and the class of its model."""
-        model = _SNAPSHOT.sub("", call.model)
+        model = class_of(call.model)
         name = f"{provider.name}/{model}"
         known = name in self._accounts or name in self._limits
         if not known and len(self._accounts) >= _MAX_ACCOUNTS:

@@ -2,6 +2,7 @@
 
 from peripety.gateway.models.catalogue import Catalogue
 from peripety.gateway.models.cost import Cost, cost_of, most_it_can_cost
+from peripety.gateway.models.listing import ListedModel, ModelList
 from peripety.gateway.models.model import CacheKind, CacheRules, Capability, ModelData, Traits
 from peripety.gateway.models.prices import PeakHours, Price
 
@@ -11,7 +12,9 @@ __all__ = [
     "Capability",
     "Catalogue",
     "Cost",
+    "ListedModel",
     "ModelData",
+    "ModelList",
     "PeakHours",
     "Price",
     "Traits",

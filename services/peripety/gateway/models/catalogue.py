@@ -6,15 +6,15 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peripety.errors import InvalidArgumentError
 from peripety.gateway.models.cards import Cards
-from peripety.gateway.models.names import class_of, provider_named, provider_of
+from peripety.gateway.models.names import class_of, provider_named, provider_of, whose_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from peripety.gateway.models.model import ModelData
 
@@ -36,11 +36,11 @@ class Catalogue:
 
     @classmethod
     @lru_cache
-    def load(cls, more: str | None = None) -> Catalogue:
+    def load(cls, more: Path | None = None) -> Catalogue:
         """Read what is known.
 
         Args:
-            more: the path of a file that adds to what comes with this version, and corrects it.
+            more: a file that adds to what comes with this version, and corrects it.
 
         Raises:
             InvalidArgumentError: the file cannot be read or is wrong; the message names model and key.
@@ -49,13 +49,13 @@ class Catalogue:
         cards.add(resources.files(__package__).joinpath("models.toml").read_text("utf-8"), "models.toml")
         if more is not None:
             try:
-                text = Path(more).read_text("utf-8")
+                text = more.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 reason = getattr(error, "strerror", None) or "it is not UTF-8"
                 raise InvalidArgumentError(
                     f"PERIPETY_MODELS: cannot read {more}: {reason}", code="BAD_CONFIGURATION"
                 ) from None
-            cards.add(text, more)
+            cards.add(text, str(more))
         return cls(cards.models())
 
     def find(self, provider: str, model: str | None) -> ModelData:
@@ -65,16 +65,13 @@ class Catalogue:
             provider: who serves it; one that is not known either is taken for any server.
             model: its name, of a snapshot too; None for the provider's own choice.
         """
-        provider = provider_named(provider)
+        provider, owner = provider_named(provider), whose_models(provider)
         name = (model or "").lower()
-        ours = [known for known in self._models if known.provider == provider and not known.is_any_other]
-        exact = (known for known in ours if known.name.lower() == name)
-        loose = (known for known in ours if _goes_by(known, name))
-        if found := next(exact, None) or next(loose, None):
-            return found
-        if provider in self._any_other:
-            return self._any_other[provider]
-        return replace(self._any_other[_UNKNOWN_SERVER], provider=provider)
+        named = [known for known in self._models if known.provider == owner and not known.is_any_other]
+        exact = (known for known in named if known.name.lower() == name)
+        loose = (known for known in named if _goes_by(known, name))
+        found = next(exact, None) or next(loose, None) or self._any_other.get(owner)
+        return replace(found or self._any_other[_UNKNOWN_SERVER], provider=provider)
 
     def provider_of(self, model: str) -> str | None:
         """Return the provider whose models have names that begin like this; None when no provider's do."""
@@ -82,8 +79,10 @@ class Catalogue:
 
     def models(self, provider: str | None = None) -> tuple[ModelData, ...]:
         """Return the models that have a name, by provider and name; of one provider when it is given."""
-        wanted = None if provider is None else provider_named(provider)
-        named = [each for each in self._models if not each.is_any_other and wanted in {None, each.provider}]
+        named = [model for model in self._models if not model.is_any_other]
+        if provider is not None:
+            owner, asked = whose_models(provider), provider_named(provider)
+            named = [replace(model, provider=asked) for model in named if model.provider == owner]
         return tuple(sorted(named, key=lambda each: f"{each.provider}/{each.name}"))
 
 

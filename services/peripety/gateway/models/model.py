@@ -88,8 +88,8 @@ class Traits:
         forced_tool_choice: whether a tool may be demanded.
         assistant_prefill: whether the last message may be the beginning of its own answer.
         reasoning_can_be_off: whether it answers without reasoning when told to.
-        tools_while_reasoning: whether it calls tools while it reasons; else a request with tools has to
-            turn reasoning off.
+        tools_while_reasoning: whether it calls tools while it reasons, in Chat Completions; else a request
+            with tools has to turn reasoning off there.
         length_field: the field that limits the answer, in Chat Completions.
         instructions_role: the role of the instructions, in Chat Completions.
         strict_schema: whether it takes only the strict subset of JSON Schema.

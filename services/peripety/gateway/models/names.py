@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["class_of", "provider_named", "provider_of"]
+__all__ = ["class_of", "provider_named", "provider_of", "whose_models"]
 
 _SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$", re.IGNORECASE)
 _PROVIDERS = (
@@ -14,6 +14,7 @@ _PROVIDERS = (
     (re.compile(r"(chat)?gpt|o\d", re.IGNORECASE), "openai"),
 )
 _OTHER_NAMES = {"google": "gemini"}
+_SERVES_MODELS_OF = {"openai-responses": "openai"}
 
 
 def provider_of(model: str) -> str | None:
@@ -24,6 +25,12 @@ def provider_of(model: str) -> str | None:
 def provider_named(name: str) -> str:
     """Return what a provider is called here: `google` and `gemini` are one."""
     return _OTHER_NAMES.get(name.lower(), name.lower())
+
+
+def whose_models(provider: str) -> str:
+    """Return the provider under whose name the models are known that a provider serves."""
+    name = provider_named(provider)
+    return _SERVES_MODELS_OF.get(name, name)
 
 
 def class_of(model: str) -> str:

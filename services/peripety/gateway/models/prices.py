@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-__all__ = ["PeakHours", "PicoDollars", "Price", "price_at", "prices_between"]
+__all__ = ["PeakHours", "PicoDollars", "Price", "price_at", "prices_between", "prices_on"]
 
 # A dollar for a million tokens is a million pico-dollars (10^-12 dollars) for each.
 _PICO_DOLLARS_PER_TOKEN = 1_000_000
@@ -79,11 +79,18 @@ class Price:
         return max(self.input, self.cache_read, *self.cache_write.values())
 
 
+def prices_on(prices: Sequence[Price], day: date) -> list[Price]:
+    """Return the prices that hold on a day: of the lists of several days the newest one holds alone."""
+    begun = [price for price in prices if _begin(price) <= day]
+    newest = max(map(_begin, begun), default=None)
+    return [price for price in begun if _begin(price) == newest]
+
+
 def price_at(prices: Sequence[Price], input_tokens: int, when: datetime) -> Price | None:
     """Return the price that holds; None when it is not known.
 
-    Of the price lists of several days the newest one holds alone. In it a peak price goes before one that
-    holds at any time, and the price of a larger prompt before that of a smaller one.
+    A peak price goes before one that holds at any time, the price of a larger prompt before both of a
+    smaller one.
 
     Args:
         prices: all prices of a model.
@@ -91,14 +98,10 @@ def price_at(prices: Sequence[Price], input_tokens: int, when: datetime) -> Pric
         when: the time of the call, with its zone.
     """
     when = when.astimezone(UTC)
-    begun = [price for price in prices if _begin(price) <= when.date()]
-    newest = max(map(_begin, begun), default=None)
     holding = [
         price
-        for price in begun
-        if _begin(price) == newest
-        and price.min_input_tokens <= input_tokens
-        and (price.peak is None or price.peak.hold_at(when))
+        for price in prices_on(prices, when.date())
+        if price.min_input_tokens <= input_tokens and (price.peak is None or price.peak.hold_at(when))
     ]
     return max(holding, key=lambda price: (price.min_input_tokens, price.peak is not None), default=None)
 

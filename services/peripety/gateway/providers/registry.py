@@ -65,7 +65,7 @@ class Providers:
             between_chunks=config.provider_pause_seconds,
             total=config.provider_total_seconds,
         )
-        self._catalogue = Catalogue.load()
+        self._catalogue = Catalogue.load(config.models)
         self._made: dict[ProviderName, Provider] = {}
         self._default = self._get(config.model_provider)
 
@@ -93,6 +93,11 @@ class Providers:
         """Return who would answer a request, without asking."""
         provider, call = self.select(request)
         return Answerer(provider.name, call.model, provider.account)
+
+    @property
+    def default(self) -> tuple[str, str] | None:
+        """The provider and the model that answer when a request names none; None without such a model."""
+        return (self._default.name, self._default.model) if self._default.model else None
 
     async def aclose(self) -> None:
         """Let go of every provider's connections."""

@@ -26,7 +26,7 @@ cache = { kind = "breakpoints", minimum_tokens = 10, ttls = { short = 300 } }
 def with_file(tmp_path: Path, text: str) -> Catalogue:
     path = tmp_path / "mine.toml"
     path.write_text(text, "utf-8")
-    return Catalogue.load(str(path))
+    return Catalogue.load(path)
 
 
 def read(*texts: str) -> Catalogue:
@@ -178,11 +178,11 @@ def test_a_bad_file_is_an_error_that_names_file_model_and_key(
 
 def test_a_file_that_is_not_there_is_an_error_that_names_the_variable(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"PERIPETY_MODELS: cannot read .*gone: No such file"):
-        Catalogue.load(str(tmp_path / "gone"))
+        Catalogue.load(tmp_path / "gone")
 
 
 def test_a_file_that_is_not_text_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidArgumentError, match="it is not UTF-8"):
-        Catalogue.load(str(path))
+        Catalogue.load(path)

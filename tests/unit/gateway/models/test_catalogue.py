@@ -46,6 +46,19 @@ def test_of_a_provider_that_is_not_known_what_holds_for_any_server_is_said() -> 
     assert found.capabilities == CATALOGUE.find("generic", "m").capabilities
 
 
+def test_one_provider_may_serve_the_models_of_another() -> None:
+    chat, responses = (CATALOGUE.find(name, "gpt-6-sol") for name in ("openai", "openai-responses"))
+    assert (responses.provider, responses.prices, responses.cache) == (
+        "openai-responses",
+        chat.prices,
+        chat.cache,
+    )
+    assert [model.name for model in CATALOGUE.models("openai-responses")] == [
+        model.name for model in CATALOGUE.models("openai")
+    ]
+    assert CATALOGUE.find("openai-responses", "m").traits == CATALOGUE.find("openai", "m").traits
+
+
 @pytest.mark.parametrize(
     ("model", "provider"),
     [

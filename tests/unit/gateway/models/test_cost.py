@@ -41,7 +41,7 @@ def test_a_bill_of_a_provider_with_two_lifetimes() -> None:
         reasoning_tokens=900,
         long_cache_write_tokens=1_000,
     )
-    # A million: fresh 1,000 at $4; read 6,000 at $0.20; written 2,000 at $5, 1,000 at $8; output 1,000 at $20.
+    # A million: fresh 1,000 at $4; read 6,000 at $0.2; written 2,000 at $5, 1,000 at $8; output 1,000 at $20.
     cost = cost_of(usage, CATALOGUE.find("anthropic", "claude-opus-5-5"), NOW)
     assert cost == Cost(
         total=(4_000 + 1_200 + 10_000 + 8_000 + 20_000) * 10**6,

@@ -2125,8 +2125,11 @@ class ModelPrice(_message.Message):
     CACHE_WRITE_TOKEN_FIELD_NUMBER: _builtins.int
     MIN_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     CACHE_TTL_FIELD_NUMBER: _builtins.int
+    PEAK_FIELD_NUMBER: _builtins.int
     min_input_tokens: _builtins.int
     """From how many input tokens on this price holds; 0 for the lowest tier."""
+    peak: _builtins.bool
+    """Whether it holds in the provider's peak hours only; the others hold at any other time."""
     @_builtins.property
     def effective_time(self) -> _timestamp_pb2.Timestamp:
         """From when it holds."""
@@ -2161,10 +2164,11 @@ class ModelPrice(_message.Message):
         cache_write_token: _common_pb2.Money | None = ...,
         min_input_tokens: _builtins.int = ...,
         cache_ttl: _duration_pb2.Duration | None = ...,
+        peak: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cache_read_token", b"cache_read_token", "cache_ttl", b"cache_ttl", "cache_write_token", b"cache_write_token", "effective_time", b"effective_time", "input_token", b"input_token", "output_token", b"output_token"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_read_token", b"cache_read_token", "cache_ttl", b"cache_ttl", "cache_write_token", b"cache_write_token", "effective_time", b"effective_time", "input_token", b"input_token", "min_input_tokens", b"min_input_tokens", "output_token", b"output_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_read_token", b"cache_read_token", "cache_ttl", b"cache_ttl", "cache_write_token", b"cache_write_token", "effective_time", b"effective_time", "input_token", b"input_token", "min_input_tokens", b"min_input_tokens", "output_token", b"output_token", "peak", b"peak"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,80 @@
+"""The models that can be asked for, in pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.gateway.models.names import provider_named
+from peripety.pages import Page, Position, page_of, page_size, position_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import date
+
+    from peripety.gateway.models.catalogue import Catalogue
+    from peripety.gateway.models.model import ModelData
+
+__all__ = ["ListedModel", "ModelList"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model that can be asked for.
+
+    Attributes:
+        name: `provider/model`, what to ask for.
+        data: what is known of it.
+        is_default: whether it answers when a request names none.
+    """
+
+    name: str
+    data: ModelData
+    is_default: bool
+
+
+class ModelList:
+    """All models that have a name and are not retired, and the one that answers when a request names none.
+
+    Args:
+        catalogue: what is known of models.
+        default: the provider and the model that answer when a request names none; None where there is none.
+        today: gives the day, in UTC.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, default: tuple[str, str] | None, today: Callable[[], date]
+    ) -> None:
+        self._catalogue = catalogue
+        self._default = default
+        self._today = today
+
+    def page(self, provider: str, asked_size: int, token: str) -> Page[ListedModel]:
+        """Models in the order of their names.
+
+        Args:
+            provider: only its models; empty for all.
+            asked_size: how many; 0 leaves it to the server.
+            token: what came with the page before; empty for the first one.
+
+        Raises:
+            InvalidArgumentError: the page cannot be.
+        """
+        size, before = page_size(asked_size), position_in(token)
+        models = self._models(provider_named(provider))
+        begin = 0 if before is None else before.number + 1
+        places = {model.name: place for place, model in enumerate(models)}
+        return page_of(models[begin : begin + size + 1], size, lambda model: Position(places[model.name]))
+
+    def _models(self, provider: str) -> list[ListedModel]:
+        today = self._today()
+        found = {
+            f"{model.provider}/{model.name}": model
+            for model in self._catalogue.models(provider or None)
+            if model.retired is None or model.retired > today
+        }
+        default = None
+        if self._default is not None and provider in {"", self._default[0]}:
+            default = "/".join(self._default)
+            found.setdefault(default, self._catalogue.find(*self._default))
+        return [ListedModel(name, found[name], is_default=name == default) for name in sorted(found)]
