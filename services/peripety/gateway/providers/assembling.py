@@ -45,10 +45,15 @@ _Piece: TypeAlias = _Growing | GrowingCall | ProviderState
 
 
 class Assembly:
-    """Collects the parts of one answer in their order, and gives out the delta of each piece."""
+    """Collects the parts of one answer in their order, and gives out the delta of each piece.
 
-    def __init__(self) -> None:
+    Args:
+        answer_tool: the tool whose arguments are the text of the answer, if there is one.
+    """
+
+    def __init__(self, answer_tool: str | None = None) -> None:
         self._pieces: list[_Piece] = []
+        self._answer_tool = answer_tool
 
     def add_text(self, text: str) -> list[Delta]:
         """Take the next piece of text."""
@@ -61,11 +66,14 @@ class Assembly:
     def open_call(self, call_id: str, name: str) -> GrowingCall:
         """Begin a tool call; several may grow at once, and keep the order in which they began."""
         call = GrowingCall(call_id, name)
-        self._pieces.append(call)
+        if name != self._answer_tool:
+            self._pieces.append(call)
         return call
 
     def add_arguments(self, call: GrowingCall, text: str) -> list[Delta]:
         """Take the next piece of a call's arguments; the first delta of a call names its tool."""
+        if call.name == self._answer_tool:
+            return self.add_text(text)
         if not text and call.told:
             return []
         call.pieces.append(text)

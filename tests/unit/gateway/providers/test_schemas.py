@@ -1,0 +1,75 @@
+"""The method by which an answer is brought to match its schema."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.gateway.model import ChatMessage, ResponseSchema, SchemaMethod, Text, Tool, ToolChoiceMode
+from peripety.gateway.models import Capability
+from peripety.gateway.providers.schemas import ANSWER_TOOL, method_of, with_answer_tool, with_hint
+from peripety.gateway.structured import schema_hint
+from peripety.gateway.tool_names import to_wire_name
+from support.calls import asking, call_of
+
+if TYPE_CHECKING:
+    from peripety.gateway.providers.base import Call
+
+SCHEMA = ResponseSchema("thing", {"type": "object", "properties": {"a": {"type": "integer"}}})
+TOOL = Tool("look", "", {"type": "object"})
+
+
+def a_call(*can: Capability, forced: bool = True, **options: Any) -> Call:
+    call = call_of(asking(**{"schema": SCHEMA, **options}))
+    traits = replace(call.data.traits, forced_tool_choice=forced)
+    return replace(call, data=replace(call.data, capabilities=frozenset(can), traits=traits))
+
+
+def test_without_a_schema_there_is_no_method() -> None:
+    assert method_of(a_call(Capability.NATIVE_SCHEMA, schema=None)) is None
+
+
+def test_the_providers_own_way_goes_first() -> None:
+    assert method_of(a_call(*Capability)) is SchemaMethod.NATIVE
+
+
+def test_a_schema_that_the_provider_cannot_express_is_brought_about_by_a_tool() -> None:
+    assert method_of(a_call(*Capability), native=False) is SchemaMethod.TOOL
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"forced": False},
+        {"tools": (TOOL,)},
+        {"schema": ResponseSchema("list", {"type": "array", "items": {"type": "integer"}})},
+    ],
+    ids=["a tool cannot be demanded", "there are tools of the caller's", "arguments have to be an object"],
+)
+def test_without_the_answer_tool_a_grammar_holds_the_answer_and_else_nothing_does(
+    options: dict[str, Any],
+) -> None:
+    assert method_of(a_call(Capability.TOOLS, Capability.GRAMMAR, **options)) is SchemaMethod.GRAMMAR
+    assert method_of(a_call(Capability.TOOLS, **options)) is SchemaMethod.EXTRACTION
+
+
+def test_a_model_without_tools_answers_in_free_text() -> None:
+    assert method_of(a_call()) is SchemaMethod.EXTRACTION
+
+
+def test_the_answer_tool_takes_the_answer_as_its_arguments_and_has_to_be_called() -> None:
+    request = with_answer_tool(asking(schema=SCHEMA), SCHEMA)
+    (tool,), choice = request.tools, request.tool_choice
+    assert (tool.name, tool.input_schema, request.schema) == (ANSWER_TOOL, SCHEMA.document, None)
+    assert choice is not None
+    assert (choice.mode, choice.name, choice.disable_parallel) == (ToolChoiceMode.NAMED, ANSWER_TOOL, True)
+    assert to_wire_name(ANSWER_TOOL) == ANSWER_TOOL
+
+
+def test_the_schema_is_told_at_the_end_and_nothing_before_it_changes() -> None:
+    messages = (ChatMessage.user("a"), ChatMessage.assistant("b"), ChatMessage.user("c"))
+    told = with_hint(messages, SCHEMA)
+    assert told[:2] == messages[:2]
+    assert told[2].parts == (Text("c"), Text("\n\n" + schema_hint(SCHEMA.document)))
