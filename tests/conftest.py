@@ -13,6 +13,7 @@ import pytest
 from peripety import sim
 from peripety.storage import Database
 from support.postgresql import PostgresqlProcess
+from support.redis_server import RedisProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -43,6 +44,19 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     opened = await Database.open(database_url)
     yield opened
     await opened.close()
+
+
+@pytest.fixture(scope="session")
+def _redis() -> Iterator[RedisProcess]:
+    with RedisProcess() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(_redis: RedisProcess) -> str:
+    """An empty Redis server."""
+    _redis.clear()
+    return _redis.url
 
 
 def pytest_report_header() -> str:

@@ -108,6 +108,8 @@ _USUAL_LIMITS = {
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.%a-z]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})")
 _SQLITE = re.compile(r"sqlite:///.*[^/]")
 _POSTGRESQL = re.compile(r"postgresql://([^\s/?#@]*@)?[^\s/?#@]*/[^\s/?#]+(\?[^\s#]*)?")
+_REDIS = re.compile(r"rediss?://([^\s/?#@]*@)?[^\s/?#@]+(/\d*)?(\?[^\s#]*)?")
+_ESCAPED = "with %40 for an @ in the password, %2F for a slash and the like"
 _PREFIX = "PERIPETY_"
 _MIB = 1024 * 1024
 
@@ -166,6 +168,8 @@ class Config(BaseSettings):
         breaker_successes: so many successes in a row end the trial that follows.
         database_url: `sqlite:///PATH`, by default a file in the user's data directory, or
             `postgresql://user:password@host:port/name`; never logged.
+        redis_url: `redis://user:password@host:port/number`, where replicas share what may be lost; never
+            logged.
         listen: address the server listens on; port 0 takes a free one.
         gateway_address: where the gateway service answers, when it runs in another process.
         scenarios_address: the same for the scenario service.
@@ -214,6 +218,7 @@ class Config(BaseSettings):
     breaker_open_seconds: float = Field(default=60.0, gt=0, le=3_600)
     breaker_successes: int = Field(default=2, ge=1)
     database_url: SecretStr = Field(default_factory=_default_database_url)
+    redis_url: SecretStr | None = None
     listen: str = "127.0.0.1:50051"
     gateway_address: str | None = None
     scenarios_address: str | None = None
@@ -286,8 +291,17 @@ class Config(BaseSettings):
             return value
         if not _POSTGRESQL.fullmatch(url):
             raise ValueError(
-                "must be sqlite:///PATH, a file, or postgresql://user:password@host:port/name,"
-                " with %40 for an @ in the password, %2F for a slash and the like"
+                f"must be sqlite:///PATH, a file, or postgresql://user:password@host:port/name, {_ESCAPED}"
+            )
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _check_redis_url(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _REDIS.fullmatch(value.get_secret_value()):
+            raise ValueError(
+                "must be redis://user:password@host:port/number, or rediss:// for an encrypted connection,"
+                f" {_ESCAPED}"
             )
         return value
 

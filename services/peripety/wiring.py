@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from peripety.client.channel import open_channel
 from peripety.client.services import reads
 from peripety.errors import FailedPreconditionError
+from peripety.redis import RedisServer
 from peripety.storage import Database
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Wiring:
     _ports: dict[type[Any], Any] = field(default_factory=dict)
     _channels: dict[str, grpc.aio.Channel] = field(default_factory=dict)
     _database: Database | None = None
+    _redis: RedisServer | None = None
 
     async def database(self) -> Database:
         """Return the one database of this process, with the tables of every service imported so far."""
@@ -53,6 +55,13 @@ class Wiring:
         else:
             await self._database.create_schema()
         return self._database
+
+    def redis(self) -> RedisServer | None:
+        """Return the one Redis server of this process; None when nobody named one."""
+        if self._redis is None and self.config.redis_url is not None:
+            self._redis = RedisServer(self.config.redis_url.get_secret_value())
+            self.resources.push_async_callback(self._redis.close)
+        return self._redis
 
     def provide(self, port: type[T], implementation: T) -> None:
         """Offer `implementation` to the services bound after this one."""

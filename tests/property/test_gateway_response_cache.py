@@ -49,7 +49,7 @@ class Story:
         self.stable = stable
         self.inner = GatedGateway()
         memory = MemoryAnswers(chance.choice((0, 10_000)))
-        cache = ResponseCache(memory, None, ttl=60, clock=lambda: 0.0)
+        cache = ResponseCache(memory, [], ttl=60, clock=lambda: 0.0)
         self.gateway = CachingModelGateway(self.inner, cache, lambda _: Answerer("p", "m", "a"))
         self.callers: list[Caller] = []
         self.tasks: dict[asyncio.Task[None], Caller] = {}

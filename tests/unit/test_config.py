@@ -53,6 +53,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "PERIPETY_PROVIDER_PAUSE_SECONDS": "3",
         "PERIPETY_PROVIDER_TOTAL_SECONDS": "4.5",
         "PERIPETY_DATABASE_URL": "sqlite:////a/b.db",
+        "PERIPETY_REDIS_URL": "rediss://:a@b:1/2",
         "PERIPETY_LISTEN": "[::1]:5",
         "PERIPETY_GATEWAY_ADDRESS": "gateway:1",
         "PERIPETY_SCENARIOS_ADDRESS": "scenarios:2",
@@ -76,7 +77,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert secrets == {
         name.removeprefix("PERIPETY_").lower(): value
         for name, value in variables.items()
-        if name.endswith(("_API_KEY", "_DATABASE_URL"))
+        if name.endswith(("_API_KEY", "_URL"))
     }
     assert config.model_dump(exclude={*secrets, "limits"}) == {
         "model_provider": ProviderName.GENERIC,
@@ -128,6 +129,8 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PERIPETY_DATABASE_URL", "postgresql://a:b@c@d/e", "%40 for an @"),
         ("PERIPETY_DATABASE_URL", "mysql://a/b", "postgresql://user:password@host:port/name"),
         ("PERIPETY_DATABASE_URL", "sqlite:///:memory:", "a file"),
+        ("PERIPETY_REDIS_URL", "http://a", "redis://user:password@host:port/number"),
+        ("PERIPETY_REDIS_URL", "redis://:a@b@c", "%40 for an @"),
         ("PERIPETY_LISTEN", "50051", "host:port"),
         ("PERIPETY_GATEWAY_ADDRESS", "http://a:1", "host:port"),
         ("PERIPETY_INSECURE", "perhaps", "boolean"),
@@ -204,9 +207,19 @@ def test_settings_cannot_be_changed() -> None:
         Config().listen = "127.0.0.1:1"
 
 
-def test_the_key_is_not_in_any_text_form_of_the_settings() -> None:
-    config = Config(openai_api_key=SecretStr("sk-canary-123"))
+def test_no_secret_is_in_any_text_form_of_the_settings() -> None:
+    config = Config(
+        openai_api_key=SecretStr("sk-canary-123"),
+        database_url=SecretStr("postgresql://a:canary@b/c"),
+        redis_url=SecretStr("redis://:canary@b"),
+    )
     assert "canary" not in f"{config} {config!r} {config.model_dump()} {config.model_dump_json()}"
+
+
+def test_a_bad_value_is_not_in_the_error_that_refuses_it() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Config(database_url=SecretStr("postgresql://a:b@c@canary"), openai_api_base="sk-canary-123")
+    assert "canary" not in f"{caught.value} {caught.value!r}"
 
 
 @pytest.mark.parametrize(

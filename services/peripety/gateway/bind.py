@@ -13,10 +13,17 @@ from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.models import Catalogue, ModelList
 from peripety.gateway.providers.registry import Providers
-from peripety.gateway.response_cache import CachingModelGateway, DiskAnswers, MemoryAnswers, ResponseCache
+from peripety.gateway.response_cache import (
+    CachingModelGateway,
+    DiskAnswers,
+    MemoryAnswers,
+    RedisAnswers,
+    ResponseCache,
+)
 from peripety.gateway.service import GatewayServicer
 
 if TYPE_CHECKING:
+    from peripety.gateway.response_cache.cache import Place
     from peripety.wiring import Wiring
 
 __all__ = ["bind"]
@@ -40,12 +47,15 @@ async def bind(wiring: Wiring) -> None:
 
 async def _response_cache(wiring: Wiring) -> ResponseCache:
     config = wiring.config
-    disk = None
+    places: list[Place] = []
     if config.response_cache_disk_bytes:
-        disk = DiskAnswers(await wiring.database(), config.response_cache_disk_bytes)
+        places.append(DiskAnswers(await wiring.database(), config.response_cache_disk_bytes))
+    redis = wiring.redis()
+    if redis is not None:
+        places.append(RedisAnswers(redis))
     return ResponseCache(
         MemoryAnswers(config.response_cache_memory_bytes),
-        disk,
+        places,
         ttl=config.response_cache_ttl_seconds,
         clock=time.time,
     )

@@ -23,6 +23,7 @@ from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseCacheMo
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.rpc.app import serve_bound
 from support.apps import config_for
+from support.redis_server import RedisProcess
 from support.simulator import served
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
+    from support.postgresql import PostgresqlProcess
     from support.simulator import Served
 
 OFF = pb.RESPONSE_CACHE_MODE_OFF
@@ -191,6 +193,40 @@ async def test_equal_requests_at_the_same_time_are_one_request_to_the_model(
     assert len(model.simulator.captured) == 1
     assert {text(events) for events in answers} == {"a slow answer"}
     assert sum(events[-1].completed.calls for events in answers) == 1
+
+
+async def test_a_replica_with_a_database_of_its_own_finds_the_answer_in_redis(
+    tmp_path: Path, model: Served, redis_url: str
+) -> None:
+    told = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        async with serving(tmp_path / name, model, redis_url=redis_url) as channel:
+            told.append(text(await ask(channel, "long")))
+    assert told == [ANSWER, ANSWER]
+    assert len(model.simulator.captured) == 1
+
+
+async def test_without_its_redis_server_a_gateway_answers_all_the_same(tmp_path: Path, model: Served) -> None:
+    with RedisProcess() as process:
+        async with serving(tmp_path, model, redis_url=process.url) as channel:
+            process.kill()
+            told = [text(await ask(channel, "long")) for _ in range(2)]
+            process.start()
+    assert told == [ANSWER, ANSWER]
+    assert len(model.simulator.captured) == 1
+
+
+async def test_a_replica_on_the_same_postgresql_database_finds_the_answer_there(
+    tmp_path: Path, model: Served, postgresql: PostgresqlProcess
+) -> None:
+    told = []
+    with postgresql.database() as url:
+        for _ in range(2):
+            async with serving(tmp_path, model, database_url=url) as channel:
+                told.append(text(await ask(channel, "long")))
+    assert told == [ANSWER, ANSWER]
+    assert len(model.simulator.captured) == 1
 
 
 async def test_what_was_cut_short_is_asked_for_again(tmp_path: Path, model: Served) -> None:

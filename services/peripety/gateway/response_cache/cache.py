@@ -1,8 +1,8 @@
-"""Both places of stored answers together, and how old an answer may be."""
+"""All places of stored answers together, and how old an answer may be."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -11,34 +11,56 @@ from peripety.errors import UnavailableError
 from peripety.gateway.response_cache.answers import StoredAnswer, encode, may_be_stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from peripety.gateway.model import Completion
-    from peripety.gateway.response_cache.disk import DiskAnswers
     from peripety.gateway.response_cache.memory import MemoryAnswers
 
-__all__ = ["ResponseCache"]
+__all__ = ["Place", "ResponseCache"]
 
 _log = structlog.get_logger(__name__)
 
 
-class ResponseCache:
-    """Answers in memory, and behind them on the disk.
+class Place(Protocol):
+    """Where answers outlive the process."""
 
-    A disk that fails costs what it would have saved, and nothing else.
+    async def get(self, key: str) -> StoredAnswer | None:
+        """Return an answer.
+
+        Raises:
+            UnavailableError: the place cannot be read now.
+        """
+
+    async def put(self, key: str, answer: StoredAnswer, *, expired: float) -> None:
+        """Keep an answer in place of the one before.
+
+        Args:
+            key: its key.
+            answer: the answer.
+            expired: answers stored until this moment hold no more and need not be kept.
+
+        Raises:
+            UnavailableError: the place cannot be written now.
+        """
+
+
+class ResponseCache:
+    """Answers in memory, and behind it in the other places.
+
+    A place that fails costs what it would have saved, and nothing else.
 
     Args:
         memory: answers at hand.
-        disk: answers that outlive the process; None for none.
+        places: where answers outlive the process, in the order in which they are asked.
         ttl: seconds for which an answer holds.
         clock: seconds since 1970.
     """
 
     def __init__(
-        self, memory: MemoryAnswers, disk: DiskAnswers | None, *, ttl: float, clock: Callable[[], float]
+        self, memory: MemoryAnswers, places: Sequence[Place], *, ttl: float, clock: Callable[[], float]
     ) -> None:
         self._memory = memory
-        self._disk = disk
+        self._places = tuple(places)
         self._ttl = ttl
         self._clock = clock
 
@@ -51,21 +73,20 @@ class ResponseCache:
         return None
 
     async def look_up(self, key: str) -> StoredAnswer | None:
-        """Return an answer from the disk, and have it at hand from now on."""
-        if self._disk is None:
-            return None
-        try:
-            answer = await self._disk.get(key)
-        except UnavailableError as error:
-            _log.warning("stored answers cannot be read", **logs.outline(error))
-            return None
-        if answer is None or not self._holds(answer):
-            return None
-        self._memory.put(key, answer)
-        return answer
+        """Return an answer from the first place that has it, and have it at hand from now on."""
+        for place in self._places:
+            try:
+                answer = await place.get(key)
+            except UnavailableError as error:
+                _log.warning("stored answers cannot be read", **logs.outline(error))
+                continue
+            if answer is not None and self._holds(answer):
+                self._memory.put(key, answer)
+                return answer
+        return None
 
     def keep(self, key: str, completion: Completion) -> StoredAnswer | None:
-        """Have an answer at hand, if it is one that may be stored; `write` then takes it to the disk."""
+        """Have an answer at hand, if it is one that may be stored; `write` then takes it elsewhere."""
         if not may_be_stored(completion):
             return None
         answer = StoredAnswer(encode(completion), self._clock())
@@ -73,13 +94,12 @@ class ResponseCache:
         return answer
 
     async def write(self, key: str, answer: StoredAnswer) -> None:
-        """Take an answer to the disk."""
-        if self._disk is None:
-            return
-        try:
-            await self._disk.put(key, answer, expired=self._clock() - self._ttl)
-        except UnavailableError as error:
-            _log.warning("an answer cannot be stored", **logs.outline(error))
+        """Take an answer to every place."""
+        for place in self._places:
+            try:
+                await place.put(key, answer, expired=self._clock() - self._ttl)
+            except UnavailableError as error:
+                _log.warning("an answer cannot be stored", **logs.outline(error))
 
     def _holds(self, answer: StoredAnswer) -> bool:
         # A clock that was set back would make answers live long: one from the future does not count.

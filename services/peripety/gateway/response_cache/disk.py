@@ -62,11 +62,7 @@ class DiskAnswers:
         self._max_bytes = max_bytes
 
     async def get(self, key: str) -> StoredAnswer | None:
-        """Return an answer.
-
-        Raises:
-            UnavailableError: the database cannot be read now.
-        """
+        """See `Place.get`."""
         async with self._database.read() as connection:
             row = (
                 await connection.execute(
@@ -76,16 +72,7 @@ class DiskAnswers:
         return None if row is None else StoredAnswer(row.answer, row.stored)
 
     async def put(self, key: str, answer: StoredAnswer, *, expired: float) -> None:
-        """Keep an answer in place of the one before; the oldest make room for it.
-
-        Args:
-            key: its key.
-            answer: the answer.
-            expired: answers stored until this moment are deleted.
-
-        Raises:
-            UnavailableError: the database cannot be written now.
-        """
+        """See `Place.put`. Expired answers are deleted, and the oldest make room for the new one."""
         needed = len(answer.data) + ROW_BYTES
         async with self._database.write("stored answers") as connection:
             size = await _recorded_size(connection)

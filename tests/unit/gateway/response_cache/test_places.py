@@ -162,11 +162,11 @@ async def test_expired_answers_leave_the_disk_when_something_is_written(database
 async def test_an_answer_holds_for_its_time_in_both_places(database: Database) -> None:
     clock = Clock()
     disk = DiskAnswers(database, MIB)
-    cache = ResponseCache(MemoryAnswers(MIB), disk, ttl=60, clock=clock)
+    cache = ResponseCache(MemoryAnswers(MIB), [disk], ttl=60, clock=clock)
     stored = cache.keep("k", answer("text"))
     assert stored is not None
     await cache.write("k", stored)
-    other = ResponseCache(MemoryAnswers(MIB), disk, ttl=60, clock=clock)
+    other = ResponseCache(MemoryAnswers(MIB), [disk], ttl=60, clock=clock)
     clock.now += 59
     assert cache.at_hand("k") == stored
     assert other.at_hand("k") is None
@@ -180,7 +180,7 @@ async def test_an_answer_holds_for_its_time_in_both_places(database: Database) -
 
 async def test_an_answer_from_the_future_does_not_count(database: Database) -> None:
     clock = Clock()
-    cache = ResponseCache(MemoryAnswers(MIB), DiskAnswers(database, MIB), ttl=60, clock=clock)
+    cache = ResponseCache(MemoryAnswers(MIB), [DiskAnswers(database, MIB)], ttl=60, clock=clock)
     stored = cache.keep("k", answer("text"))
     assert stored is not None
     await cache.write("k", stored)
@@ -193,7 +193,7 @@ async def test_a_restart_keeps_answers(database_url: str) -> None:
     clock = Clock()
     for turn in range(2):
         database = await Database.open(database_url)
-        cache = ResponseCache(MemoryAnswers(MIB), DiskAnswers(database, MIB), ttl=60, clock=clock)
+        cache = ResponseCache(MemoryAnswers(MIB), [DiskAnswers(database, MIB)], ttl=60, clock=clock)
         found = await cache.look_up("k")
         assert (found is not None) == (turn == 1)
         stored = cache.keep("k", answer("text"))
@@ -204,7 +204,7 @@ async def test_a_restart_keeps_answers(database_url: str) -> None:
 
 @pytest.mark.parametrize("reason", [StopReason.LENGTH, StopReason.REFUSAL, StopReason.OTHER])
 def test_an_answer_without_an_end_is_not_kept(reason: StopReason) -> None:
-    cache = ResponseCache(MemoryAnswers(MIB), None, ttl=60, clock=Clock())
+    cache = ResponseCache(MemoryAnswers(MIB), [], ttl=60, clock=Clock())
     assert cache.keep("k", answer("text", reason)) is None
     assert cache.at_hand("k") is None
 
@@ -223,7 +223,7 @@ class Broken(DiskAnswers):
 
 
 async def test_a_disk_that_fails_costs_nothing_else_and_tells_no_answer() -> None:
-    cache = ResponseCache(MemoryAnswers(MIB), Broken(), ttl=60, clock=Clock())
+    cache = ResponseCache(MemoryAnswers(MIB), [Broken()], ttl=60, clock=Clock())
     stored = cache.keep("k", answer("canary"))
     assert stored is not None
     with capture_logs() as events:

@@ -42,7 +42,7 @@ class Asking:
 
     def __init__(self, *, memory: int = 1_000_000) -> None:
         self.inner = GatedGateway()
-        self.cache = ResponseCache(MemoryAnswers(memory), None, ttl=60, clock=lambda: 0.0)
+        self.cache = ResponseCache(MemoryAnswers(memory), [], ttl=60, clock=lambda: 0.0)
         self.gateway = CachingModelGateway(self.inner, self.cache, self.answerer)
         self.account = "a"
 
@@ -324,7 +324,7 @@ async def test_a_stream_without_an_end_is_a_defect_and_no_answer(asking: Asking)
 async def test_an_answer_on_the_disk_is_found_once_for_all_and_refused_by_who_wants_a_new_one() -> None:
     class Slow(ResponseCache):
         def __init__(self) -> None:
-            super().__init__(MemoryAnswers(0), None, ttl=60, clock=lambda: 0.0)
+            super().__init__(MemoryAnswers(0), [], ttl=60, clock=lambda: 0.0)
             self.looks: list[str] = []
 
         async def look_up(self, key: str) -> StoredAnswer | None:
@@ -405,7 +405,7 @@ async def test_a_failure_is_remembered_past_an_old_answer_that_was_not_wanted() 
             return None if self.looks == 1 else StoredAnswer(encode(answer("old")), 0.0)
 
     asking = Asking()
-    cache = Late(MemoryAnswers(0), None, ttl=60, clock=lambda: 0.0)
+    cache = Late(MemoryAnswers(0), [], ttl=60, clock=lambda: 0.0)
     asking.gateway = CachingModelGateway(asking.inner, cache, asking.answerer)
     async with asyncio.timeout(10):
         tasks = [asking.ask(), asking.ask(), asking.ask(question(mode=REFRESH))]

@@ -1,0 +1,100 @@
+"""The Redis server of a process, where there is one: what replicas share for a while, and may lose.
+
+Nothing depends on it: who uses it goes on without it when it fails, which an `UnavailableError` tells.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from redis.asyncio import Redis
+
+__all__ = ["RedisServer"]
+
+_CONNECTIONS = 16
+_ANSWER_SECONDS = 1.0
+_REST_SECONDS = 5.0
+
+
+class RedisServer:
+    """One client for the whole process, which connects when it is first used.
+
+    Args:
+        url: `redis://user:password@host:port/number`, or `rediss://` for an encrypted connection.
+        clock: seconds that only go forward.
+
+    Raises:
+        FailedPreconditionError: the client is not installed.
+        InvalidArgumentError: the client does not understand the URL.
+    """
+
+    def __init__(self, url: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        try:
+            import redis.asyncio as library  # noqa: PLC0415 - an extra
+            from redis.asyncio.retry import Retry  # noqa: PLC0415
+            from redis.backoff import NoBackoff  # noqa: PLC0415
+        except ImportError as error:
+            raise FailedPreconditionError(
+                "PERIPETY_REDIS_URL names a Redis server, which needs the package redis:"
+                " pip install 'peripety[redis]'",
+                code="MISSING_PACKAGE",
+            ) from error
+        try:
+            pool = library.BlockingConnectionPool.from_url(
+                url,
+                max_connections=_CONNECTIONS,
+                timeout=_ANSWER_SECONDS,
+                socket_connect_timeout=_ANSWER_SECONDS,
+                socket_timeout=_ANSWER_SECONDS,
+                # Once, and at once: the server may have closed a connection that nobody used for long.
+                retry=Retry(NoBackoff(), 1),
+            )
+        except ValueError:
+            # What it says may quote the URL, and with it the password.
+            raise InvalidArgumentError(
+                "PERIPETY_REDIS_URL has a part that the client of Redis does not know;"
+                " rediss://user:password@host:port/0 is a complete one",
+                code="BAD_CONFIGURATION",
+            ) from None
+        self._client = library.Redis.from_pool(pool)
+        self._failure = library.RedisError
+        self._clock = clock
+        self._resting_until = clock()
+
+    @asynccontextmanager
+    async def using(self) -> AsyncIterator[Redis]:
+        """Run the block with the client.
+
+        A server that failed is left alone for some seconds: one that is down must not cost everybody a
+        time-out.
+
+        Raises:
+            UnavailableError: the server does not answer, or refuses what it is asked, or did so just now.
+        """
+        if self._clock() < self._resting_until:
+            raise _unavailable("resting")
+        try:
+            yield self._client
+        except self._failure as error:
+            self._resting_until = self._clock() + _REST_SECONDS
+            raise _unavailable(type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.aclose()
+
+
+def _unavailable(fault: str) -> UnavailableError:
+    return UnavailableError(
+        "The Redis server cannot be used now; try again later",
+        code="REDIS_UNAVAILABLE",
+        details={"fault": fault},
+        retry_after=_REST_SECONDS,
+    )

@@ -1,0 +1,95 @@
+"""Stored answers on a Redis server: for every replica, for their time, and never in the way of an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+
+from peripety.gateway.response_cache import MemoryAnswers, RedisAnswers, ResponseCache
+from peripety.gateway.response_cache.answers import StoredAnswer
+from peripety.redis import RedisServer
+from support.gated_gateway import answer
+from support.redis_server import RedisProcess
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+MIB = 1024 * 1024
+NOW = 1_000_000.0
+
+
+@pytest.fixture
+async def server(redis_url: str) -> AsyncIterator[RedisServer]:
+    opened = RedisServer(redis_url)
+    yield opened
+    await opened.close()
+
+
+def cache(server: RedisServer) -> ResponseCache:
+    return ResponseCache(MemoryAnswers(MIB), [RedisAnswers(server)], ttl=60, clock=lambda: NOW)
+
+
+async def test_an_answer_is_read_as_it_was_stored_until_another_takes_its_place(server: RedisServer) -> None:
+    answers = RedisAnswers(server)
+    assert await answers.get("a") is None
+    for stored in (StoredAnswer(b"", NOW + 0.25), StoredAnswer(bytes(range(256)), NOW + 0.5)):
+        await answers.put("a", stored, expired=NOW)
+        assert await answers.get("a") == stored
+    assert await answers.get("b") is None
+
+
+async def test_redis_deletes_an_answer_when_it_holds_no_more(server: RedisServer) -> None:
+    answers = RedisAnswers(server)
+    await answers.put("a", StoredAnswer(b"x", NOW), expired=NOW - 60)
+    await answers.put("b", StoredAnswer(b"x", NOW), expired=NOW)
+    async with server.using() as client:
+        (key,) = await client.keys()
+        assert 59_000 < await client.pttl(key) <= 60_000
+    assert await answers.get("b") is None
+
+
+async def test_a_replica_finds_what_another_has_stored_and_has_it_at_hand(server: RedisServer) -> None:
+    one, other = cache(server), cache(server)
+    stored = one.keep("k", answer("text"))
+    assert stored is not None
+    await one.write("k", stored)
+    assert other.at_hand("k") is None
+    assert await other.look_up("k") == stored
+    assert other.at_hand("k") == stored
+
+
+async def test_the_places_are_asked_in_their_order(server: RedisServer) -> None:
+    asked: list[str] = []
+
+    class Empty(RedisAnswers):
+        async def get(self, key: str) -> StoredAnswer | None:
+            asked.append(key)
+            return None
+
+    answers = RedisAnswers(server)
+    await answers.put("k", StoredAnswer(b"x", NOW), expired=NOW - 60)
+    both = ResponseCache(MemoryAnswers(MIB), [Empty(server), answers], ttl=60, clock=lambda: NOW)
+    assert await both.look_up("k") == StoredAnswer(b"x", NOW)
+    assert asked == ["k"]
+
+
+async def test_a_server_that_is_down_costs_what_it_would_have_saved_and_tells_nothing() -> None:
+    with RedisProcess() as process:
+        server = RedisServer(process.url)
+        one = cache(server)
+        stored = one.keep("a-key", answer("canary"))
+        assert stored is not None
+        process.kill()
+        with capture_logs() as events:
+            assert await one.look_up("a-key") is None
+            await one.write("a-key", stored)
+        assert one.at_hand("a-key") == stored
+        await server.close()
+        process.start()
+    assert [event["event"] for event in events] == [
+        "stored answers cannot be read",
+        "an answer cannot be stored",
+    ]
+    assert not [secret for secret in ("canary", "a-key", "w%40rd", "w@rd") if secret in repr(events)]
