@@ -16,7 +16,7 @@ from peripety.scenarios.model import Draft, FoundWrong, Progress, Rewritten, Sta
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from peripety.gateway.conversation import Conversation
+    from peripety.gateway.conversations import Conversation
     from peripety.gateway.model import Completion, GatewayEvent, ResponseSchema
     from peripety.scenarios.model import GenerationEvent, GenerationLimits
 

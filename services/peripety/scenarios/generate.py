@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import sim
 from peripety.config import ProviderName
 from peripety.errors import Finding, Severity
-from peripety.gateway.conversation import Conversation
+from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import ResponseSchema
 from peripety.gateway.providers.offline.author import author
 from peripety.gateway.streams import following

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.gateway.calling import Caller
-from peripety.gateway.conversation import Conversation
+from peripety.gateway.conversations import Conversation
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ResponseSchema
 from peripety.gateway.providers.registry import Providers

@@ -26,7 +26,7 @@ from peripety.errors import (
     UnsupportedError,
 )
 from peripety.gateway.bind import bind
-from peripety.gateway.conversation import Conversation
+from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import (
     ChatMessage,
     Completed,

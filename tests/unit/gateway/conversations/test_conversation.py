@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import ConflictError, UnavailableError
-from peripety.gateway.conversation import Conversation
+from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
@@ -81,7 +81,7 @@ async def test_a_failed_turn_leaves_the_conversation_as_it_was() -> None:
     assert len(conversation.turns) == 1
     gateway.before = []
     await conversation.send("c")
-    assert [turn.user.text for turn in conversation.turns] == ["a", "c"]
+    assert [turn.said[0].text for turn in conversation.turns] == ["a", "c"]
 
 
 async def test_an_abandoned_turn_leaves_the_conversation_as_it_was() -> None:
@@ -115,5 +115,5 @@ async def test_a_conversation_goes_on_from_earlier_turns() -> None:
     await first.send("a")
     second = Conversation(Gateway(), "s", turns=first.turns)
     await second.send("b")
-    assert [turn.user.text for turn in second.turns] == ["a", "b"]
+    assert [turn.said[0].text for turn in second.turns] == ["a", "b"]
     assert len(first.turns) == 1

@@ -20,24 +20,29 @@ from peripety.gateway.streams import completion_of, following
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-__all__ = ["Conversation", "Turn"]
+__all__ = ["Conversation", "Turn", "under_way"]
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One kept exchange: what the user said, and the valid answer."""
+    """One kept exchange.
 
-    user: ChatMessage
+    Attributes:
+        said: what the user said, with the results of tools.
+        completion: the valid answer.
+    """
+
+    said: tuple[ChatMessage, ...]
     completion: Completion
 
     @property
-    def messages(self) -> tuple[ChatMessage, ChatMessage]:
+    def messages(self) -> tuple[ChatMessage, ...]:
         """The exchange as the model sees it."""
-        return self.user, self.completion.message
+        return (*self.said, self.completion.message)
 
 
 class Conversation:
-    """Several turns with one model.
+    """Several turns with one model, held by whoever has them.
 
     The system text and the turns before are sent unchanged every time, so a provider's prompt cache keeps
     matching. A repair that was needed inside a turn is not part of the history: only the good answer is.
@@ -89,7 +94,7 @@ class Conversation:
             PeripetyError: what `ModelGateway.stream` raises; the conversation is then as it was.
         """
         if self._busy:
-            raise ConflictError("This conversation is waiting for an answer; wait too", code="TURN_UNDER_WAY")
+            raise under_way()
         user = ChatMessage.user(text)
         request = GenerateRequest(
             system=self.system,
@@ -105,7 +110,7 @@ class Conversation:
             async with following(self._gateway.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, Completed):
-                        self._turns.append(Turn(user, event.completion))
+                        self._turns.append(Turn((user,), event.completion))
                     yield event
         finally:
             self._busy = False
@@ -125,3 +130,8 @@ class Conversation:
                 text, schema=schema, max_output_tokens=max_output_tokens, temperature=temperature, seed=seed
             )
         )
+
+
+def under_way() -> ConflictError:
+    """The error of a turn that comes while another one waits for its answer."""
+    return ConflictError("This conversation is waiting for an answer; wait too", code="TURN_UNDER_WAY")
