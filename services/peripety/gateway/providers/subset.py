@@ -1,0 +1,281 @@
+"""What a provider can be told of a JSON Schema, and what had to be left out for that.
+
+Providers that make the sampler follow a schema know only a part of JSON Schema, and refuse the rest. A bound
+that is not in it is left out, which lets the model write more than the schema allows. A shape that it cannot
+say at all, such as an object with keys of any name, leaves the sampler out for the whole answer. The answer
+is checked against the original schema in either case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety.errors import Finding, Severity
+from peripety.sim.schema import pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["Subset", "Written", "anything", "write_schema"]
+
+# They say how the schema is read or described, and nothing about the answer.
+_SILENT = frozenset({"$schema", "$id", "$comment", "title", "examples", "default", "deprecated"})
+_OBJECT = frozenset({"properties", "required", "additionalProperties"})
+_CHOICES = frozenset({"anyOf", "oneOf"})
+_DEFINITIONS = frozenset({"$defs", "definitions"})
+_NEEDS_NO_TYPE = frozenset({"type", "anyOf", "$ref"})
+_SAYS_WHAT_IT_IS = frozenset({"type", "enum", "const", "$ref"}) | _CHOICES
+_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+
+_Place: TypeAlias = tuple[str | int, ...]
+
+
+def anything(_value: Any) -> bool:
+    """Takes a keyword whatever its value is."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """The part of JSON Schema that a provider knows.
+
+    Attributes:
+        name: what holds the model to the schema, for messages: "strict mode".
+        keywords: those that are passed on as they are, and which values of each.
+        leaves_out: whether keys can be left out; else every key is required, and an optional one may be null.
+        object_root: whether the answer has to be an object, and not a choice.
+        recursive: whether a part may contain itself.
+        parts_choices: whether choices may begin with the same key.
+        max_depth: how deep objects may be nested.
+        max_keys: how many keys there may be.
+    """
+
+    name: str
+    keywords: Mapping[str, Callable[[Any], bool]]
+    leaves_out: bool
+    object_root: bool
+    recursive: bool
+    parts_choices: bool
+    max_depth: int | None = None
+    max_keys: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A schema in the words of a subset.
+
+    Attributes:
+        schema: the schema; None when the subset cannot express it.
+        dropped: what it does not say any more, or why there is none, as warnings with places in the original.
+        optional: how many keys may be left out.
+        unions: how many parts are of several types.
+    """
+
+    schema: dict[str, Any] | None
+    dropped: tuple[Finding, ...]
+    optional: int = 0
+    unions: int = 0
+
+
+def write_schema(document: Mapping[str, Any], subset: Subset) -> Written:
+    """Bring a schema (2020-12) into the words of a subset."""
+    writing = _Writing(document, subset)
+    try:
+        schema = writing.run()
+    except _InexpressibleError as error:
+        problem = f"{subset.name} cannot be used: {error}"
+        return Written(None, (_warning("NOT_STRICT", error.place, problem),))
+    return Written(schema, tuple(writing.dropped), writing.optional, writing.unions)
+
+
+class _InexpressibleError(Exception):
+    """The subset cannot say it: the message says what, the place where."""
+
+    def __init__(self, place: _Place, problem: str) -> None:
+        super().__init__(problem)
+        self.place = place
+
+
+class _Writing:
+    """One walk over a schema."""
+
+    def __init__(self, document: Mapping[str, Any], subset: Subset) -> None:
+        self._document = document
+        self._subset = subset
+        self._keys = 0
+        self.dropped: list[Finding] = []
+        self.optional = 0
+        self.unions = 0
+
+    def run(self) -> dict[str, Any]:
+        if self._subset.object_root and self._document.get("type") != "object":
+            raise _InexpressibleError((), "the answer has to be an object")
+        if not self._subset.recursive and (place := _place_of_loop(self._document)) is not None:
+            raise _InexpressibleError(place, "this part may contain itself")
+        return self._schema(self._document, (), 0)
+
+    def _schema(self, node: Any, place: _Place, depth: int) -> dict[str, Any]:
+        if not isinstance(node, dict) or not (_SAYS_WHAT_IT_IS & node.keys()):
+            raise _InexpressibleError(place, "this part may be anything; give it a type")
+        kinds = _types(node)
+        if "array" in kinds and "items" not in node:
+            raise _InexpressibleError(place, "the items of this array may be anything; give it items")
+        if "properties" in node and "object" not in kinds:
+            raise _InexpressibleError(place, "this part may be more than an object; give it a type")
+        written: dict[str, Any] = {}
+        for keyword in node:
+            self._keyword(node, keyword, place, depth, written)
+        if "object" in kinds:
+            self._object(node, place, depth, written)
+        if not _NEEDS_NO_TYPE & written.keys():
+            written["type"] = _types_of(node, place)
+        self.unions += "anyOf" in written or len(list(_types(written))) > 1
+        return written
+
+    def _keyword(
+        self, node: Mapping[str, Any], keyword: str, place: _Place, depth: int, written: dict[str, Any]
+    ) -> None:
+        value, here = node[keyword], (*place, keyword)
+        if keyword in self._subset.keywords and self._subset.keywords[keyword](value):
+            written[keyword] = value
+        elif keyword in _CHOICES:
+            self._choice(node, keyword, place, depth, written)
+        elif keyword == "items":
+            written[keyword] = self._schema(value, here, depth + 1)
+        elif keyword == "$ref":
+            written[keyword] = _reference(value, here)
+        elif keyword in _DEFINITIONS:
+            written[keyword] = {
+                name: self._schema(inner, (*here, name), depth) for name, inner in value.items()
+            }
+        elif keyword not in _OBJECT | _SILENT:
+            self._drop(
+                here, f"{self._subset.name} does not know this '{keyword}'; the answer is checked for it"
+            )
+
+    def _choice(
+        self, node: Mapping[str, Any], keyword: str, place: _Place, depth: int, written: dict[str, Any]
+    ) -> None:
+        here = (*place, keyword)
+        if not place and self._subset.object_root:
+            raise _InexpressibleError(here, "the answer itself may not be a choice")
+        if keyword == "oneOf":
+            if "anyOf" in node:
+                self._drop(here, "one choice fits into a place; the answer is checked for this one")
+                return
+            self._drop(here, "several of the choices may hold at once; the answer is checked for that")
+        branches = node[keyword]
+        if not self._subset.parts_choices:
+            self._require_parted(branches, here)
+        written["anyOf"] = [
+            self._schema(branch, (*here, index), depth) for index, branch in enumerate(branches)
+        ]
+
+    def _require_parted(self, branches: Iterable[Any], here: _Place) -> None:
+        first = [next(iter(self._resolved(branch).get("properties", ())), None) for branch in branches]
+        named = [key for key in first if key is not None]
+        if len(set(named)) < len(named):
+            raise _InexpressibleError(here, "two of the choices begin with the same key")
+
+    def _object(self, node: Mapping[str, Any], place: _Place, depth: int, written: dict[str, Any]) -> None:
+        subset = self._subset
+        if subset.max_depth is not None and depth >= subset.max_depth:
+            raise _InexpressibleError(place, f"objects are nested deeper than {subset.max_depth} levels")
+        properties, extra = node.get("properties", {}), node.get("additionalProperties", True)
+        if "patternProperties" in node:
+            raise _InexpressibleError(place, "this object takes keys by pattern")
+        if extra is not False:
+            if isinstance(extra, dict) or not properties:
+                raise _InexpressibleError(place, "this object takes keys of any name")
+            self._drop((*place, "additionalProperties"), f"{subset.name} lets the model write no other keys")
+        self._keys += len(properties)
+        if subset.max_keys is not None and self._keys > subset.max_keys:
+            raise _InexpressibleError(place, f"there are more than {subset.max_keys} keys")
+        required = set(node.get("required", ()))
+        if not required <= properties.keys():
+            raise _InexpressibleError((*place, "required"), "a key is required that has no schema")
+        written["properties"] = {}
+        for key, value in properties.items():
+            schema = self._schema(value, (*place, "properties", key), depth + 1)
+            as_it_is = key in required or subset.leaves_out
+            written["properties"][key] = schema if as_it_is else _nullable(schema)
+        told = required if subset.leaves_out else properties.keys()
+        written["required"] = [key for key in properties if key in told]
+        self.optional += len(properties) - len(told)
+        written["additionalProperties"] = False
+
+    def _resolved(self, node: Any) -> Mapping[str, Any]:
+        """The node, or the one that it refers to."""
+        target = _target(self._document, node["$ref"]) if isinstance(node, dict) and "$ref" in node else node
+        return target if isinstance(target, dict) else {}
+
+    def _drop(self, place: _Place, problem: str) -> None:
+        self.dropped.append(_warning("NOT_TOLD", place, problem))
+
+
+def _target(document: Mapping[str, Any], reference: str) -> Any:
+    """What a reference within a document points to."""
+    target: Any = document
+    for segment in _steps(reference):
+        target = target.get(segment, {}) if isinstance(target, dict) else {}
+    return target
+
+
+def _place_of_loop(document: Mapping[str, Any]) -> _Place | None:
+    """The place of a reference by which a part contains itself, if there is one."""
+    passed: set[str] = set()
+
+    def search(node: Any, place: _Place, inside: frozenset[str]) -> _Place | None:
+        if not isinstance(node, (dict, list)):
+            return None
+        reference = node.get("$ref") if isinstance(node, dict) else None
+        if isinstance(reference, str):
+            if reference in inside:
+                return (*place, "$ref")
+            if reference not in passed:
+                found = search(_target(document, reference), _steps(reference), inside | {reference})
+                if found is not None:
+                    return found
+                passed.add(reference)
+        each = node.items() if isinstance(node, dict) else enumerate(node)
+        places = (search(inner, (*place, key), inside) for key, inner in each)
+        return next((found for found in places if found is not None), None)
+
+    return search(document, (), frozenset({"#"}))
+
+
+def _steps(reference: str) -> _Place:
+    return tuple(reference.split("/")[1:])
+
+
+def _reference(target: str, place: _Place) -> str:
+    if target != "#" and not target.startswith(("#/$defs/", "#/definitions/")):
+        raise _InexpressibleError(place, f"{target} is neither the root nor one of the $defs")
+    return target
+
+
+def _types(node: Mapping[str, Any]) -> Iterable[str]:
+    kinds = node.get("type", ())
+    return (kinds,) if isinstance(kinds, str) else kinds
+
+
+def _types_of(node: Mapping[str, Any], place: _Place) -> list[str]:
+    """The types of the values that are allowed, which providers want to be told."""
+    values = [node["const"]] if "const" in node else node["enum"]
+    kinds = {_NAMES.get(type(value)) for value in values}
+    if None in kinds:
+        raise _InexpressibleError(
+            place, "an object or an array is one of the values; describe it by its keys"
+        )
+    return sorted(kind for kind in kinds if kind is not None)
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    if "null" in _types(schema) and "enum" not in schema and "const" not in schema:
+        return schema
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _warning(code: str, place: _Place, message: str) -> Finding:
+    return Finding(code, pointer(place), message, Severity.WARNING)

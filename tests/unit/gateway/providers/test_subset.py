@@ -1,0 +1,73 @@
+"""Schemas in the words of a provider that, unlike OpenAI's strict mode, lets keys be left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from peripety.gateway.providers.subset import Subset, anything, write_schema
+
+SUBSET = Subset(
+    name="it",
+    keywords={"type": anything, "minItems": (0, 1).__contains__},
+    leaves_out=True,
+    object_root=False,
+    recursive=False,
+    parts_choices=True,
+)
+
+
+def an_object(properties: dict[str, Any], **others: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False, **others}
+
+
+def test_optional_keys_stay_optional_and_are_counted() -> None:
+    written = write_schema(
+        an_object({"a": {"type": "string"}, "b": {"type": "null"}}, required=["b"]), SUBSET
+    )
+    assert written.schema is not None
+    assert (written.schema["required"], written.optional) == (["b"], 1)
+    assert written.schema["properties"]["a"] == {"type": "string"}
+
+
+def test_parts_of_several_types_are_counted() -> None:
+    branches = {"anyOf": [an_object({"k": {"type": "null"}}), an_object({"k": {"type": "string"}})]}
+    document = {"type": "array", "items": an_object({"a": {"type": ["string", "null"]}, "b": branches})}
+    assert write_schema(document, SUBSET).unions == 2
+
+
+@pytest.mark.parametrize(("value", "kept"), [(1, True), (2, False)])
+def test_a_keyword_is_passed_on_with_values_that_are_known(value: int, *, kept: bool) -> None:
+    written = write_schema({"type": "array", "items": {"type": "null"}, "minItems": value}, SUBSET)
+    assert written.schema is not None
+    assert ("minItems" in written.schema) is kept
+    assert [finding.path for finding in written.dropped] == ([] if kept else ["/minItems"])
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        (an_object({"a": {"$ref": "#"}}), "/properties/a/$ref"),
+        (
+            {
+                "$ref": "#/$defs/a",
+                "$defs": {"a": {"$ref": "#/$defs/b"}, "b": an_object({"a": {"$ref": "#/$defs/a"}})},
+            },
+            "/$defs/b/properties/a/$ref",
+        ),
+    ],
+    ids=["the whole", "by a detour"],
+)
+def test_a_part_that_contains_itself_cannot_be_told(document: dict[str, Any], place: str) -> None:
+    written = write_schema(document, SUBSET)
+    assert written.schema is None
+    assert [(finding.code, finding.path) for finding in written.dropped] == [("NOT_STRICT", place)]
+
+
+def test_a_part_may_be_referred_to_twice() -> None:
+    twice = an_object(
+        {"x": {"$ref": "#/$defs/a"}, "y": {"$ref": "#/$defs/a"}},
+        **{"$defs": {"a": an_object({"k": {"type": "null"}})}},
+    )
+    assert write_schema(twice, SUBSET).schema is not None
