@@ -42,19 +42,19 @@ async def read_events(asked: EventStreamTransport, url: str) -> list[str]:
     return [event.data async for events in arrivals for event in events]
 
 
-async def read_objects(asked: EventStreamTransport, url: str) -> list[dict[str, Any]]:
-    arrivals = asked.objects(url, {"q": 1}, HEADERS, refuse)
-    return [one async for objects in arrivals for one in objects]
+async def read_lines(asked: EventStreamTransport, url: str) -> list[str]:
+    arrivals = asked.lines(url, {"q": 1}, HEADERS, refuse)
+    return [line async for lines in arrivals for line in lines]
 
 
 async def read_document(asked: EventStreamTransport, url: str) -> Any:
     return await asked.document("GET", url, HEADERS, refuse)
 
 
-WAYS = {"events": read_events, "objects": read_objects, "document": read_document}
+WAYS = {"events": read_events, "lines": read_lines, "document": read_document}
 each_way = pytest.mark.parametrize("read", WAYS.values(), ids=WAYS.keys())
 Read: TypeAlias = "Callable[[EventStreamTransport, str], Coroutine[Any, Any, Any]]"
-KINDS = {"events": "text/event-stream", "objects": NDJSON, "document": "application/json"}
+KINDS = {"events": "text/event-stream", "lines": NDJSON, "document": "application/json"}
 
 
 def kind_of(request: Request) -> str:
@@ -120,7 +120,7 @@ async def test_a_cookie_is_not_kept() -> None:
 # ---- what is answered
 
 
-async def test_objects_are_handed_on_as_they_arrive() -> None:
+async def test_lines_are_handed_on_as_they_arrive() -> None:
     seen = asyncio.Semaphore(0)
 
     async def answer(_request: Request, reply: Reply) -> None:
@@ -132,8 +132,8 @@ async def test_objects_are_handed_on_as_they_arrive() -> None:
 
     async with asyncio.timeout(10), upstream(answer) as server, transport() as asked:
         numbers = []
-        async for objects in asked.objects(server.base_url, {}, {}, refuse):
-            numbers += [one["n"] for one in objects]
+        async for lines in asked.lines(server.base_url, {}, {}, refuse):
+            numbers += [json.loads(line)["n"] for line in lines]
             seen.release()
     assert numbers == [0, 1, 2]
 
@@ -169,7 +169,7 @@ async def test_an_answer_without_end_cannot_fill_the_memory(read: Read) -> None:
         assert (await failure(read, server.base_url)).code == "STREAM_MALFORMED"
 
 
-@pytest.mark.parametrize("read", [read_events, read_objects])
+@pytest.mark.parametrize("read", [read_events, read_lines])
 @pytest.mark.parametrize("kind", ["application/json", "text/html"])
 async def test_an_answer_in_another_framing_says_what_it_is(read: Read, kind: str) -> None:
     async def answer(_request: Request, reply: Reply) -> None:
@@ -268,7 +268,7 @@ async def test_a_call_that_is_cancelled_closes_its_connection(read: Read, begun:
             await task
 
 
-@pytest.mark.parametrize("way", ["events", "objects"])
+@pytest.mark.parametrize("way", ["events", "lines"])
 async def test_a_stream_that_is_left_closes_its_connection(way: str) -> None:
     gone = asyncio.Event()
 
@@ -395,16 +395,16 @@ BEGIN, PAUSE, END = "did not begin", "paused", "did not end"
     ("read", "answer", "timeouts", "problem"),
     [
         (read_events, say_nothing, Timeouts(first_event=SHORT), BEGIN),
-        (read_objects, say_nothing, Timeouts(first_event=SHORT), BEGIN),
+        (read_lines, say_nothing, Timeouts(first_event=SHORT), BEGIN),
         (read_document, say_nothing, Timeouts(first_event=SHORT), BEGIN),
         (read_events, keep_alive, Timeouts(first_event=SHORT), BEGIN),
-        (read_objects, keep_alive, Timeouts(first_event=SHORT), BEGIN),
+        (read_lines, keep_alive, Timeouts(first_event=SHORT), BEGIN),
         (read_document, keep_alive, Timeouts(first_event=SHORT), BEGIN),
         (read_events, stop, Timeouts(between_chunks=SHORT), PAUSE),
-        (read_objects, stop, Timeouts(between_chunks=SHORT), PAUSE),
+        (read_lines, stop, Timeouts(between_chunks=SHORT), PAUSE),
         (read_document, stop, Timeouts(first_event=SHORT), BEGIN),
         (read_events, never_end, Timeouts(total=SHORT), END),
-        (read_objects, never_end, Timeouts(total=SHORT), END),
+        (read_lines, never_end, Timeouts(total=SHORT), END),
         (read_document, never_end, Timeouts(total=SHORT), END),
     ],
 )

@@ -15,7 +15,7 @@ OBJECTS = st.lists(st.dictionaries(st.text(max_size=4), st.text(max_size=8) | st
 
 def decode(*chunks: bytes) -> list[dict[str, Any]]:
     decoder = NdjsonDecoder()
-    return [found for chunk in chunks for found in decoder.feed(chunk)]
+    return [json.loads(line) for chunk in chunks for line in decoder.feed(chunk)]
 
 
 @given(OBJECTS, st.sampled_from(["\n", "\r\n", "\n\n", "\n \r\n"]), st.integers(1, 7))
@@ -26,24 +26,23 @@ def test_the_chunking_of_the_network_changes_nothing(
     assert decode(*(data[start : start + size] for start in range(0, len(data), size))) == objects
 
 
-def test_an_object_is_handed_out_with_its_line_feed_and_not_a_byte_later() -> None:
+def test_a_line_is_handed_out_with_its_line_feed_and_not_a_byte_later() -> None:
     decoder = NdjsonDecoder()
     assert decoder.feed(b'{"a": 1}') == []
-    assert decoder.feed(b"\n") == [{"a": 1}]
+    assert decoder.feed(b"\n") == ['{"a": 1}']
 
 
 def test_what_arrives_together_is_handed_out_together() -> None:
-    assert NdjsonDecoder().feed(b'{"a": 1}\n{"a": 2}\n{"a"') == [{"a": 1}, {"a": 2}]
+    assert NdjsonDecoder().feed(b'{"a": 1}\n{"a": 2}\n{"a"') == ['{"a": 1}', '{"a": 2}']
 
 
-def test_an_object_that_the_end_cuts_off_is_not_handed_out() -> None:
+def test_a_line_that_the_end_cuts_off_is_not_handed_out() -> None:
     assert decode(b'{"a": 1}\n{"a": 2}') == [{"a": 1}]
 
 
-@pytest.mark.parametrize("line", [b"[1]", b"x", b'{"a": ', b'{"a": "\xff"}', b"data: {}"])
-def test_a_line_that_is_no_object_is_an_error(line: bytes) -> None:
+def test_a_line_that_is_not_utf_8_is_an_error() -> None:
     with pytest.raises(UnavailableError) as caught:
-        decode(line + b"\n")
+        decode(b'{"a": "\xff"}\n')
     assert caught.value.code == "STREAM_MALFORMED"
 
 

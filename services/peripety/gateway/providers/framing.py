@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Protocol, TypeVar
 
 from peripety.errors import UnavailableError
 
-__all__ = ["MAX_EVENT_BYTES", "Decoder", "decoded", "require_size"]
+__all__ = ["MAX_EVENT_BYTES", "Decoder", "Framing", "decoded", "require_size"]
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 """The largest event that is taken, so that a broken server cannot fill the memory."""
 
 T = TypeVar("T")
+
+
+class Framing(Enum):
+    """The ways in which providers cut an answer into events, by their media types."""
+
+    EVENTS = "text/event-stream"
+    """Server-sent events."""
+    LINES = "application/x-ndjson"
+    """Each line is one."""
 
 
 class Decoder(Protocol[T]):

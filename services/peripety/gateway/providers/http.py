@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from peripety.errors import PeripetyError, UnavailableError
 from peripety.gateway.model import ReasoningDelta, TextDelta, ToolCallDelta
 from peripety.gateway.providers.failures import Failures
+from peripety.gateway.providers.framing import Framing
 from peripety.gateway.providers.transport import EventStreamTransport, Timeouts
 from peripety.gateway.streams import following
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from peripety.gateway.providers.base import Call, Delta, ProviderEvent
     from peripety.gateway.providers.endpoint import Endpoint
     from peripety.gateway.providers.sse import ServerSentEvent
-    from peripety.gateway.providers.wire import Answer, Wire
+    from peripety.gateway.providers.wire import Answer, Body, Wire
 
 __all__ = ["HttpProvider"]
+
+_Event: TypeAlias = "ServerSentEvent | str"
 
 _DRAIN_SECONDS = 0.2
 
@@ -65,16 +68,19 @@ class HttpProvider:
         failures = Failures(self._endpoint, call.model, self._wire.vocabulary)
         answer = self._wire.answer(call, failures)
         body = self._wire.body(call)
-        url = self._endpoint.base_url + self._wire.path(call)
-        headers = self._wire.headers(self._endpoint.key)
-        async with following(
-            self._transport.events(url, body.document, headers, failures.by_status)
-        ) as arrivals:
+        async with following(self._arrivals(call, body, failures)) as arrivals:
             async with following(_deltas(arrivals, answer)) as deltas:
                 async for delta in deltas:
                     yield delta
             await _drain(arrivals)
         yield replace(answer.finish(), schema_report=body.schema_report)
+
+    def _arrivals(self, call: Call, body: Body, failures: Failures) -> AsyncIterator[Sequence[_Event]]:
+        url = self._endpoint.base_url + self._wire.path(call)
+        headers = self._wire.headers(self._endpoint.key)
+        by_lines = self._wire.framing is Framing.LINES
+        post = self._transport.lines if by_lines else self._transport.events
+        return post(url, body.document, headers, failures.by_status)
 
     async def count_tokens(self, call: Call) -> int | None:  # noqa: ARG002 - it does not count
         """Return the input tokens of a call; this provider does not count."""
@@ -85,10 +91,10 @@ class HttpProvider:
         await self._transport.aclose()
 
 
-async def _deltas(arrivals: AsyncIterator[list[ServerSentEvent]], answer: Answer) -> AsyncIterator[Delta]:
+async def _deltas(arrivals: AsyncIterator[Sequence[_Event]], answer: Answer) -> AsyncIterator[Delta]:
     try:
         async for events in arrivals:
-            for delta in _joined([delta for event in events for delta in answer.feed(event.data)]):
+            for delta in _joined([delta for event in events for delta in answer.feed(_data(event))]):
                 yield delta
             if answer.done:
                 return
@@ -96,6 +102,10 @@ async def _deltas(arrivals: AsyncIterator[list[ServerSentEvent]], answer: Answer
         # A connection that dies after the whole answer costs the usage figures, not the answer.
         if not answer.complete:
             raise
+
+
+def _data(event: _Event) -> str:
+    return event if isinstance(event, str) else event.data
 
 
 def _joined(deltas: Sequence[Delta]) -> list[Delta]:
@@ -122,7 +132,7 @@ def _both(first: Delta, second: Delta) -> Delta | None:
             return None
 
 
-async def _drain(arrivals: AsyncIterator[list[ServerSentEvent]]) -> None:
+async def _drain(arrivals: AsyncIterator[Sequence[_Event]]) -> None:
     """Read to the end, which is near: only then can the connection serve another request."""
     with suppress(TimeoutError, PeripetyError):
         async with asyncio.timeout(_DRAIN_SECONDS):

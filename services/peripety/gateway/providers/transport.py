@@ -12,7 +12,7 @@ import jiter
 
 from peripety import __version__
 from peripety.errors import FailedPreconditionError, PeripetyError, UnavailableError
-from peripety.gateway.providers.framing import MAX_EVENT_BYTES, Decoder, require_size
+from peripety.gateway.providers.framing import MAX_EVENT_BYTES, Decoder, Framing, require_size
 from peripety.gateway.providers.ndjson import NdjsonDecoder
 from peripety.gateway.providers.patience import Patience, Timeouts
 from peripety.gateway.providers.pool import ConnectionPool
@@ -25,8 +25,6 @@ T = TypeVar("T")
 Refuse: TypeAlias = Callable[[int, Mapping[str, str], bytes], PeripetyError]
 """Turns a status other than 200, its headers and its body into the error to raise."""
 
-_EVENT_STREAM = "text/event-stream"
-_NDJSON = "application/x-ndjson"
 _JSON = "application/json"
 _HEADERS = {
     # A compressed stream would be held back until the compressor has enough of it.
@@ -67,15 +65,15 @@ class EventStreamTransport:
             FailedPreconditionError: the answer is no such stream.
             PeripetyError: what `refuse` made of a status other than 200.
         """
-        request = self._request("POST", url, headers, _EVENT_STREAM, body)
-        return self._follow(request, refuse, SseDecoder(), _EVENT_STREAM)
+        request = self._request("POST", url, headers, Framing.EVENTS.value, body)
+        return self._follow(request, refuse, SseDecoder(), Framing.EVENTS)
 
-    def objects(
+    def lines(
         self, url: str, body: Mapping[str, Any], headers: Mapping[str, str], refuse: Refuse
-    ) -> AsyncGenerator[list[dict[str, Any]], None]:
-        """The same for an answer of newline-delimited JSON: each line is an object."""
-        request = self._request("POST", url, headers, _NDJSON, body)
-        return self._follow(request, refuse, NdjsonDecoder(), _NDJSON)
+    ) -> AsyncGenerator[list[str], None]:
+        """The same for an answer of newline-delimited JSON: each line is a document."""
+        request = self._request("POST", url, headers, Framing.LINES.value, body)
+        return self._follow(request, refuse, NdjsonDecoder(), Framing.LINES)
 
     async def document(
         self,
@@ -127,11 +125,11 @@ class EventStreamTransport:
         )
 
     async def _follow(
-        self, request: httpx2.Request, refuse: Refuse, decoder: Decoder[T], kind: str
+        self, request: httpx2.Request, refuse: Refuse, decoder: Decoder[T], framing: Framing
     ) -> AsyncGenerator[list[T], None]:
         patience = Patience(self._server, self._timeouts)
         async with self._answer(request, refuse, patience) as answer:
-            self._require_kind(answer, kind)
+            self._require_kind(answer, framing.value)
             while piece := await self._piece(answer, patience):
                 events = decoder.feed(piece)
                 if events:

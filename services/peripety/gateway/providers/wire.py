@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from peripety.gateway.model import SchemaReport
     from peripety.gateway.providers.base import Call, Delta, Finished
     from peripety.gateway.providers.failures import Failures, Vocabulary
+    from peripety.gateway.providers.framing import Framing
 
 __all__ = ["Answer", "Body", "Wire"]
 
@@ -64,6 +65,8 @@ class Answer(Protocol):
 class Wire(Protocol):
     """The protocol of one provider; holds no state of a call."""
 
+    framing: Framing
+    """How the provider cuts its answers into events."""
     vocabulary: Vocabulary
     """How the provider names what went wrong."""
 

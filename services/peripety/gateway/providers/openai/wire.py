@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.gateway.providers.failures import Vocabulary
+from peripety.gateway.providers.framing import Framing
 from peripety.gateway.providers.openai.body import to_openai_body
 from peripety.gateway.providers.openai.stream import ChatCompletionStream
 
@@ -33,6 +34,7 @@ class ChatCompletionsWire:
         dialect: what is particular about the server.
     """
 
+    framing = Framing.EVENTS
     vocabulary = Vocabulary(
         statuses={
             "invalid_request_error": 400,
