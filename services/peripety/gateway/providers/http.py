@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from peripety.errors import PeripetyError, UnavailableError
 from peripety.gateway.model import ReasoningDelta, TextDelta, ToolCallDelta
 from peripety.gateway.providers.failures import Failures
+from peripety.gateway.providers.fields import malformed, object_in
 from peripety.gateway.providers.framing import Framing
 from peripety.gateway.providers.transport import EventStreamTransport, Timeouts
 from peripety.gateway.streams import following
@@ -65,9 +66,9 @@ class HttpProvider:
 
     async def stream(self, call: Call) -> AsyncIterator[ProviderEvent]:
         """Make a call; what arrived together is yielded together."""
-        failures = Failures(self._endpoint, call.model, self._wire.vocabulary)
-        answer = self._wire.answer(call, failures)
+        failures = self._failures(call)
         body = self._wire.body(call)
+        answer = self._wire.answer(call, body, failures)
         async with following(self._arrivals(call, body, failures)) as arrivals:
             async with following(_deltas(arrivals, answer)) as deltas:
                 async for delta in deltas:
@@ -77,18 +78,38 @@ class HttpProvider:
 
     def _arrivals(self, call: Call, body: Body, failures: Failures) -> AsyncIterator[Sequence[_Event]]:
         url = self._endpoint.base_url + self._wire.path(call)
-        headers = self._wire.headers(self._endpoint.key)
+        headers = self._wire.headers(call, self._endpoint.key)
         by_lines = self._wire.framing is Framing.LINES
         post = self._transport.lines if by_lines else self._transport.events
         return post(url, body.document, headers, failures.by_status)
 
-    async def count_tokens(self, call: Call) -> int | None:  # noqa: ARG002 - it does not count
-        """Return the input tokens of a call; this provider does not count."""
-        return None
+    async def count_tokens(self, call: Call) -> int | None:
+        """Return the input tokens of a call without making it; None when the provider does not count.
+
+        Raises:
+            PeripetyError: as for the call itself.
+        """
+        counting = self._wire.counting(call)
+        if counting is None:
+            return None
+        told = await self._transport.document(
+            "POST",
+            self._endpoint.base_url + counting.path,
+            self._wire.headers(call, self._endpoint.key),
+            self._failures(call).by_status,
+            body=counting.document,
+        )
+        tokens = object_in(told).get(counting.field)
+        if not isinstance(tokens, int):
+            raise malformed(f"{counting.field} is no count of tokens")
+        return tokens
 
     async def aclose(self) -> None:
         """Close the pooled connections."""
         await self._transport.aclose()
+
+    def _failures(self, call: Call) -> Failures:
+        return Failures(self._endpoint, call.model, self._wire.vocabulary)
 
 
 async def _deltas(arrivals: AsyncIterator[Sequence[_Event]], answer: Answer) -> AsyncIterator[Delta]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from peripety.gateway.providers.failures import Failures, Vocabulary
     from peripety.gateway.providers.framing import Framing
 
-__all__ = ["Answer", "Body", "Wire"]
+__all__ = ["Answer", "Body", "Counting", "Wire"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,21 @@ class Body:
 
     document: Mapping[str, Any]
     schema_report: SchemaReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """A question for the tokens of a call, which is not made.
+
+    Attributes:
+        path: where to post it, behind the base URL.
+        document: the JSON to post.
+        field: where the answer says how many they are.
+    """
+
+    path: str
+    document: Mapping[str, Any]
+    field: str
 
 
 class Answer(Protocol):
@@ -74,7 +89,7 @@ class Wire(Protocol):
         """Where to post a call, behind the base URL."""
         ...
 
-    def headers(self, key: SecretStr | None) -> Mapping[str, str]:
+    def headers(self, call: Call, key: SecretStr | None) -> Mapping[str, str]:
         """The headers that the protocol wants, with the credentials."""
         ...
 
@@ -86,6 +101,10 @@ class Wire(Protocol):
         """
         ...
 
-    def answer(self, call: Call, failures: Failures) -> Answer:
-        """Begin to read the answer to a call."""
+    def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
+        """Begin to read the answer to a call, which was made with this body."""
+        ...
+
+    def counting(self, call: Call) -> Counting | None:
+        """Ask how many tokens a call would read; None when the provider does not tell."""
         ...

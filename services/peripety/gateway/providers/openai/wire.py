@@ -56,7 +56,7 @@ class ChatCompletionsWire:
         """Where to post a call, behind the base URL."""
         return "/chat/completions"
 
-    def headers(self, key: SecretStr | None) -> Mapping[str, str]:
+    def headers(self, _call: Call, key: SecretStr | None) -> Mapping[str, str]:
         """The headers that the protocol wants, with the credentials."""
         return {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
 
@@ -64,6 +64,9 @@ class ChatCompletionsWire:
         """Write a call down."""
         return to_openai_body(call, self._dialect)
 
-    def answer(self, call: Call, failures: Failures) -> Answer:
-        """Begin to read the answer to a call."""
+    def answer(self, call: Call, _body: Body, failures: Failures) -> Answer:
+        """Begin to read the answer to a call, which was made with this body."""
         return ChatCompletionStream(failures, call.model)
+
+    def counting(self, _call: Call) -> None:
+        """Chat Completions do not count."""
