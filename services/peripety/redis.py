@@ -93,7 +93,7 @@ class RedisServer:
 
 def _unavailable(fault: str) -> UnavailableError:
     return UnavailableError(
-        "The Redis server cannot be used now; try again later",
+        f"The Redis server cannot be used now ({fault}); try again later",
         code="REDIS_UNAVAILABLE",
         details={"fault": fault},
         retry_after=_REST_SECONDS,

@@ -35,7 +35,7 @@ def unavailable(fault: str) -> UnavailableError:
         fault: how its driver calls what happened.
     """
     return UnavailableError(
-        "The database cannot be used now; nothing was changed, try again later",
+        f"The database cannot be used now ({fault}); nothing was changed, try again later",
         code="STORAGE_UNAVAILABLE",
         details={"fault": fault},
     )
