@@ -103,6 +103,21 @@ bench-simulator: $(VENV)/installed-dev native  ## Measure the scripted LLM's ser
 bench-http-clients: $(VENV)/installed-bench  ## Measure HTTP clients that could ask providers, beside the one that does
 	@PYTHONPATH=tests $(BIN)/python -m bench.http_clients
 
+LITELLM := build/litellm/bin/litellm
+
+.PHONY: bench-gateway
+bench-gateway: $(VENV)/installed-dev native  ## Measure the gateway beside LiteLLM, and Bifrost if it is on PATH
+	@[ -x $(LITELLM) ] || { echo "Installing LiteLLM into build/litellm (once)" >&2 && \
+	  $(PYTHON) -m venv build/litellm && build/litellm/bin/python -m pip install --quiet 'litellm[proxy]>=1.109,<2'; } || \
+	  echo "*** LiteLLM could not be installed: nothing to compare with" >&2
+	@PYTHONPATH=tests $(BIN)/python -m bench.gateway --litellm $(LITELLM)
+
+REQUESTS ?= 100000
+
+.PHONY: soak-gateway
+soak-gateway: $(VENV)/installed-dev native  ## Ask the gateway for long, and watch its memory: REQUESTS=100000
+	@PYTHONPATH=tests $(BIN)/python -m bench.gateway --soak $(REQUESTS)
+
 # How much is compared, and from which seed: the cases depend on the seed alone.
 STEPS ?= 1000000
 LOGIC ?= 100000

@@ -46,7 +46,7 @@ class Figures:
 
 def main() -> None:
     """Measure and print."""
-    with answering_at_once() as port:
+    with answering_at_once() as (_, port):
         asyncio.run(_compare(f"http://127.0.0.1:{port}/v1/chat/completions"))
 
 

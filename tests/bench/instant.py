@@ -1,8 +1,9 @@
 """A provider that answers at once: Chat Completions, whole or as a stream, for next to no CPU time.
 
 `PYTHONPATH=tests python -m bench.instant` serves on a free port and prints it. An answer has as many tokens
-as the request allows (`max_tokens`; one, if it does not say), each in an event and a chunk of its own, all
-written together. Nothing of a request is checked, so that what is measured is who asks.
+as the request allows (`max_tokens`; one, if it does not say), each in an event and a chunk of its own. All
+are written together, unless the request says `SLOWLY`: then one every two milliseconds. Nothing else of a
+request is looked at, so that what is measured is who asks.
 """
 
 from __future__ import annotations
@@ -16,22 +17,25 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from bench.dialogue import TOKEN
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TOKEN = "tick "  # noqa: S105 - what an answer is made of
+SLOWLY = "slowly"
+_PAUSE_SECONDS = 0.002
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _TOKENS = re.compile(rb'"max_(?:completion_)?tokens": ?(\d+)')
 _STREAM = re.compile(rb'"stream": ?true')
 
 
 @contextmanager
-def answering_at_once() -> Iterator[int]:
-    """Serve in a process of its own, and give its port."""
+def answering_at_once() -> Iterator[tuple[int, int]]:
+    """Serve in a process of its own, and give its number and its port."""
     process = subprocess.Popen([sys.executable, "-m", "bench.instant"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        yield int(process.stdout.readline())
+        yield process.pid, int(process.stdout.readline())
     finally:
         process.terminate()
         process.communicate(timeout=30)
@@ -59,31 +63,41 @@ class _Connection(asyncio.Protocol):
         self._received = b""
         tokens = _TOKENS.search(body)
         answer = _stream if _STREAM.search(body) else _whole
+        pieces = answer(int(tokens[1]) if tokens else 1)
+        if SLOWLY.encode() in body:
+            self._say(iter(pieces), asyncio.get_running_loop().time())
+        else:
+            self._write(b"".join(pieces))
+
+    def _say(self, pieces: Iterator[bytes], due: float) -> None:
+        piece = next(pieces, None)
+        if piece is not None:
+            self._write(piece)
+            due += _PAUSE_SECONDS
+            asyncio.get_running_loop().call_at(due, self._say, pieces, due)
+
+    def _write(self, data: bytes) -> None:
         assert self._transport is not None
-        self._transport.write(answer(int(tokens[1]) if tokens else 1))
+        self._transport.write(data)
 
 
 @cache
-def _stream(tokens: int) -> bytes:
-    choices = [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
-    chunks: list[dict[str, Any]] = [{"choices": choices}]
-    chunks += [
-        {"choices": [{"index": 0, "delta": {"content": TOKEN}, "finish_reason": None}]} for _ in range(tokens)
-    ]
-    chunks += [
-        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-        {"choices": [], "usage": _usage(tokens)},
-    ]
+def _stream(tokens: int) -> tuple[bytes, ...]:
+    choices: list[dict[str, Any]] = [{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
+    choices += [{"delta": {"content": token}, "finish_reason": None} for token in _tokens(tokens)]
+    choices += [{"delta": {}, "finish_reason": "stop"}]
+    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, **choice}]} for choice in choices]
+    chunks += [{"choices": [], "usage": _usage(tokens)}]
     about = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     events = [f"data: {json.dumps(about | chunk)}\n\n".encode() for chunk in chunks] + [b"data: [DONE]\n\n"]
     framed = [f"{len(event):x}\r\n".encode() + event + b"\r\n" for event in events]
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return head + b"".join(framed) + b"0\r\n\r\n"
+    return (head + framed[0], *framed[1:-1], framed[-1] + b"0\r\n\r\n")
 
 
 @cache
-def _whole(tokens: int) -> bytes:
-    message = {"role": "assistant", "content": TOKEN * tokens}
+def _whole(tokens: int) -> tuple[bytes, ...]:
+    message = {"role": "assistant", "content": "".join(_tokens(tokens))}
     document = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -94,7 +108,12 @@ def _whole(tokens: int) -> bytes:
     }
     body = json.dumps(document).encode()
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    return (head.encode() + body,)
+
+
+def _tokens(number: int) -> list[str]:
+    """So many, no two alike: a gateway may take many equal ones for a fault."""
+    return [f"{TOKEN.decode()}{index} " for index in range(number)]
 
 
 def _usage(tokens: int) -> dict[str, int]:
