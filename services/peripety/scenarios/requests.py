@@ -20,11 +20,10 @@ from sqlalchemy import (
     Table,
     delete,
     insert,
-    or_,
     select,
 )
 
-from peripety.errors import AlreadyExistsError, NotFoundError
+from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError
 from peripety.gateway.streams import following
 from peripety.storage import METADATA
 
@@ -76,7 +75,7 @@ class RequestLog:
     ) -> AsyncIterator[bytes]:
         """The responses to a request: those that are kept, or else those of `work`, which is done now.
 
-        Whoever sends a request while the same one is under way waits for its answer.
+        Whoever sends a request while the same one is under way in this process waits for its answer.
 
         Args:
             request_id: names the request.
@@ -86,6 +85,7 @@ class RequestLog:
 
         Raises:
             AlreadyExistsError: the id was used for another request.
+            ConflictError: another process was faster with the same request; its answer is kept.
             NotFoundError: responses are left out of an answer that is not kept.
         """
         lock = self._under_way.setdefault(request_id, asyncio.Lock())
@@ -107,6 +107,12 @@ class RequestLog:
                 if is_last:
                     # Before it is sent: whoever has the last response does not wait for what comes after.
                     async with self._database.write() as connection:
+                        if await _answer(connection, request_id, fingerprint) is not None:
+                            raise ConflictError(
+                                "Another process has answered this request meanwhile, in its own way: send it"
+                                " again with after_sequence 0",
+                                code="ANSWERED_MEANWHILE",
+                            )
                         await _keep(connection, request_id, fingerprint, done)
                 yield response
 
@@ -158,8 +164,7 @@ async def _keep(
         {"request_id": request_id, "sequence": sequence, "response": response}
         for sequence, response in enumerate(responses, start=1)
     ]
-    gone = or_(_requests.c.answer_time < now - _KEPT_SECONDS, _requests.c.request_id == request_id)
-    await connection.execute(delete(_requests).where(gone))
+    await connection.execute(delete(_requests).where(_requests.c.answer_time < now - _KEPT_SECONDS))
     await connection.execute(
         insert(_requests).values(request_id=request_id, fingerprint=fingerprint, answer_time=now)
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.errors import AlreadyExistsError, NotFoundError, UnavailableError
+from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
 from peripety.scenarios.requests import RequestLog
 from peripety.storage import Database
 from support.scenarios import chance, opened_registry, program
@@ -124,6 +124,22 @@ async def test_a_change_and_the_record_of_its_request_are_one(database_url: str)
         await log.change_once(ID, "same", delete)
         with pytest.raises(NotFoundError):
             await registry.compiled(scenario.scenario_id)
+
+
+async def test_of_two_processes_with_the_same_request_the_slower_one_is_told_to_ask_again(
+    database_url: str,
+) -> None:
+    databases = [await Database.open(database_url) for _ in range(2)]
+    one, other = map(RequestLog, databases)
+    slow = other.once(ID, "same", Work(b"a", b"b")())
+    assert await anext(slow) == b"a"
+    assert await answer(one, Work(b"c")) == [b"c"]
+    with pytest.raises(ConflictError) as caught:
+        await anext(slow)
+    assert caught.value.code == "ANSWERED_MEANWHILE"
+    assert await answer(other, Work(b"a", b"b")) == [b"c"]
+    for database in databases:
+        await database.close()
 
 
 async def test_processes_that_are_asked_for_the_same_change_make_it_once(database_url: str) -> None:
