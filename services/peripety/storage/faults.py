@@ -91,5 +91,7 @@ async def connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
             connection = await stack.enter_async_context(engine.connect())
         except PoolTimeoutError:
             raise busy("connections") from None
+        except OSError as error:  # among them time-outs, of a new connection or of trying one that was idle
+            raise unavailable(type(error).__name__) from error
         await connection.begin()
         yield connection

@@ -135,8 +135,6 @@ async def _connect(url: str, settings: dict[str, str]) -> Connection[Any]:
         connection = await asyncpg.connect(
             url, timeout=BUSY_SECONDS, command_timeout=_ANSWER_SECONDS, server_settings=settings
         )
-    except OSError as error:  # among them time-outs
-        raise unavailable(type(error).__name__) from error
     except (ValueError, OverflowError):
         # What it says may quote the URL, and with it the password.
         raise InvalidArgumentError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -177,6 +179,25 @@ async def test_a_server_that_does_not_answer_is_unavailable(
     assert caught.value.details == {"fault": "TimeoutError"}
     assert await halves(database) == {}
     await database.close()
+
+
+async def test_an_idle_connection_that_fell_silent_is_given_up(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = await Database.open(database_url)
+    monkeypatch.setattr(module, "_ANSWER_SECONDS", 0.2)
+    async with database.read() as connection:
+        process = await connection.scalar(text("SELECT pg_backend_pid()"))
+    assert isinstance(process, int)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        with pytest.raises(UnavailableError) as caught:
+            await halves(database)
+        assert caught.value.details == {"fault": "TimeoutError"}
+        assert await halves(database) == {}
+    finally:
+        os.kill(process, signal.SIGCONT)
+        await database.close()
 
 
 @pytest.mark.parametrize(
