@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
 from peripety.gateway.calling import Caller
+from peripety.gateway.conversations.conversations import Conversations
+from peripety.gateway.conversations.store import ConversationStore
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.models import Catalogue, ModelList
@@ -23,6 +26,7 @@ from peripety.gateway.response_cache import (
 from peripety.gateway.service import GatewayServicer
 
 if TYPE_CHECKING:
+    from peripety.gateway.model import GenerateRequest
     from peripety.gateway.response_cache.cache import Place
     from peripety.wiring import Wiring
 
@@ -41,8 +45,26 @@ async def bind(wiring: Wiring) -> None:
     models = ModelList(
         Catalogue.load(wiring.config.models), providers.default, lambda: datetime.now(UTC).date()
     )
-    add_GatewayServiceServicer_to_server(GatewayServicer(gateway, models), wiring.server)
+    conversations = Conversations(
+        gateway,
+        ConversationStore(await wiring.database(), _microseconds),
+        partial(_room_for_prompts, providers),
+        _microseconds,
+    )
+    servicer = GatewayServicer(gateway, conversations, models)
+    add_GatewayServiceServicer_to_server(servicer, wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
+
+
+def _room_for_prompts(providers: Providers, request: GenerateRequest) -> int:
+    """What the model of a request can read and still answer, in tokens; 0 when that is not known."""
+    _, call = providers.select(request)
+    answer = request.max_output_tokens or call.data.default_output_tokens
+    return max(0, call.data.context_tokens - answer)
+
+
+def _microseconds() -> int:
+    return time.time_ns() // 1000
 
 
 async def _response_cache(wiring: Wiring) -> ResponseCache:

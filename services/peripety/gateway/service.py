@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceServicer
-from peripety.errors import UnsupportedError
 from peripety.gateway.growing import GrowingValue
 from peripety.gateway.messages.answers import event_response, object_response
+from peripety.gateway.messages.conversations import (
+    charter_from_proto,
+    conversation_to_proto,
+    conversations_to_proto,
+    named,
+    question_from_proto,
+    turns_to_proto,
+)
 from peripety.gateway.messages.models import models_to_proto
 from peripety.gateway.messages.requests import generate_request, object_request
 from peripety.gateway.model import Repairing
@@ -16,8 +24,8 @@ from peripety.gateway.streams import following
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.api.gateway.v1 import gateway_pb2 as pb
-    from peripety.gateway.model import ModelGateway
+    from peripety.gateway.conversations.conversations import Conversations
+    from peripety.gateway.model import GatewayEvent, ModelGateway
     from peripety.gateway.models import ModelList
 
 __all__ = ["GatewayServicer"]
@@ -28,20 +36,21 @@ class GatewayServicer(GatewayServiceServicer):
 
     Args:
         gateway: who answers them.
+        conversations: those that are stored.
         models: the models that can be asked for.
     """
 
-    def __init__(self, gateway: ModelGateway, models: ModelList) -> None:
+    def __init__(self, gateway: ModelGateway, conversations: Conversations, models: ModelList) -> None:
         self._gateway = gateway
+        self._conversations = conversations
         self._models = models
 
     async def Generate(  # noqa: N802 - the contract's name
         self, request: pb.GenerateRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateResponse]:
         """Answer a prompt and stream the answer as the model writes it."""
-        _refuse_conversations(request)
         sequence = 0
-        async with following(self._gateway.stream(generate_request(request))) as events:
+        async with following(self._events(request)) as events:
             async for event in events:
                 sequence += 1
                 yield event_response(sequence, event)
@@ -50,10 +59,9 @@ class GatewayServicer(GatewayServiceServicer):
         self, request: pb.GenerateObjectRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateObjectResponse]:
         """Answer with a valid object and stream it while it grows."""
-        _refuse_conversations(request)
         sequence = 0
         growing = GrowingValue()
-        async with following(self._gateway.stream(object_request(request))) as events:
+        async with following(self._events(request)) as events:
             async for event in events:
                 if isinstance(event, Repairing):
                     growing = GrowingValue()
@@ -63,15 +71,68 @@ class GatewayServicer(GatewayServiceServicer):
                     response.sequence = sequence
                     yield response
 
+    def _events(self, request: pb.GenerateRequest | pb.GenerateObjectRequest) -> AsyncIterator[GatewayEvent]:
+        if request.conversation_id:
+            return self._conversations.stream(question_from_proto(request))
+        if isinstance(request, pb.GenerateObjectRequest):
+            return self._gateway.stream(object_request(request))
+        return self._gateway.stream(generate_request(request))
+
+    async def CreateConversation(  # noqa: N802 - the contract's name
+        self, request: pb.CreateConversationRequest, _context: Any
+    ) -> pb.CreateConversationResponse:
+        """Start a conversation."""
+        made = await self._conversations.create(charter_from_proto(request), named(request))
+        return pb.CreateConversationResponse(conversation=conversation_to_proto(made))
+
+    async def GetConversation(  # noqa: N802 - the contract's name
+        self, request: pb.GetConversationRequest, _context: Any
+    ) -> pb.GetConversationResponse:
+        """Read a conversation."""
+        found = await self._conversations.get(request.conversation_id)
+        return pb.GetConversationResponse(conversation=conversation_to_proto(found))
+
+    async def ListConversations(  # noqa: N802 - the contract's name
+        self, request: pb.ListConversationsRequest, _context: Any
+    ) -> pb.ListConversationsResponse:
+        """List conversations."""
+        return conversations_to_proto(await self._conversations.list(request.page_size, request.page_token))
+
+    async def ListConversationTurns(  # noqa: N802 - the contract's name
+        self, request: pb.ListConversationTurnsRequest, _context: Any
+    ) -> pb.ListConversationTurnsResponse:
+        """List the turns of a conversation."""
+        return turns_to_proto(
+            await self._conversations.turns(request.conversation_id, request.page_size, request.page_token)
+        )
+
+    async def DeleteConversation(  # noqa: N802 - the contract's name
+        self, request: pb.DeleteConversationRequest, _context: Any
+    ) -> pb.DeleteConversationResponse:
+        """Delete a conversation."""
+        await self._conversations.delete(request.conversation_id, named(request))
+        return pb.DeleteConversationResponse()
+
+    async def ForkConversation(  # noqa: N802 - the contract's name
+        self, request: pb.ForkConversationRequest, _context: Any
+    ) -> pb.ForkConversationResponse:
+        """Start a conversation with the first turns of another."""
+        count = request.turn_count if request.HasField("turn_count") else None
+        fork = await self._conversations.fork(request.conversation_id, count, named(request))
+        return pb.ForkConversationResponse(conversation=conversation_to_proto(fork))
+
+    async def RewindConversation(  # noqa: N802 - the contract's name
+        self, request: pb.RewindConversationRequest, _context: Any
+    ) -> pb.RewindConversationResponse:
+        """Take the last turns of a conversation back."""
+        expected = request.expected_turn_count if request.HasField("expected_turn_count") else None
+        rewound = await self._conversations.rewind(
+            request.conversation_id, request.turn_count, expected, named(request)
+        )
+        return pb.RewindConversationResponse(conversation=conversation_to_proto(rewound))
+
     async def ListModels(  # noqa: N802 - the contract's name
         self, request: pb.ListModelsRequest, _context: Any
     ) -> pb.ListModelsResponse:
         """List the models that can be asked for."""
         return models_to_proto(self._models.page(request.provider, request.page_size, request.page_token))
-
-
-def _refuse_conversations(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> None:
-    if request.conversation_id:
-        raise UnsupportedError(
-            "This server does not support .conversation_id yet; leave it out", code="FIELD_UNSUPPORTED"
-        )

@@ -1,4 +1,4 @@
-"""Messages and tools as JSON values, for whoever stores them."""
+"""Messages, tools and answers as JSON values, for whoever stores them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,39 @@ from base64 import b64decode, b64encode
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from peripety.errors import Finding, Severity
 from peripety.gateway.model import (
+    CacheBlock,
+    CacheBreakpoint,
+    CachePlan,
+    CacheTTL,
     ChatMessage,
     ChatRole,
+    Completion,
     Part,
     ProviderState,
     Reasoning,
+    SchemaMethod,
+    SchemaReport,
+    StopReason,
     Text,
     Tool,
     ToolCall,
     ToolResult,
+    Usage,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["read_message", "read_tool", "write_message", "write_tool"]
+__all__ = [
+    "read_completion",
+    "read_message",
+    "read_tool",
+    "write_completion",
+    "write_message",
+    "write_tool",
+]
 
 _KINDS: dict[str, type[Part]] = {
     "text": Text,
@@ -51,6 +68,84 @@ def write_tool(tool: Tool) -> dict[str, Any]:
 def read_tool(written: Mapping[str, Any]) -> Tool:
     """Read what `write_tool` has written."""
     return Tool(**written)
+
+
+def write_completion(completion: Completion) -> dict[str, Any]:
+    """Write an answer down."""
+    report, plan = completion.schema_report, completion.cache_plan
+    return {
+        "message": write_message(completion.message),
+        "value": completion.value,
+        "usage": asdict(completion.usage),
+        "stop_reason": completion.stop_reason.value,
+        "model": completion.model,
+        "provider": completion.provider,
+        "repaired": completion.repaired,
+        "findings": _write_findings(completion.findings),
+        "calls": completion.calls,
+        "from_response_cache": completion.from_response_cache,
+        "schema_report": None if report is None else [report.method.value, _write_findings(report.dropped)],
+        "cost": completion.cost,
+        "cache_savings": completion.cache_savings,
+        "cache_plan": None if plan is None else _write_plan(plan),
+        "conversation_turn": completion.conversation_turn,
+    }
+
+
+def read_completion(written: Mapping[str, Any]) -> Completion:
+    """Read what `write_completion` has written."""
+    report, plan = written["schema_report"], written["cache_plan"]
+    return Completion(
+        **{
+            **written,
+            "message": read_message(written["message"]),
+            "usage": Usage(**written["usage"]),
+            "stop_reason": StopReason(written["stop_reason"]),
+            "findings": _read_findings(written["findings"]),
+            "schema_report": None
+            if report is None
+            else SchemaReport(SchemaMethod(report[0]), _read_findings(report[1])),
+            "cache_plan": None if plan is None else _read_plan(plan),
+        }
+    )
+
+
+def _write_findings(findings: Sequence[Finding]) -> list[list[str]]:
+    return [[f.code, f.path, f.message, f.severity.name] for f in findings]
+
+
+def _read_findings(written: Sequence[Sequence[str]]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(code, path, message, Severity[severity]) for code, path, message, severity in written
+    )
+
+
+def _write_plan(plan: CachePlan) -> dict[str, Any]:
+    difference = plan.first_difference
+    return {
+        "breakpoints": [_write_breakpoint(breakpoint_) for breakpoint_ in plan.breakpoints],
+        "predicted_read_tokens": plan.predicted_read_tokens,
+        "predicted_write_tokens": plan.predicted_write_tokens,
+        "first_difference": None if difference is None else _write_breakpoint(difference),
+    }
+
+
+def _read_plan(written: Mapping[str, Any]) -> CachePlan:
+    difference = written["first_difference"]
+    return CachePlan(
+        tuple(map(_read_breakpoint, written["breakpoints"])),
+        written["predicted_read_tokens"],
+        written["predicted_write_tokens"],
+        None if difference is None else _read_breakpoint(difference),
+    )
+
+
+def _write_breakpoint(breakpoint_: CacheBreakpoint) -> list[Any]:
+    return [breakpoint_.block.value, breakpoint_.ttl.value, breakpoint_.message_index]
+
+
+def _read_breakpoint(written: Sequence[Any]) -> CacheBreakpoint:
+    return CacheBreakpoint(CacheBlock(written[0]), CacheTTL(written[1]), written[2])
 
 
 def _write_part(part: Part) -> dict[str, Any]:

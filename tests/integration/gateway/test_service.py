@@ -227,7 +227,11 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
             InvalidArgumentError,
             "tool_choice",
         ),
-        (generate(conversation_id="c"), UnsupportedError, ".conversation_id"),
+        (
+            generate(conversation_id="c", prompt=pb.Prompt(system="s")),
+            InvalidArgumentError,
+            ".prompt.system",
+        ),
         (
             generate(options=pb.GenerationOptions(cache=pb.CacheConfig(expected_reuse=-1))),
             InvalidArgumentError,

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from peripety.gateway.conversations.conversation import Turn
     from peripety.gateway.model import ChatMessage, Completion, GenerateRequest
 
-__all__ = ["Charter", "CommittedTurn", "Question", "Spent", "StoredConversation", "size_of"]
+__all__ = [
+    "Charter",
+    "CommittedTurn",
+    "Done",
+    "Question",
+    "Request",
+    "Spent",
+    "StoredConversation",
+    "size_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +114,44 @@ class CommittedTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """Names a request that changes a conversation.
+
+    Attributes:
+        request_id: the same one again changes nothing.
+        digest: tells it from another request under the same id.
+    """
+
+    request_id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a request has done.
+
+    Attributes:
+        conversation_id: the conversation that it made or changed.
+        turn: the turn that it became; 0 when that was taken back, and for other requests.
+    """
+
+    conversation_id: str
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """The next turn of a conversation, as it is asked for.
 
     Attributes:
         conversation_id: the conversation.
-        request_id: names the request; the same one again returns the turn that was committed.
+        named: the request; the same one again returns the turn that it has become.
         request: what is asked: the new messages, and how to answer; without system text and tools.
         expected_turn_count: how many turns the conversation must have now; None to not check.
     """
 
     conversation_id: str
-    request_id: str
+    named: Request
     request: GenerateRequest
     expected_turn_count: int | None = None
 

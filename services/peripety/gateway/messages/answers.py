@@ -106,6 +106,7 @@ def completion_to_proto(completion: Completion) -> pb.Completion:
         from_response_cache=completion.from_response_cache,
         schema_report=None if report is None else _report_to_proto(report),
         calls=completion.calls,
+        conversation_turn=completion.conversation_turn,
     )
 
 
@@ -180,6 +181,7 @@ def _completion_from_proto(completion: pb.Completion) -> Completion:
         cost=completion.cost.pico_units if has("cost") else None,
         cache_savings=completion.cache_savings.pico_units if has("cache_savings") else None,
         cache_plan=_plan_from_proto(completion.cache_plan) if has("cache_plan") else None,
+        conversation_turn=completion.conversation_turn,
     )
 
 

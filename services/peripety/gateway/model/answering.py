@@ -164,6 +164,7 @@ class Completion:
         cache_savings: what the prompt cache saved against full price, in 10^-12 dollars; negative when
             writing cost more than reading saved; None when a price is not known.
         cache_plan: what the prompt cache was expected to do in the last call.
+        conversation_turn: the turn that it became, from 1; 0 outside of a stored conversation.
     """
 
     message: ChatMessage
@@ -180,6 +181,7 @@ class Completion:
     cost: int | None = None
     cache_savings: int | None = None
     cache_plan: CachePlan | None = None
+    conversation_turn: int = 0
 
     @property
     def text(self) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["key_of"]
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 def key_of(request: GenerateRequest, answerer: Answerer) -> str:

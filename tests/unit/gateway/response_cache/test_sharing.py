@@ -330,11 +330,7 @@ async def test_an_answer_on_the_disk_is_found_once_for_all_and_refused_by_who_wa
         async def look_up(self, key: str) -> StoredAnswer | None:
             self.looks.append(key)
             await opened.wait()
-            return StoredAnswer(
-                b'{"message":{"role":"assistant","parts":[{"kind":"text","text":"old"}]},"stop_reason":"end","value":null,"model":"m","provider":"p","repaired":false,"findings":[],'
-                b'"schema_report":null}',
-                0.0,
-            )
+            return StoredAnswer(encode(answer("old")), 0.0)
 
     opened = asyncio.Event()
     asking = Asking()

@@ -1,0 +1,215 @@
+"""Conversations that are stored: started, continued, forked, taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety.errors import InvalidArgumentError, PeripetyError, ResourceExhaustedError
+from peripety.gateway.conversations.conversation import Turn, under_way
+from peripety.gateway.conversations.model import Spent, StoredConversation, size_of
+from peripety.gateway.conversations.store import stale
+from peripety.gateway.conversations.window import first_sent
+from peripety.gateway.model import Budget, Completed
+from peripety.gateway.sizes import fixed_tokens
+from peripety.gateway.streams import following, told_again
+from peripety.gateway.structured import used_until
+from peripety.pages import Page, Position, page_of, page_size, position_in
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from peripety.gateway.conversations.model import Charter, CommittedTurn, Done, Question, Request
+    from peripety.gateway.conversations.store import ConversationStore
+    from peripety.gateway.model import Completion, GatewayEvent, GenerateRequest, ModelGateway
+
+__all__ = ["Conversations"]
+
+
+class Conversations:
+    """The stored conversations of a gateway.
+
+    Args:
+        gateway: answers.
+        store: keeps them.
+        context_tokens: what the model of a request can read at most; 0 when that is not known.
+        now: the time in microseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        gateway: ModelGateway,
+        store: ConversationStore,
+        context_tokens: Callable[[GenerateRequest], int],
+        now: Callable[[], int],
+    ) -> None:
+        self._gateway = gateway
+        self._store = store
+        self._context_tokens = context_tokens
+        self._now = now
+        self._busy: set[str] = set()
+
+    async def create(self, charter: Charter, request: Request) -> StoredConversation:
+        """Start a conversation; again by the same request, return the same one."""
+        now = self._now()
+        return await self._store.create(StoredConversation(_new_id(), charter, now, now), request)
+
+    async def get(self, conversation_id: str) -> StoredConversation:
+        """A conversation.
+
+        Raises:
+            NotFoundError: there is none of that id, as in all that follow.
+        """
+        return await self._store.get(conversation_id)
+
+    async def list(self, asked_size: int, token: str) -> Page[StoredConversation]:
+        """A page of conversations, newest first."""
+        size = page_size(asked_size)
+        found = await self._store.newest(position_in(token, named=True), size + 1)
+        return page_of(found, size, lambda one: Position(one.created, one.conversation_id))
+
+    async def turns(self, conversation_id: str, asked_size: int, token: str) -> Page[CommittedTurn]:
+        """A page of the turns of a conversation, oldest first."""
+        size, after = page_size(asked_size), position_in(token)
+        await self._store.get(conversation_id)
+        found = await self._store.turns(conversation_id, after.number if after else 0, size + 1)
+        return page_of(found, size, lambda turn: Position(turn.number))
+
+    async def fork(
+        self, conversation_id: str, turn_count: int | None, request: Request
+    ) -> StoredConversation:
+        """Start a conversation with the first turns of another, all by default."""
+        return await self._store.fork(conversation_id, _new_id(), turn_count, request)
+
+    async def rewind(
+        self, conversation_id: str, turn_count: int, expected: int | None, request: Request
+    ) -> StoredConversation:
+        """Take the last turns back, so that so many remain."""
+        return await self._store.rewind(conversation_id, turn_count, expected, request)
+
+    async def delete(self, conversation_id: str, request: Request) -> None:
+        """Delete a conversation with its turns; forks of it stay."""
+        await self._store.delete(conversation_id, request)
+
+    async def stream(self, question: Question) -> AsyncIterator[GatewayEvent]:
+        """Continue a conversation, and follow the answer; the turn is kept when that is whole and valid.
+
+        By a request that has become a turn already, nothing is asked: the same answer is told again.
+
+        Yields:
+            What `ModelGateway.stream` yields; the completion has the number of the turn that it became.
+
+        Raises:
+            ConflictError: another turn is under way, or the conversation is not as long as was expected.
+            ResourceExhaustedError: the conversation has used up its budget.
+            PeripetyError: what `ModelGateway.stream` raises; no turn is then kept.
+        """
+        done = await self._store.done_by(question.named)
+        if done is not None:
+            for event in told_again(await self._answer(done)):
+                yield event
+            return
+        if question.conversation_id in self._busy:
+            raise under_way()
+        self._busy.add(question.conversation_id)
+        try:
+            async with following(self._ask(question)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._busy.discard(question.conversation_id)
+
+    async def _answer(self, done: Done) -> Completion:
+        found = await self._store.turns(done.conversation_id, done.turn - 1, 1) if done.turn else []
+        if not found:
+            raise InvalidArgumentError(
+                ".request_id names a turn that was taken back; make a new one for each request",
+                code="TURN_TAKEN_BACK",
+            )
+        return found[0].turn.completion
+
+    async def _ask(self, question: Question) -> AsyncIterator[GatewayEvent]:
+        conversation = await self._store.get(question.conversation_id)
+        if question.expected_turn_count not in {None, conversation.turn_count}:
+            raise stale(conversation.conversation_id, conversation.turn_count)
+        number = conversation.turn_count + 1
+        request = await self.request_for(conversation, question.request)
+        try:
+            async with following(self._gateway.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, Completed):
+                        yield Completed(await self._kept(question, number, event.completion))
+                    else:
+                        yield event
+        except PeripetyError as error:
+            used = used_until(error)
+            if used is not None:
+                await asyncio.shield(self._store.spend(question.conversation_id, Spent(*used)))
+            raise
+
+    async def request_for(
+        self, conversation: StoredConversation, request: GenerateRequest
+    ) -> GenerateRequest:
+        """What is sent for the next turn: the charter, the history as far as it fits, and the question.
+
+        Raises:
+            FailedPreconditionError: the history is full, and nothing of it may be left out.
+            ResourceExhaustedError: the conversation has used up its budget.
+        """
+        charter = conversation.charter
+        sizes = await self._store.sizes(conversation.conversation_id)
+        first = first_sent(
+            [*sizes, size_of(request.messages)],
+            charter.history,
+            fixed_tokens=fixed_tokens(charter.system, charter.tools),
+            context_tokens=self._context_tokens(request),
+        )
+        history = await self._store.turns(conversation.conversation_id, first)
+        return replace(
+            request,
+            system=charter.system or None,
+            tools=charter.tools,
+            messages=(*(said for kept in history for said in kept.turn.messages), *request.messages),
+            budget=_left(charter.budget, conversation.spent, request.budget),
+            conversation_id=conversation.conversation_id,
+        )
+
+    async def _kept(self, question: Question, number: int, completion: Completion) -> Completion:
+        completion = replace(completion, conversation_turn=number)
+        turn = Turn(question.request.messages, completion)
+        # The answer is paid for: whoever stops waiting for it now still finds it in the conversation.
+        await asyncio.shield(
+            self._store.commit(question.conversation_id, number, turn, Spent.on(completion), question.named)
+        )
+        return completion
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _left(cap: Budget | None, spent: Spent, asked: Budget | None) -> Budget | None:
+    """What a turn may use: what the conversation has left, and no more than was asked for."""
+    if cap is None:
+        return asked
+    asked = asked or Budget()
+    tokens = spent.usage.input_tokens + spent.usage.output_tokens
+    return Budget(
+        max_calls=_rest("calls", cap.max_calls, spent.calls, asked.max_calls),
+        max_tokens=_rest("tokens", cap.max_tokens, tokens, asked.max_tokens),
+        max_cost=_rest("money", cap.max_cost, spent.cost or 0, asked.max_cost),
+        max_seconds=asked.max_seconds,
+    )
+
+
+def _rest(kind: str, cap: int | None, spent: int, asked: int | None) -> int | None:
+    if cap is None:
+        return asked
+    if spent >= cap:
+        raise ResourceExhaustedError(
+            f"The conversation has used up its budget of {kind}: start a new one, or fork it",
+            code="BUDGET_EXHAUSTED",
+        )
+    return cap - spent if asked is None else min(asked, cap - spent)

@@ -1,0 +1,75 @@
+"""What the tables of conversations hold, as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from peripety.gateway.conversations.conversation import Turn
+from peripety.gateway.conversations.model import Charter, Spent
+from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
+from peripety.gateway.model import Budget, Usage
+from peripety.gateway.writing import (
+    read_completion,
+    read_message,
+    read_tool,
+    write_completion,
+    write_message,
+    write_tool,
+)
+
+__all__ = ["read_charter", "read_spent", "read_turn", "write_charter", "write_spent", "write_turn"]
+
+
+def write_charter(charter: Charter) -> str:
+    """Write down what of a conversation never changes."""
+    history = charter.history
+    return _dumps(
+        {
+            "system": charter.system,
+            "tools": [write_tool(tool) for tool in charter.tools],
+            "history": [history.strategy.value, history.max_turns, history.max_input_tokens],
+            "budget": None if charter.budget is None else asdict(charter.budget),
+        }
+    )
+
+
+def read_charter(text: str) -> Charter:
+    """Read what `write_charter` has written."""
+    written = json.loads(text)
+    strategy, max_turns, max_input_tokens = written["history"]
+    return Charter(
+        system=written["system"],
+        tools=tuple(map(read_tool, written["tools"])),
+        history=HistoryPolicy(HistoryStrategy(strategy), max_turns, max_input_tokens),
+        budget=None if written["budget"] is None else Budget(**written["budget"]),
+    )
+
+
+def write_spent(spent: Spent) -> str:
+    """Write down what calls used."""
+    return _dumps(asdict(spent))
+
+
+def read_spent(text: str) -> Spent:
+    """Read what `write_spent` has written."""
+    written = json.loads(text)
+    return Spent(**{**written, "usage": Usage(**written["usage"])})
+
+
+def write_turn(turn: Turn) -> str:
+    """Write a turn down."""
+    said = [write_message(message) for message in turn.said]
+    return _dumps({"said": said, "completion": write_completion(turn.completion)})
+
+
+def read_turn(text: str) -> Turn:
+    """Read what `write_turn` has written."""
+    written = json.loads(text)
+    return Turn(tuple(map(read_message, written["said"])), read_completion(written["completion"]))
+
+
+def _dumps(value: Any) -> str:
+    # Escaped: a model may write half of a surrogate pair, which no database takes as text.
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,177 @@
+"""Stored conversations ↔ protobuf."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.api.gateway.v1 import gateway_pb2 as pb
+from peripety.gateway.conversations.model import Charter, Question, Request
+from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
+from peripety.gateway.messages.answers import completion_to_proto, money, usage_to_proto
+from peripety.gateway.messages.parts import message_to_proto, tool_from_proto, tool_to_proto
+from peripety.gateway.messages.requests import (
+    budget_from_proto,
+    budget_to_proto,
+    generate_request,
+    object_request,
+)
+from peripety.requests import check_request_id, refuse
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from peripety.gateway.conversations.model import CommittedTurn, Spent, StoredConversation
+    from peripety.pages import Page
+
+    Changing: TypeAlias = (
+        pb.CreateConversationRequest
+        | pb.DeleteConversationRequest
+        | pb.ForkConversationRequest
+        | pb.RewindConversationRequest
+        | pb.GenerateRequest
+        | pb.GenerateObjectRequest
+    )
+
+__all__ = [
+    "charter_from_proto",
+    "conversation_to_proto",
+    "conversations_to_proto",
+    "history_from_proto",
+    "history_to_proto",
+    "named",
+    "question_from_proto",
+    "turns_to_proto",
+]
+
+_STRATEGIES = {
+    pb.HISTORY_STRATEGY_UNSPECIFIED: HistoryStrategy.COMPACT,
+    **{pb.HistoryStrategy.Value(f"HISTORY_STRATEGY_{one.name}"): one for one in HistoryStrategy},
+}
+
+
+def named(request: Changing) -> Request:
+    """What tells a request from all others.
+
+    Raises:
+        InvalidArgumentError: its id is no UUID.
+    """
+    check_request_id(request.request_id)
+    return Request(request.request_id, sha256(request.SerializeToString(deterministic=True)).hexdigest())
+
+
+def charter_from_proto(request: pb.CreateConversationRequest) -> Charter:
+    """What of a new conversation never changes.
+
+    Raises:
+        InvalidArgumentError: a field is wrong.
+    """
+    if request.budget.HasField("max_time"):
+        raise refuse(".budget.max_time", "is for single requests; a conversation may take any time")
+    return Charter(
+        system=request.system,
+        tools=tuple(tool_from_proto(f".tools[{index}]", tool) for index, tool in enumerate(request.tools)),
+        history=history_from_proto(".history", request.history),
+        budget=budget_from_proto(".budget", request.budget) if request.HasField("budget") else None,
+    )
+
+
+def history_from_proto(field: str, history: pb.HistoryPolicy) -> HistoryPolicy:
+    """Read how much of a history is sent.
+
+    Raises:
+        InvalidArgumentError: a limit is negative, or the strategy has no name in the contract.
+    """
+    if history.strategy not in _STRATEGIES:
+        raise refuse(f"{field}.strategy", "must be a strategy that the contract names")
+    for name in ("max_turns", "max_input_tokens"):
+        if getattr(history, name) < 0:
+            raise refuse(f"{field}.{name}", "must be 0, for no limit of its own, or more")
+    return HistoryPolicy(_STRATEGIES[history.strategy], history.max_turns, history.max_input_tokens)
+
+
+def history_to_proto(history: HistoryPolicy) -> pb.HistoryPolicy:
+    """Write how much of a history is sent."""
+    return pb.HistoryPolicy(
+        strategy=pb.HistoryStrategy.Value(f"HISTORY_STRATEGY_{history.strategy.name}"),
+        max_turns=history.max_turns,
+        max_input_tokens=history.max_input_tokens,
+    )
+
+
+def question_from_proto(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> Question:
+    """The next turn of a conversation.
+
+    Raises:
+        InvalidArgumentError: a field is wrong, or belongs to the conversation and not to its turns.
+    """
+    for name in ("system", "tools"):
+        if getattr(request.prompt, name):
+            raise refuse(f".prompt.{name}", "must be empty: the conversation has its own")
+    if isinstance(request, pb.GenerateObjectRequest):
+        asked = object_request(request)
+    else:
+        asked = generate_request(request)
+    return Question(
+        conversation_id=request.conversation_id,
+        named=named(request),
+        request=asked,
+        expected_turn_count=request.expected_turn_count if request.HasField("expected_turn_count") else None,
+    )
+
+
+def conversations_to_proto(page: Page[StoredConversation]) -> pb.ListConversationsResponse:
+    """A page of conversations."""
+    return pb.ListConversationsResponse(
+        conversations=map(conversation_to_proto, page.items), next_page_token=page.next_page_token
+    )
+
+
+def conversation_to_proto(conversation: StoredConversation) -> pb.Conversation:
+    """A conversation, without its turns."""
+    charter = conversation.charter
+    return pb.Conversation(
+        conversation_id=conversation.conversation_id,
+        system=charter.system,
+        tools=map(tool_to_proto, charter.tools),
+        turn_count=conversation.turn_count,
+        history=history_to_proto(charter.history),
+        parent_conversation_id=conversation.parent_id or "",
+        parent_turn_count=conversation.parent_turn_count,
+        usage=_spent(conversation.spent),
+        budget=None if charter.budget is None else budget_to_proto(charter.budget),
+        create_time=_time(conversation.created),
+        update_time=_time(conversation.updated),
+    )
+
+
+def turns_to_proto(page: Page[CommittedTurn]) -> pb.ListConversationTurnsResponse:
+    """A page of turns."""
+    turns = [
+        pb.ConversationTurn(
+            turn=turn.number,
+            messages=map(message_to_proto, turn.turn.said),
+            completion=completion_to_proto(turn.turn.completion),
+            commit_time=_time(turn.committed),
+        )
+        for turn in page.items
+    ]
+    return pb.ListConversationTurnsResponse(turns=turns, next_page_token=page.next_page_token)
+
+
+def _spent(spent: Spent) -> common.ModelUsage:
+    return common.ModelUsage(
+        calls=spent.calls,
+        tokens=usage_to_proto(spent.usage),
+        cost=money(spent.cost),
+        cache_savings=money(spent.cache_savings),
+    )
+
+
+def _time(microseconds: int) -> Timestamp:
+    timestamp = Timestamp()
+    timestamp.FromMicroseconds(microseconds)
+    return timestamp

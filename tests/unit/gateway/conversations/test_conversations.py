@@ -1,0 +1,334 @@
+"""Stored conversations, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PeripetyError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from peripety.gateway.conversations.conversations import Conversations
+from peripety.gateway.conversations.model import Charter, Question, Request
+from peripety.gateway.conversations.store import ConversationStore
+from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
+from peripety.gateway.model import (
+    Budget,
+    ChatMessage,
+    ChatRole,
+    Completed,
+    Completion,
+    GenerateRequest,
+    StopReason,
+    Text,
+    TextDelta,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from peripety.gateway.streams import completion_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.gateway.model import GatewayEvent
+    from peripety.storage import Database
+
+DAY = 24 * 3600 * 1_000_000
+TOOL = Tool("t", "d", {"type": "object"})
+
+
+class Gateway:
+    """Answers `re: <last message>`, or what the test has put in its place; remembers the requests."""
+
+    def __init__(self) -> None:
+        self.requests: list[GenerateRequest] = []
+        self.next: Completion | PeripetyError | None = None
+        self.asked, self.opened = asyncio.Event(), asyncio.Event()
+        self.opened.set()
+
+    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        self.requests.append(request)
+        self.asked.set()
+        yield TextDelta("re")
+        await self.opened.wait()
+        if isinstance(self.next, PeripetyError):
+            raise self.next
+        yield Completed(self.next or answer(f"re: {request.messages[-1].text}"))
+
+    async def generate(self, request: GenerateRequest) -> Completion:
+        return await completion_of(self.stream(request))
+
+
+def answer(text: str, *parts: Any) -> Completion:
+    message = ChatMessage(ChatRole.ASSISTANT, (Text(text), *parts))
+    return Completion(message, None, Usage(10, 2, 4, 1), StopReason.END, "m", "p", cost=5, cache_savings=3)
+
+
+class Setting:
+    """Conversations over one gateway, and a clock that the test sets."""
+
+    def __init__(self, database: Database) -> None:
+        self.gateway = Gateway()
+        self.time = 1_000_000
+        store = ConversationStore(database, self.now)
+        self.conversations = Conversations(self.gateway, store, lambda _request: 0, self.now)
+
+    def now(self) -> int:
+        self.time += 1
+        return self.time
+
+    async def create(self, **charter: Any) -> str:
+        return (await self.conversations.create(Charter(**charter), named())).conversation_id
+
+    async def say(self, conversation_id: str, text: str = "u", **options: Any) -> Completion:
+        request = options.pop("request", None) or GenerateRequest(None, (ChatMessage.user(text),))
+        question = Question(conversation_id, options.pop("named", None) or named(), request, **options)
+        return await completion_of(self.conversations.stream(question))
+
+    async def texts(self, conversation_id: str) -> list[str]:
+        page = await self.conversations.turns(conversation_id, 0, "")
+        return [turn.turn.said[0].text for turn in page.items]
+
+    @property
+    def sent(self) -> list[str]:
+        return [message.text for message in self.gateway.requests[-1].messages]
+
+
+@pytest.fixture
+def setting(database: Database) -> Setting:
+    return Setting(database)
+
+
+def named(digest: str = "d") -> Request:
+    return Request(str(uuid.uuid4()), digest)
+
+
+async def test_a_turn_is_kept_with_all_that_was_said_and_what_it_used(setting: Setting) -> None:
+    one = await setting.create(system="s", tools=(TOOL,))
+    first = await setting.say(one, "a")
+    await setting.say(one, "b")
+    assert setting.sent == ["a", "re: a", "b"]
+    assert (setting.gateway.requests[-1].system, setting.gateway.requests[-1].tools) == ("s", (TOOL,))
+    kept = (await setting.conversations.turns(one, 0, "")).items
+    assert [turn.number for turn in kept] == [1, 2]
+    assert kept[0].turn.completion == first == replace(answer("re: a"), conversation_turn=1)
+    conversation = await setting.conversations.get(one)
+    assert conversation.turn_count == 2
+    assert (conversation.spent.calls, conversation.spent.usage.input_tokens) == (2, 20)
+    assert (conversation.spent.cost, conversation.spent.cache_savings) == (10, 6)
+    assert conversation.created < conversation.updated
+
+
+async def test_the_same_request_again_tells_the_same_turn_and_asks_nobody(setting: Setting) -> None:
+    one, name = await setting.create(), named()
+    first = await setting.say(one, "a", named=name)
+    assert await setting.say(one, "a", named=name) == first
+    assert len(setting.gateway.requests) == 1
+    with pytest.raises(AlreadyExistsError):
+        await setting.say(one, "b", named=replace(name, digest="other"))
+
+
+async def test_an_answer_that_fails_leaves_no_turn_but_what_it_used(setting: Setting) -> None:
+    one = await setting.create()
+    used = {"calls": "2", "input_tokens": "7", "output_tokens": "1"}
+    details = {name: used.get(name, "0") for name in ("calls", *Usage.__dataclass_fields__)}
+    setting.gateway.next = FailedPreconditionError("x", code="ANSWER_INVALID", details=details)
+    with pytest.raises(FailedPreconditionError):
+        await setting.say(one)
+    setting.gateway.next = UnavailableError("x")
+    with pytest.raises(UnavailableError):
+        await setting.say(one)
+    conversation = await setting.conversations.get(one)
+    assert (conversation.turn_count, conversation.spent.calls) == (0, 2)
+    assert conversation.spent.usage.input_tokens == 7
+
+
+async def test_one_turn_at_a_time(setting: Setting) -> None:
+    one = await setting.create()
+    setting.gateway.opened.clear()
+    first = asyncio.create_task(setting.say(one, "a"))
+    await setting.gateway.asked.wait()
+    with pytest.raises(ConflictError, match="wait too"):
+        await setting.say(one, "b")
+    setting.gateway.opened.set()
+    await first
+    await setting.say(one, "b")
+    assert await setting.texts(one) == ["a", "b"]
+
+
+async def test_of_two_processes_one_takes_a_turn(database: Database) -> None:
+    here, there = Setting(database), Setting(database)
+    one = await here.create()
+    here.gateway.opened.clear()
+    first = asyncio.create_task(here.say(one, "a"))
+    await here.gateway.asked.wait()
+    await there.say(one, "b")
+    here.gateway.opened.set()
+    with pytest.raises(ConflictError) as caught:
+        await first
+    assert caught.value.code == "STALE_TURN"
+    assert await here.texts(one) == ["b"]
+
+
+async def test_a_turn_for_another_length_of_the_conversation_asks_nobody(setting: Setting) -> None:
+    one = await setting.create()
+    with pytest.raises(ConflictError, match="0 turns"):
+        await setting.say(one, expected_turn_count=1)
+    assert not setting.gateway.requests
+    await setting.say(one, expected_turn_count=0)
+
+
+async def test_who_stops_waiting_for_a_whole_answer_finds_it_kept(setting: Setting) -> None:
+    one = await setting.create()
+    stream = setting.conversations.stream(
+        Question(one, named(), GenerateRequest(None, (ChatMessage.user("a"),)))
+    )
+    assert await anext(stream) == TextDelta("re")
+    assert isinstance(await anext(stream), Completed)
+    await stream.aclose()  # type: ignore[attr-defined]
+    assert await setting.texts(one) == ["a"]
+
+
+async def test_a_fork_begins_with_the_same_turns_and_goes_its_own_way(setting: Setting) -> None:
+    one = await setting.create(system="s")
+    for text in "abc":
+        await setting.say(one, text)
+    name = named()
+    fork = await setting.conversations.fork(one, 2, name)
+    assert (await setting.conversations.fork(one, 2, name)).conversation_id == fork.conversation_id
+    assert (fork.parent_id, fork.parent_turn_count, fork.turn_count) == (one, 2, 2)
+    assert fork.spent.calls == 0
+    await setting.say(fork.conversation_id, "d")
+    assert setting.sent == ["a", "re: a", "b", "re: b", "d"]
+    await setting.conversations.delete(one, named())
+    assert await setting.texts(fork.conversation_id) == ["a", "b", "d"]
+    whole = await setting.conversations.fork(fork.conversation_id, None, named())
+    assert whole.turn_count == 3
+
+
+async def test_turns_that_are_taken_back_are_gone_but_paid_for(setting: Setting) -> None:
+    one, name, turn = await setting.create(), named(), named()
+    await setting.say(one, "a")
+    await setting.say(one, "b", named=turn)
+    with pytest.raises(ConflictError):
+        await setting.conversations.rewind(one, 1, 3, named())
+    rewound = await setting.conversations.rewind(one, 1, 2, name)
+    assert (rewound.turn_count, rewound.spent.calls) == (1, 2)
+    await setting.say(one, "c")
+    assert (await setting.conversations.rewind(one, 1, 2, name)).turn_count == 2
+    assert await setting.texts(one) == ["a", "c"]
+    assert setting.sent == ["a", "re: a", "c"]
+
+
+async def test_a_turn_that_was_taken_back_is_not_told_again(setting: Setting) -> None:
+    one, name = await setting.create(), named()
+    await setting.say(one, "a", named=name)
+    await setting.conversations.rewind(one, 0, None, named())
+    with pytest.raises(InvalidArgumentError, match="taken back"):
+        await setting.say(one, "a", named=name)
+    await setting.say(one, "b")
+    with pytest.raises(InvalidArgumentError, match="taken back"):
+        await setting.say(one, "a", named=name)
+
+
+@pytest.mark.parametrize("count", [-1, 2])
+async def test_no_more_turns_can_remain_or_be_shared_than_there_are(setting: Setting, count: int) -> None:
+    one = await setting.create()
+    await setting.say(one)
+    with pytest.raises(InvalidArgumentError, match=r"\.turn_count"):
+        await setting.conversations.fork(one, count, named())
+    with pytest.raises(InvalidArgumentError, match=r"\.turn_count"):
+        await setting.conversations.rewind(one, count, None, named())
+
+
+async def test_what_was_deleted_is_gone_and_deleting_it_again_is_no_error(setting: Setting) -> None:
+    one, name = await setting.create(), named()
+    await setting.say(one)
+    await setting.conversations.delete(one, name)
+    await setting.conversations.delete(one, name)
+    for gone in (
+        setting.conversations.get(one),
+        setting.conversations.delete(one, named()),
+        setting.conversations.turns(one, 0, ""),
+        setting.conversations.fork(one, None, named()),
+        setting.say(one),
+    ):
+        with pytest.raises(NotFoundError, match=r"\.conversation_id"):
+            await gone
+
+
+async def test_the_same_request_starts_one_conversation_for_a_day(setting: Setting) -> None:
+    name = named()
+    first = await setting.conversations.create(Charter(), name)
+    assert await setting.conversations.create(Charter(), name) == first
+    with pytest.raises(AlreadyExistsError):
+        await setting.conversations.create(Charter(system="s"), replace(name, digest="other"))
+    setting.time += DAY
+    await setting.create()
+    assert (await setting.conversations.create(Charter(), name)) != first
+
+
+async def test_conversations_are_listed_newest_first_page_by_page(setting: Setting) -> None:
+    made = [await setting.create() for _ in range(5)]
+    listed, token = [], ""
+    while True:
+        page = await setting.conversations.list(2, token)
+        listed += [one.conversation_id for one in page.items]
+        token = page.next_page_token
+        if not token:
+            break
+    assert listed == made[::-1]
+
+
+async def test_a_long_history_is_cut_before_it_is_sent_and_stays_stored(setting: Setting) -> None:
+    one = await setting.create(history=HistoryPolicy(max_turns=2))
+    for text in "abcd":
+        await setting.say(one, text)
+    assert setting.sent == ["c", "re: c", "d"]
+    assert await setting.texts(one) == list("abcd")
+    full = await setting.create(history=HistoryPolicy(HistoryStrategy.REFUSE, max_turns=1))
+    await setting.say(full)
+    await setting.say(full)
+    with pytest.raises(FailedPreconditionError, match="full"):
+        await setting.say(full)
+
+
+async def test_tools_are_called_and_answered_over_two_turns(setting: Setting) -> None:
+    one = await setting.create(tools=(TOOL,))
+    setting.gateway.next = replace(answer("", ToolCall("c", "t", "{}")), stop_reason=StopReason.TOOL_USE)
+    await setting.say(one, "a")
+    setting.gateway.next = None
+    result = ChatMessage(ChatRole.USER, (ToolResult("c", "r"),))
+    await setting.say(one, request=GenerateRequest(None, (result,)))
+    assert [message.role for message in setting.gateway.requests[-1].messages] == [
+        ChatRole.USER,
+        ChatRole.ASSISTANT,
+        ChatRole.USER,
+    ]
+    assert setting.gateway.requests[-1].messages[1].tool_calls == (ToolCall("c", "t", "{}"),)
+
+
+async def test_a_conversation_hands_its_turns_what_is_left_of_its_budget(setting: Setting) -> None:
+    one = await setting.create(budget=Budget(max_calls=2, max_tokens=30, max_cost=100))
+    await setting.say(
+        one, request=GenerateRequest(None, (ChatMessage.user("a"),), budget=Budget(1, 9, None, 3))
+    )
+    assert setting.gateway.requests[-1].budget == Budget(1, 9, 100, 3)
+    await setting.say(one)
+    assert setting.gateway.requests[-1].budget == Budget(1, 18, 95)
+    with pytest.raises(ResourceExhaustedError, match="budget of calls"):
+        await setting.say(one)
+    assert len(setting.gateway.requests) == 2

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from peripety.errors import FailedPreconditionError
+from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy, TurnSize, first_sent
+
+COMPACT, SLIDING, REFUSE = HistoryStrategy.COMPACT, HistoryStrategy.SLIDING_WINDOW, HistoryStrategy.REFUSE
+SMALL = TurnSize(1, 1)
+
+sizes = st.lists(
+    st.builds(TurnSize, st.integers(1, 9), st.integers(0, 9), st.booleans()), min_size=1, max_size=40
+)
+policies = st.builds(
+    HistoryPolicy, st.sampled_from([COMPACT, SLIDING]), st.integers(0, 8), st.integers(0, 60)
+)
+
+
+def firsts(policy: HistoryPolicy, turns: list[TurnSize]) -> list[int]:
+    """The first turn that is sent with each turn."""
+    return [first_sent(turns[: end + 1], policy) for end in range(len(turns))]
+
+
+def test_without_limits_everything_is_sent() -> None:
+    assert first_sent([SMALL] * 99, HistoryPolicy()) == 0
+
+
+def test_compaction_cuts_to_half_at_once_and_then_rests() -> None:
+    assert firsts(HistoryPolicy(COMPACT, max_turns=4), [SMALL] * 12) == [0] * 5 + [3] * 3 + [6] * 3 + [9]
+
+
+def test_a_sliding_window_moves_with_every_turn() -> None:
+    assert firsts(HistoryPolicy(SLIDING, max_turns=3), [SMALL] * 7) == [0, 0, 0, 0, 1, 2, 3]
+
+
+def test_tokens_count_with_those_of_the_system_text() -> None:
+    policy = HistoryPolicy(COMPACT, max_input_tokens=11)
+    assert first_sent([SMALL] * 6, policy) == 0
+    assert first_sent([SMALL] * 6, policy, fixed_tokens=1) == 3
+    assert first_sent([SMALL] * 6, HistoryPolicy(), context_tokens=10) == 3
+
+
+def test_a_full_history_is_refused_when_nothing_may_be_left_out() -> None:
+    policy = HistoryPolicy(REFUSE, max_turns=2)
+    assert first_sent([SMALL] * 3, policy) == 0
+    with pytest.raises(FailedPreconditionError, match="fork its first turns"):
+        first_sent([SMALL] * 4, policy)
+
+
+def test_results_of_tools_are_not_cut_from_their_calls() -> None:
+    results = TurnSize(1, 1, may_be_first=False)
+    turns = [SMALL, results, results, SMALL, results, results]
+    assert first_sent(turns, HistoryPolicy(SLIDING, max_turns=1)) == 3
+    assert first_sent([SMALL, *[results] * 9], HistoryPolicy(SLIDING, max_turns=1)) == 0
+
+
+@given(sizes, policies)
+def test_a_history_is_cut_forward_only_and_at_places_where_a_prompt_may_begin(
+    turns: list[TurnSize], policy: HistoryPolicy
+) -> None:
+    moved = firsts(policy, turns)
+    assert moved == sorted(moved)
+    assert all(first == 0 or turns[first].may_be_first for first in moved)
+
+
+@given(sizes, st.integers(1, 8))
+def test_no_more_turns_are_sent_than_the_limit_where_that_can_be(turns: list[TurnSize], limit: int) -> None:
+    first = first_sent(turns, HistoryPolicy(SLIDING, max_turns=limit))
+    begins = [index for index in range(len(turns)) if turns[index].may_be_first]
+    possible = [begin for begin in begins if len(turns) - 1 - begin <= limit]
+    if len(turns) - 1 > limit and possible:
+        assert len(turns) - 1 - first <= limit
