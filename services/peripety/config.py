@@ -10,12 +10,14 @@ import ipaddress
 import json
 import os
 import re
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
@@ -73,7 +75,20 @@ class LogFormat(Enum):
     JSON = "json"
 
 
+_PICO_DOLLARS = 10**12
+
+
+def _pico_dollars(dollars: Any) -> Any:
+    if isinstance(dollars, bool) or not isinstance(dollars, int | Decimal):
+        raise ValueError("must be a number of dollars")  # noqa: TRY004 - the library turns this one into an answer
+    pico = dollars * _PICO_DOLLARS
+    if isinstance(pico, Decimal) and (not pico.is_finite() or pico != pico.to_integral_value()):
+        raise ValueError("must have at most 12 decimals")
+    return int(pico)
+
+
 _Limit: TypeAlias = Annotated[int, Field(ge=1)] | None
+_Dollars: TypeAlias = Annotated[int, BeforeValidator(_pico_dollars), Field(ge=1)] | None
 _Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86_400)]
 
 
@@ -84,6 +99,7 @@ class ProviderLimits(BaseModel):
         requests_per_minute: requests, the repeated ones included.
         input_tokens_per_minute: tokens of prompts.
         output_tokens_per_minute: tokens of answers.
+        pico_dollars_per_minute: money, in 10^-12 dollars; as a setting, `dollars_per_minute` in dollars.
         concurrency: requests under way at once.
     """
 
@@ -92,7 +108,13 @@ class ProviderLimits(BaseModel):
     requests_per_minute: _Limit = None
     input_tokens_per_minute: _Limit = None
     output_tokens_per_minute: _Limit = None
+    pico_dollars_per_minute: _Dollars = Field(default=None, alias="dollars_per_minute")
     concurrency: _Limit = None
+
+    @property
+    def hold_answers(self) -> bool:
+        """Whether they hold only if no answer is longer than was expected."""
+        return self.output_tokens_per_minute is not None or self.pico_dollars_per_minute is not None
 
 
 # What the smallest accounts are given; who has more says so.
@@ -275,9 +297,7 @@ class Config(BaseSettings):
     @field_validator("limits", mode="before")
     @classmethod
     def _complete_limits(cls, value: Any) -> Any:
-        given = json.loads(value) if isinstance(value, str) else value
-        if not isinstance(given, dict):
-            raise ValueError("must be a JSON object")  # noqa: TRY004 - the library turns this one into an answer
+        given = _json_object(value)
         providers = [provider.value for provider in ProviderName]
         if not {name.partition("/")[0] for name in given} <= set(providers):
             raise ValueError("must name providers (or provider/model); there are " + ", ".join(providers))
@@ -324,6 +344,14 @@ class Config(BaseSettings):
         if self.model_provider is ProviderName.GENERIC and self.openai_api_base is None:
             raise ValueError("MODEL_PROVIDER=generic needs OPENAI_API_BASE, the URL of the server to ask")
         return self
+
+
+def _json_object(value: Any) -> dict[str, Any]:
+    """Read a JSON object with exact decimals, unless it is one already."""
+    given = json.loads(value, parse_float=Decimal) if isinstance(value, str) else value
+    if not isinstance(given, dict):
+        raise ValueError("must be a JSON object")  # noqa: TRY004 - the library turns this one into an answer
+    return given
 
 
 def _variables() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.gateway.calling.clock import Clock
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
+
+NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
+"""When scenes begin: a Wednesday, outside of peak hours."""
 
 
 class _Loop(asyncio.SelectorEventLoop):
@@ -40,4 +44,6 @@ class _Selector(selectors.DefaultSelector):
 def in_virtual_time(scene: Callable[[Clock], Coroutine[Any, Any, T]], patience: float | None = None) -> T:
     """Run a scene by a clock that starts at 0; its caller stops waiting after `patience` seconds."""
     with asyncio.Runner(loop_factory=_Loop) as runner:
-        return runner.run(scene(Clock(runner.get_loop().time, asyncio.sleep, lambda: patience)))
+        now = runner.get_loop().time
+        clock = Clock(now, asyncio.sleep, lambda: patience, lambda: NOON + timedelta(seconds=now()))
+        return runner.run(scene(clock))

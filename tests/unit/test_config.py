@@ -150,6 +150,32 @@ def test_a_bad_value_is_refused_with_the_name_of_its_variable(
 
 
 @pytest.mark.parametrize(
+    ("dollars", "pico"), [("5", 5 * 10**12), ("0.1", 10**11), ("0.000000000001", 1), ("1e-3", 10**9)]
+)
+def test_money_is_read_exactly(monkeypatch: pytest.MonkeyPatch, dollars: str, pico: int) -> None:
+    monkeypatch.setenv("PERIPETY_LIMITS", f'{{"openai": {{"dollars_per_minute": {dollars}}}}}')
+    assert Config.from_environment().limits["openai"].pico_dollars_per_minute == pico
+
+
+@pytest.mark.parametrize(
+    ("dollars", "hint"),
+    [
+        ("0.0000000000001", "12 decimals"),
+        ('"1"', "number of dollars"),
+        ("0", "greater"),
+        ("true", "number of dollars"),
+        ("NaN", "number of dollars"),
+    ],
+)
+def test_money_that_cannot_be_read_exactly_is_refused(
+    monkeypatch: pytest.MonkeyPatch, dollars: str, hint: str
+) -> None:
+    monkeypatch.setenv("PERIPETY_LIMITS", f'{{"openai": {{"dollars_per_minute": {dollars}}}}}')
+    with pytest.raises(InvalidArgumentError, match=f"PERIPETY_LIMITS openai.dollars_per_minute.*{hint}"):
+        Config.from_environment()
+
+
+@pytest.mark.parametrize(
     ("given", "expected"),
     [
         ({}, 60),

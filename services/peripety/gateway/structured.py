@@ -26,6 +26,7 @@ from peripety.gateway.model import (
     ResponseSchema,
     StopReason,
     Usage,
+    sum_of_known,
 )
 from peripety.gateway.streams import following
 from peripety.sim.schema import check, without_nulls
@@ -207,6 +208,8 @@ def _following(refused: Completion | None, completion: Completion) -> Completion
         completion,
         usage=refused.usage + completion.usage,
         calls=refused.calls + completion.calls,
+        cost=sum_of_known(refused.cost, completion.cost),
+        cache_savings=sum_of_known(refused.cache_savings, completion.cache_savings),
         repaired=True,
         findings=refused.findings,
     )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -272,18 +273,21 @@ def test_an_answer_of_nearly_a_megabyte_is_read() -> None:
 class Model:
     """Answers with the given texts, one after the other, and remembers the questions."""
 
-    def __init__(self, *texts: str, stop: StopReason = StopReason.END) -> None:
+    def __init__(
+        self, *texts: str, stop: StopReason = StopReason.END, costs: tuple[int | None, ...] = ()
+    ) -> None:
         self._texts = list(texts)
+        self._costs = list(costs)
         self._stop = stop
         self.questions: list[GenerateRequest] = []
 
     async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         self.questions.append(request)
         text = self._texts.pop(0)
+        cost = self._costs.pop(0) if self._costs else None
         yield TextDelta(text)
-        yield Completed(
-            Completion(ChatMessage.assistant(text), None, Usage(10, 2, 4, 1), self._stop, "m", "p")
-        )
+        completion = Completion(ChatMessage.assistant(text), None, Usage(10, 2, 4, 1), self._stop, "m", "p")
+        yield Completed(replace(completion, cost=cost, cache_savings=cost))
 
 
 async def ask(model: Model, schema: ResponseSchema = ANSWER) -> list[GatewayEvent]:
@@ -315,6 +319,15 @@ async def test_an_invalid_answer_is_asked_for_once_more_with_its_findings() -> N
     assert [finding.path for finding in last.findings] == ["/a"]
     assert isinstance(events[1], Repairing)
     assert events[1].findings == last.findings
+
+
+@pytest.mark.parametrize(("costs", "expected"), [((7, 5), 12), ((7, None), None), ((None, 5), None)])
+async def test_a_repair_costs_what_both_calls_cost_if_that_is_known(
+    costs: tuple[int | None, int | None], expected: int | None
+) -> None:
+    model = Model('{"a": "x"}', '{"a": 2}', costs=costs)
+    last = completion(await ask(model))
+    assert (last.cost, last.cache_savings) == (expected, expected)
 
 
 async def test_the_repair_extends_the_question_and_changes_nothing_of_it() -> None:

@@ -11,20 +11,23 @@ from peripety.errors import PeripetyError
 from peripety.gateway.calling.breaker import Breaker, Outcome, Thresholds
 from peripety.gateway.calling.clock import Clock
 from peripety.gateway.calling.counters import Counters, Demand
-from peripety.gateway.calling.demand import demand_of
+from peripety.gateway.calling.demand import answering_at_most, demand_of
 from peripety.gateway.calling.faults import is_provider_fault, may_pass, was_answered
 from peripety.gateway.calling.gate import Gate
 from peripety.gateway.calling.retries import RetryBudget, pause_before_retry
 from peripety.gateway.model import ChatMessage, ChatRole, Completed, Completion, Usage
+from peripety.gateway.models import cost_of, cost_of_call
 from peripety.gateway.models.names import class_of
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from datetime import datetime
 
     from peripety.config import Config
     from peripety.gateway.model import GatewayEvent
+    from peripety.gateway.models import Cost
     from peripety.gateway.providers.base import Call, Provider, ProviderEvent
 
 __all__ = ["Caller"]
@@ -73,10 +76,12 @@ class Caller:
             attempts += 1
             released = False
             try:
-                async with following(_attempt(account, provider, call)) as events:
+                begun = self._clock.today()
+                async with following(_attempt(account, provider, call, begun)) as events:
                     async for event in events:
                         if isinstance(event, Finished):
-                            yield Completed(_completion(event, provider.name, attempts))
+                            cost = cost_of_call(event.usage, call.data, begun)
+                            yield Completed(_completion(event, provider.name, attempts, cost))
                         else:
                             released = True
                             yield event
@@ -126,10 +131,14 @@ class _Account:
     budget: RetryBudget
 
 
-async def _attempt(account: _Account, provider: Provider, call: Call) -> AsyncIterator[ProviderEvent]:
+async def _attempt(
+    account: _Account, provider: Provider, call: Call, when: datetime
+) -> AsyncIterator[ProviderEvent]:
     """Make a call once, and report how it went when it has ended."""
     account.breaker.check()
-    demand = demand_of(call.request, account.limits.output_tokens_per_minute)
+    demand = demand_of(call, account.limits, when)
+    if account.limits.hold_answers:
+        call = answering_at_most(call, demand.output_tokens)
     reservation = await account.gate.enter(demand)
     used: Demand | None = None
     try:
@@ -144,7 +153,7 @@ async def _attempt(account: _Account, provider: Provider, call: Call) -> AsyncIt
                     begun = True
                     if isinstance(event, Finished):
                         outcome = Outcome.WORKED
-                        used = _used(event.usage) or demand
+                        used = _used(event.usage, call, when) or demand
                     yield event
         except PeripetyError as error:
             outcome = Outcome.FAILED if is_provider_fault(error) else Outcome.UNKNOWN
@@ -157,12 +166,15 @@ async def _attempt(account: _Account, provider: Provider, call: Call) -> AsyncIt
         await account.gate.leave(reservation, used)
 
 
-def _used(usage: Usage) -> Demand | None:
-    """The tokens that count towards limits; None when the provider did not say."""
-    return None if usage == Usage() else Demand(usage.input_tokens, usage.output_tokens)
+def _used(usage: Usage, call: Call, when: datetime) -> Demand | None:
+    """What counts towards limits; None when the provider did not say."""
+    if usage == Usage():
+        return None
+    cost = cost_of(usage, call.data, when)
+    return Demand(usage.input_tokens, usage.output_tokens, None if cost is None else cost.total)
 
 
-def _completion(end: Finished, provider: str, calls: int) -> Completion:
+def _completion(end: Finished, provider: str, calls: int, cost: Cost | None) -> Completion:
     return Completion(
         ChatMessage(ChatRole.ASSISTANT, end.parts),
         None,
@@ -172,4 +184,6 @@ def _completion(end: Finished, provider: str, calls: int) -> Completion:
         provider,
         calls=calls,
         schema_report=end.schema_report,
+        cost=None if cost is None else cost.total,
+        cache_savings=None if cost is None else cost.cache_savings,
     )

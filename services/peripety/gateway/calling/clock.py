@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from peripety import context
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["Clock"]
 
 
+def _today() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """What time it is, and how to wait.
@@ -24,11 +29,13 @@ class Clock:
         now: seconds on a clock that never goes back.
         sleep: waits so many seconds of that clock.
         deadline: the moment on that clock at which the caller stops waiting; None when nobody said.
+        today: the date and the time of day, in UTC: prices and budgets go by them.
     """
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     deadline: Callable[[], float | None] = context.deadline
+    today: Callable[[], datetime] = _today
 
     def left(self) -> float:
         """Seconds until the caller stops waiting; infinity when it waits for ever."""

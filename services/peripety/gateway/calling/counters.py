@@ -24,10 +24,17 @@ _SLOT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a call may use, beside one request: tokens."""
+    """What a call may use, beside one request, or what it has used.
+
+    Attributes:
+        input_tokens: tokens of the prompt.
+        output_tokens: tokens of the answer, reasoning included.
+        cost: money, in 10^-12 dollars; None when a price is not known.
+    """
 
     input_tokens: int
     output_tokens: int
+    cost: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +56,9 @@ class Counters:
     """The use of limits, kept in this process.
 
     What was used counts for a minute, so that in no minute, wherever it begins, more is used than a limit
-    allows. A request and its input count from the moment they are let in. The output of a call counts for as
-    long as the call goes on, and from its end for a minute more: a provider may count it at any time between.
+    allows. A request and its input count from the moment they are let in. The output of a call, and its cost,
+    count for as long as the call goes on, and from its end for a minute more: a provider may count them at
+    any time between.
 
     Args:
         now: tells the time in seconds.
@@ -97,8 +105,10 @@ class _Use:
         self._requests = _Minute()
         self._input = _Minute()
         self._output = _Minute()
+        self._cost = _Minute()
         self._under_way = 0
         self._output_under_way = 0
+        self._cost_under_way = 0
 
     def wait(self, limits: ProviderLimits, demand: Demand, now: float) -> float:
         if limits.concurrency is not None and self._under_way >= limits.concurrency:
@@ -109,17 +119,20 @@ class _Use:
             self._output.wait(
                 limits.output_tokens_per_minute, self._output_under_way + demand.output_tokens, now
             ),
+            self._cost.wait(limits.pico_dollars_per_minute, self._cost_under_way + (demand.cost or 0), now),
         )
 
     def begin(self, demand: Demand, now: float) -> None:
         self._under_way += 1
         self._output_under_way += demand.output_tokens
+        self._cost_under_way += demand.cost or 0
         self._requests.add(1, now)
         self._input.add(demand.input_tokens, now)
 
     def end(self, reservation: Reservation, used: Demand | None, now: float) -> None:
         self._under_way -= 1
         self._output_under_way -= reservation.demand.output_tokens
+        self._cost_under_way -= reservation.demand.cost or 0
         reserved = reservation.demand.input_tokens
         if used is None:
             self._requests.correct(-1, reservation.moment, now)
@@ -127,6 +140,7 @@ class _Use:
         else:
             self._input.correct(used.input_tokens - reserved, reservation.moment, now)
             self._output.add(used.output_tokens, now)
+            self._cost.add(used.cost or 0, now)
 
 
 class _Minute:

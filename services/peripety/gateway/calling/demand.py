@@ -1,29 +1,62 @@
-"""What a request may use, told before it is sent."""
+"""What a call may use, told before it is made."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.gateway.calling.counters import Demand
+from peripety.gateway.models import most_it_can_cost
 from peripety.gateway.sizes import prompt_tokens
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import GenerateRequest
+    from datetime import datetime
 
-__all__ = ["demand_of"]
+    from peripety.config import ProviderLimits
+    from peripety.gateway.providers.base import Call
 
-_USUAL_ANSWER = 4096
+__all__ = ["answering_at_most", "demand_of", "longest_affordable"]
 
 
-def demand_of(request: GenerateRequest, output_limit: int | None) -> Demand:
-    """Return the tokens to set aside for a request.
+def demand_of(call: Call, limits: ProviderLimits, when: datetime) -> Demand:
+    """Return what to set aside for a call.
 
     Args:
-        request: the question.
-        output_limit: the output tokens that its account has in a minute; an answer whose length was left open
-            is taken to fit into them.
+        call: the call.
+        limits: what its account may use; an answer whose length was left open is taken to fit into them.
+        when: now.
     """
-    answer = request.max_output_tokens
+    prompt = prompt_tokens(call.request)
+    answer = call.request.max_output_tokens
     if answer is None:
-        answer = _USUAL_ANSWER if output_limit is None else min(_USUAL_ANSWER, output_limit)
-    return Demand(prompt_tokens(request), answer)
+        answer = call.data.default_output_tokens
+        if limits.output_tokens_per_minute is not None:
+            answer = min(answer, limits.output_tokens_per_minute)
+        if limits.pico_dollars_per_minute is not None:
+            answer = longest_affordable(call, prompt, answer, limits.pico_dollars_per_minute, when)
+    return Demand(prompt, answer, most_it_can_cost(prompt, answer, call.data, when))
+
+
+def longest_affordable(call: Call, prompt: int, most: int, cost: int, when: datetime) -> int:
+    """Return the most tokens of an answer, at least 1, with which a call costs no more than an amount.
+
+    Args:
+        call: the call.
+        prompt: the tokens of its prompt.
+        most: the most tokens that are wanted.
+        cost: the amount, in pico-dollars.
+        when: now.
+    """
+    fits, too_many = 1, most + 1
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if (most_it_can_cost(prompt, middle, call.data, when) or 0) <= cost:
+            fits = middle
+        else:
+            too_many = middle
+    return fits
+
+
+def answering_at_most(call: Call, tokens: int) -> Call:
+    """Return the call with the most tokens that its answer may have."""
+    return replace(call, request=replace(call.request, max_output_tokens=tokens))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from peripety.errors import ResourceExhaustedError
 from peripety.gateway.calling.counters import Demand, Reservation
+from peripety.gateway.models import in_dollars, price_unknown
 
 if TYPE_CHECKING:
     from peripety.config import ProviderLimits
@@ -45,6 +46,8 @@ class Gate:
         Raises:
             ResourceExhaustedError: they will not in the time that the caller has left (code LIMIT_REACHED),
                 or never (code LIMIT_TOO_SMALL).
+            FailedPreconditionError: money is limited, and what the call costs is not known (code
+                PRICE_UNKNOWN).
         """
         self._refuse_what_never_fits(demand)
         my_turn = asyncio.Event()
@@ -77,6 +80,8 @@ class Gate:
             self._queue[0].set()
 
     def _refuse_what_never_fits(self, demand: Demand) -> None:
+        if self._limits.pico_dollars_per_minute is not None:
+            self._refuse_what_costs_too_much(demand.cost, self._limits.pico_dollars_per_minute)
         for limit, amount, way_out in (
             (self._limits.input_tokens_per_minute, demand.input_tokens, "shorten the prompt"),
             (self._limits.output_tokens_per_minute, demand.output_tokens, "ask for a shorter answer"),
@@ -87,6 +92,17 @@ class Gate:
                     f" minute: {way_out}, or raise PERIPETY_LIMITS",
                     code="LIMIT_TOO_SMALL",
                 )
+
+    def _refuse_what_costs_too_much(self, cost: int | None, limit: int) -> None:
+        if cost is None:
+            raise price_unknown(self._account, "the dollars_per_minute of PERIPETY_LIMITS")
+        if cost > limit:
+            raise ResourceExhaustedError(
+                f"The request may cost {in_dollars(cost)} dollars, and {self._account} is limited to"
+                f" {in_dollars(limit)} a minute: shorten the prompt, ask for a shorter answer, or raise"
+                " PERIPETY_LIMITS",
+                code="LIMIT_TOO_SMALL",
+            )
 
     def _used_up(self, wait: float) -> ResourceExhaustedError:
         return ResourceExhaustedError(

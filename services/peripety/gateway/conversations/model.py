@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from peripety.gateway.conversations.window import HistoryPolicy, TurnSize
-from peripety.gateway.model import Budget, Tool, ToolResult, Usage
+from peripety.gateway.model import Budget, Tool, ToolResult, Usage, sum_of_known
 from peripety.gateway.sizes import message_tokens
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Spent:
         return Spent(
             self.calls + other.calls,
             self.usage + other.usage,
-            _sum(self.cost, other.cost),
-            _sum(self.cache_savings, other.cache_savings),
+            sum_of_known(self.cost, other.cost),
+            sum_of_known(self.cache_savings, other.cache_savings),
         )
 
     @classmethod
@@ -164,7 +164,3 @@ def size_of(said: tuple[ChatMessage, ...], answer: ChatMessage | None = None) ->
         0 if answer is None else message_tokens(answer),
         may_be_first=not any(isinstance(part, ToolResult) for part in first),
     )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other

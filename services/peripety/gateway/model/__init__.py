@@ -16,6 +16,7 @@ from peripety.gateway.model.answering import (
     TextDelta,
     ToolCallDelta,
     Usage,
+    sum_of_known,
 )
 from peripety.gateway.model.asking import (
     Accept,
@@ -76,4 +77,5 @@ __all__ = [
     "ToolChoiceMode",
     "ToolResult",
     "Usage",
+    "sum_of_known",
 ]

@@ -27,6 +27,7 @@ __all__ = [
     "TextDelta",
     "ToolCallDelta",
     "Usage",
+    "sum_of_known",
 ]
 
 
@@ -60,6 +61,11 @@ class Usage:
             self.reasoning_tokens + other.reasoning_tokens,
             self.long_cache_write_tokens + other.long_cache_write_tokens,
         )
+
+
+def sum_of_known(one: int | None, other: int | None) -> int | None:
+    """Add two amounts; None when one of them is not known, which is never taken for nothing."""
+    return None if one is None or other is None else one + other
 
 
 class StopReason(Enum):

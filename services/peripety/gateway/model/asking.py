@@ -117,6 +117,8 @@ class GenerateRequest:
         cache: use of the provider's prompt cache.
         budget: the most that this request may use; None is no cap.
         conversation_id: the stored conversation that it continues, whose budget it counts towards.
+        conversation_budget: the most that all requests of that conversation may use together, over its life;
+            None is no cap.
     """
 
     system: str | None
@@ -134,3 +136,4 @@ class GenerateRequest:
     cache: CacheConfig = CacheConfig()
     budget: Budget | None = None
     conversation_id: str | None = None
+    conversation_budget: Budget | None = None

@@ -6,16 +6,25 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from peripety.errors import FailedPreconditionError
+from peripety.gateway.model import Usage
 from peripety.gateway.models.prices import price_at, prices_between
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from peripety.gateway.model import Usage
     from peripety.gateway.models.model import ModelData
     from peripety.gateway.models.prices import Price
 
-__all__ = ["LONGEST_CALL", "Cost", "cost_of", "most_it_can_cost"]
+__all__ = [
+    "LONGEST_CALL",
+    "Cost",
+    "cost_of",
+    "cost_of_call",
+    "in_dollars",
+    "most_it_can_cost",
+    "price_unknown",
+]
 
 LONGEST_CALL = timedelta(hours=1)
 """A call that is begun now is priced at a time that is no later than this: waits, repeats and all."""
@@ -66,6 +75,19 @@ def cost_of(usage: Usage, model: ModelData, when: datetime) -> Cost | None:
     )
 
 
+def cost_of_call(usage: Usage, model: ModelData, when: datetime) -> Cost | None:
+    """Return what a call cost whose usage may be missing; None when that or its price is not known.
+
+    Args:
+        usage: its tokens as its provider reported them; all zero when it did not.
+        model: the model that answered.
+        when: the time of the call, with its zone.
+    """
+    if usage == Usage() and most_it_can_cost(1, 1, model, when) != 0:
+        return None
+    return cost_of(usage, model, when)
+
+
 def most_it_can_cost(input_tokens: int, output_tokens: int, model: ModelData, when: datetime) -> int | None:
     """Return the most that a call can cost that begins now, in pico-dollars; None when a price is not known.
 
@@ -78,6 +100,26 @@ def most_it_can_cost(input_tokens: int, output_tokens: int, model: ModelData, wh
     prices = prices_between(model.prices, input_tokens, when, when + LONGEST_CALL)
     return max(
         (input_tokens * price.dearest_input + output_tokens * price.output for price in prices), default=None
+    )
+
+
+def in_dollars(pico_dollars: int) -> str:
+    """Return an amount in dollars, exactly."""
+    whole, fraction = divmod(pico_dollars, 10**12)
+    return f"{whole}.{fraction:012}".rstrip("0").rstrip(".")
+
+
+def price_unknown(model: str, cap: str) -> FailedPreconditionError:
+    """The error of a call whose money is capped and whose price is not known.
+
+    Args:
+        model: `provider/model`.
+        cap: what caps the money.
+    """
+    return FailedPreconditionError(
+        f"What {model} costs is not known, and {cap} limits money: give its price in the file of"
+        " PERIPETY_MODELS, or limit tokens instead",
+        code="PRICE_UNKNOWN",
     )
 
 

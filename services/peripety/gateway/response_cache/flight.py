@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from peripety import context
 from peripety.errors import InternalError
-from peripety.gateway.model import Completed, Completion, Repairing, TextDelta
+from peripety.gateway.model import Completed, Completion, FallingBack, Repairing, TextDelta
 from peripety.gateway.response_cache.answers import StoredAnswer, at_no_cost, replay
 
 if TYPE_CHECKING:
@@ -190,6 +190,8 @@ class Progress:
             case Completed():
                 if self._ahead:
                     raise ProgressLostError
+            case FallingBack():
+                pass  # of the answer, it gives nothing
             case _:
                 self._more_given = True
         return event

@@ -43,6 +43,7 @@ def key_of(request: GenerateRequest, answerer: Answerer) -> str:
         response_cache=ResponseCacheMode.OFF,
         budget=None,
         conversation_id=None,
+        conversation_budget=None,
     )
     document = {
         "format": _FORMAT,

@@ -115,6 +115,28 @@ def test_an_answer_is_passed_on_as_it_comes_and_completed() -> None:
     in_virtual_time(scene)
 
 
+@pytest.mark.parametrize(
+    ("model", "usage", "cost", "savings"),
+    [
+        ("claude-opus-5-5", Usage(1000, 100, 500), 4_100 * 10**6, 1_900 * 10**6),
+        ("claude-opus-5-5", Usage(), None, None),
+        ("unheard-of", Usage(1000, 100), None, None),
+    ],
+    ids=["known", "not reported", "without a price"],
+)
+def test_an_answer_says_what_it_cost_if_that_is_known(
+    model: str, usage: Usage, cost: int | None, savings: int | None
+) -> None:
+    async def scene(clock: Clock) -> None:
+        setting = Setting(clock, (DOWN,), (Finished(SAID, StopReason.END, usage, model),))
+        call = call_of(QUESTION, model, "anthropic" if cost or not usage.input_tokens else "generic")
+        completion = await completion_of(setting.caller.call(setting.provider, call))
+        # 500 fresh at $4 a million, 500 read at $0.2, 100 written at $20.
+        assert (completion.cost, completion.cache_savings) == (cost, savings)
+
+    in_virtual_time(scene)
+
+
 @pytest.mark.parametrize("failure", [DOWN, LIMITED, CUT, BUSY], ids=lambda error: error.code)
 def test_what_may_pass_is_asked_again(failure: PeripetyError) -> None:
     async def scene(clock: Clock) -> None:

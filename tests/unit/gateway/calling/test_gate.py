@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety.config import ProviderLimits
-from peripety.errors import ResourceExhaustedError
+from peripety.errors import FailedPreconditionError, ResourceExhaustedError
 from peripety.gateway.calling.counters import Counters, Demand, Reservation
 from peripety.gateway.calling.demand import demand_of
 from peripety.gateway.calling.gate import Gate
 from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema
-from support.virtual_time import in_virtual_time
+from support.calls import call_of
+from support.virtual_time import NOON, in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.gateway.calling.clock import Clock
@@ -26,7 +28,7 @@ SLOT = 0.1  # what was used counts for a minute and up to this much more
 class Passage:
     """Calls that go through a gate, and when each was let in."""
 
-    def __init__(self, clock: Clock, **limits: int) -> None:
+    def __init__(self, clock: Clock, **limits: Any) -> None:
         self.clock = clock
         self.gate = Gate("generic/m", ProviderLimits(**limits), Counters(clock.now), clock)
         self.entered: dict[str, float] = {}
@@ -211,25 +213,78 @@ async def reserved(counters: Counters, limits: ProviderLimits, demand: Demand) -
     return reservation
 
 
+def demand(request: GenerateRequest, **limits: Any) -> Demand:
+    return demand_of(call_of(request, "claude-opus-5-5", "anthropic"), ProviderLimits(**limits), NOON)
+
+
 def question(text: str, **options: int) -> GenerateRequest:
     return GenerateRequest(None, (ChatMessage.user(text),), **options)  # type: ignore[arg-type]
 
 
 def test_the_prompt_counts_whatever_it_is_made_of() -> None:
-    small = demand_of(question("a" * 300), None).input_tokens
+    small = demand(question("a" * 300)).input_tokens
     assert 100 <= small <= 130
-    assert demand_of(question("あ" * 300), None).input_tokens >= 300
-    assert demand_of(question("\ud800"), None).input_tokens > 0
+    assert demand(question("あ" * 300)).input_tokens >= 300
+    assert demand(question("\ud800")).input_tokens > 0
     schema = ResponseSchema("a", {"description": "x" * 3000})
     with_schema = GenerateRequest("s" * 3000, question("a" * 300).messages, schema)
-    assert demand_of(with_schema, None).input_tokens >= small + 2000
+    assert demand(with_schema).input_tokens >= small + 2000
 
 
 @pytest.mark.parametrize(
-    ("asked", "limit", "expected"), [(50, None, 50), (50, 20, 50), (None, None, 4096), (None, 1000, 1000)]
+    ("asked", "limits", "expected"),
+    [
+        (50, {}, 50),
+        (50, {"output_tokens_per_minute": 20}, 50),
+        (None, {}, 32_000),
+        (None, {"output_tokens_per_minute": 1000}, 1000),
+        (
+            None,
+            {"dollars_per_minute": Decimal("0.020136")},
+            1000,
+        ),  # the prompt takes $0.000136, a token $0.00002
+        (None, {"dollars_per_minute": Decimal("0.000001")}, 1),
+        (None, {"dollars_per_minute": 5}, 32_000),
+    ],
 )
-def test_an_answer_of_open_length_is_taken_to_fit(asked: int, limit: int | None, expected: int) -> None:
-    assert demand_of(question("a", max_output_tokens=asked), limit).output_tokens == expected
+def test_an_answer_of_open_length_is_taken_to_fit(asked: int, limits: dict[str, Any], expected: int) -> None:
+    assert demand(question("a", max_output_tokens=asked), **limits).output_tokens == expected
+
+
+def test_a_call_is_taken_to_cost_the_most_that_it_can() -> None:
+    assert demand(question("a", max_output_tokens=100)).cost == 2_136 * 10**6
+    unknown = call_of(question("a"), "unheard-of", "openai")
+    assert demand_of(unknown, ProviderLimits(), NOON).cost is None
+
+
+def test_money_is_limited_like_what_it_pays_for() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, dollars_per_minute=Decimal("0.000000001"))
+        most = Demand(1, 1, 1000)
+        await asyncio.gather(
+            passage.go("a", seconds=20, demand=most, used=Demand(1, 1, 300)),
+            passage.go("b", demand=most, used=Demand(1, 1, 700)),
+            passage.go("c", demand=Demand(1, 1, 700), used=Demand(1, 1, 700)),
+        )
+        assert passage.entered["a"] == 0
+        assert 80 <= passage.entered["b"] <= 80 + SLOT
+        assert 140 <= passage.entered["c"] <= 140 + 2 * SLOT
+
+    in_virtual_time(scene)
+
+
+def test_a_call_that_costs_more_than_a_minute_may_or_nobody_knows_what_is_refused() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock, dollars_per_minute=1)
+        with pytest.raises(
+            ResourceExhaustedError, match=r"cost 1\.5 dollars, and generic/m is limited to 1 a"
+        ):
+            await passage.go("a", demand=Demand(1, 1, 15 * 10**11))
+        with pytest.raises(FailedPreconditionError, match="PERIPETY_MODELS") as caught:
+            await passage.go("a", demand=Demand(1, 1, None))
+        assert caught.value.code == "PRICE_UNKNOWN"
+
+    in_virtual_time(scene)
 
 
 def test_what_is_given_back_while_the_counters_answer_is_noticed() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peripety.gateway.model import Usage
-from peripety.gateway.models import Catalogue, Cost, ModelData, cost_of, most_it_can_cost
+from peripety.gateway.models import Catalogue, Cost, ModelData, cost_of, cost_of_call, most_it_can_cost
 from peripety.gateway.models.cost import LONGEST_CALL
 from peripety.gateway.models.prices import price_at
 
@@ -92,6 +92,11 @@ def test_what_is_not_known_costs_not_nothing_but_an_unknown_amount(provider: str
 def test_no_model_costs_nothing(provider: str) -> None:
     assert cost_of(Usage(10, 10), CATALOGUE.find(provider, None), NOW) == Cost()
     assert most_it_can_cost(10, 10, CATALOGUE.find(provider, None), NOW) == 0
+
+
+def test_a_call_whose_usage_is_missing_costs_something_unless_everything_is_free() -> None:
+    assert cost_of_call(Usage(), CATALOGUE.find("openai", "gpt-4o"), NOW) is None
+    assert cost_of_call(Usage(), CATALOGUE.find("offline", None), NOW) == Cost()
 
 
 def test_costs_add_up() -> None:

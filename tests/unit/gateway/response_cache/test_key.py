@@ -60,7 +60,7 @@ OTHERS: dict[str, list[Any]] = {
     "stop_sequences": [("a",), ("a", "b")],
     "cache": [CacheConfig(ttl=CacheTTL.ONE_HOUR), CacheConfig(enabled=False)],
 }
-SAYS_NOTHING = {"model", "response_cache", "budget", "conversation_id"}
+SAYS_NOTHING = {"model", "response_cache", "budget", "conversation_id", "conversation_budget"}
 
 
 @pytest.mark.parametrize(("field", "value"), [(name, value) for name in OTHERS for value in OTHERS[name]])

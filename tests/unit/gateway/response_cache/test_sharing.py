@@ -13,6 +13,7 @@ from peripety.errors import DeadlineError, InternalError, UnavailableError
 from peripety.gateway.model import (
     Completed,
     Completion,
+    FallingBack,
     GatewayEvent,
     GenerateRequest,
     Repairing,
@@ -282,6 +283,21 @@ async def test_a_repair_lets_the_new_answer_be_another_one(asking: Asking) -> No
     with pytest.raises(UnavailableError):
         await leader
     assert await follower == [TextDelta("abc"), Repairing(()), TextDelta("xyz"), Completed(answer("xyz"))]
+
+
+async def test_falling_back_is_told_and_does_not_keep_a_new_answer_from_going_on(asking: Asking) -> None:
+    leader, follower = asking.ask(), asking.ask()
+    told = FallingBack("a/m", "b/m", UnavailableError("down"))
+    call = await asking.inner.call(1)
+    call.send(told)
+    await settle()
+    call.fail(UnavailableError("cut"))
+    call = await asking.inner.call(2)
+    call.write("ab")
+    call.finish(answer("ab"))
+    with pytest.raises(UnavailableError):
+        await leader
+    assert await follower == [told, TextDelta("ab"), Completed(answer("ab"))]
 
 
 async def test_nobody_sees_two_repairs(asking: Asking) -> None:
