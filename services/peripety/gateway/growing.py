@@ -2,50 +2,92 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jiter
 
+from peripety.gateway.fitting import UnfitError, fitting
+from peripety.gateway.json_text import documents_begun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 __all__ = ["GrowingValue"]
 
-_OPENER = re.compile(r"[{\[]")
-_MARKS = ',:{}[]"'
-_FIRST_LOOK = 64
+_MARKS = ",:{}[]"
+_STEP = 16
 _GROWTH = 1.25
 
 
 class GrowingValue:
     """Shows the part of a value that is complete so far.
 
-    A whole look costs the whole text, so the next one waits until the text has grown by a quarter: all looks
-    together cost no more than a few readings of the final text.
+    What was shown once stays, and only grows: whole strings, numbers and words, by the schema of the right
+    type, at keys that the schema has. It is the first document in the text that fits; once it no longer
+    does, nothing more is shown.
+
+    A look costs the whole text, so the next one waits until the text has grown by a quarter: all looks
+    together cost no more than a few readings of the final text, and so does all that they show.
+
+    Args:
+        schema: what the whole value has to be valid against.
     """
 
-    def __init__(self) -> None:
-        self._text = ""
-        self._next_look = _FIRST_LOOK
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what came so far: the value is written anew."""
+        self._pieces: list[str] = []
+        self._size = 0
+        self._next_look = _STEP
+        self._start: int | None = None
         self._shown: Any = None
 
     def feed(self, text: str) -> Any | None:
         """Take the next piece of text; return the value so far when there is more of it to see."""
-        self._text += text
-        if len(self._text) < self._next_look:
+        self._pieces.append(text)
+        self._size += len(text)
+        if self._size < self._next_look:
             return None
-        self._next_look = int(len(self._text) * _GROWTH)
+        self._next_look = max(self._size + _STEP, int(self._size * _GROWTH))
         value = self._look()
-        if value is None or value == self._shown:
+        if not value or value == self._shown or not _goes_on(self._shown, value):
             return None
         self._shown = value
         return value
 
     def _look(self) -> Any | None:
-        start = _OPENER.search(self._text)
-        if start is None:
-            return None
-        # Behind the last mark there may be half a number, which looks like a whole one.
-        end = max(self._text.rfind(mark) for mark in _MARKS) + 1
+        text = "".join(self._pieces)
+        self._pieces = [text]
+        for start, document in documents_begun(text):
+            value = self._beginning(document)
+            if value and self._start is None:
+                self._start = start
+            if start == self._start:
+                return value
+        return None
+
+    def _beginning(self, document: str) -> Any | None:
+        """What is complete of a document, if it fits the schema."""
+        # Behind the last mark there may be half a number, or a quote in a string that goes on.
+        end = max(document.rfind(mark) for mark in _MARKS) + 1
         try:
-            return jiter.from_json(self._text[start.start() : end].encode(), partial_mode=True)
-        except ValueError:
+            value = jiter.from_json(
+                document[:end].encode(), partial_mode=True, catch_duplicate_keys=True, allow_inf_nan=False
+            )
+            return fitting(self._schema, value)
+        except (ValueError, UnfitError):
             return None
+
+
+def _goes_on(shown: Any, value: Any) -> bool:
+    """Whether everything that was shown is still there."""
+    match shown, value:
+        case dict(), dict():
+            return all(key in value and _goes_on(shown[key], value[key]) for key in shown)
+        case list(), list():
+            return len(shown) <= len(value) and all(map(_goes_on, shown, value))
+        case _:
+            return shown is None or bool(shown == value)

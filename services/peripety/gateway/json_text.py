@@ -29,7 +29,7 @@ from peripety.sim.schema import MAX_FINDINGS, pointer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Reading", "readings"]
+__all__ = ["Reading", "documents_begun", "readings"]
 
 # A bracket before something that no document goes on with is prose.
 _OPENER = re.compile(r"""\{(?=\s*+["'}\w$/\#])|\[(?=\s*+["'\]{\[\d/\#tfnTFNI-])""")
@@ -126,6 +126,16 @@ def readings(text: str, *, cut: bool = False) -> Iterator[Reading]:
             yield replace(_read(text, stretch, cut=cut), size=stretch.end - stretch.start)
     if not found:
         yield Reading(None, findings=(Finding("NOT_JSON", "", "there is no object or array in it"),))
+
+
+def documents_begun(text: str) -> Iterator[tuple[int, str]]:
+    """The documents in a text that is still being written, in order.
+
+    Yields:
+        Where each begins in the text, and how it reads as JSON; the last one may lack its end.
+    """
+    for stretch in _stretches(text):
+        yield stretch.start, stretch.tidied
 
 
 @dataclass(frozen=True, slots=True)

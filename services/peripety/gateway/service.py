@@ -17,8 +17,7 @@ from peripety.gateway.messages.conversations import (
     turns_to_proto,
 )
 from peripety.gateway.messages.models import models_to_proto
-from peripety.gateway.messages.requests import generate_request, object_request
-from peripety.gateway.model import Repairing
+from peripety.gateway.messages.requests import generate_request, object_schema
 from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
@@ -60,11 +59,9 @@ class GatewayServicer(GatewayServiceServicer):
     ) -> AsyncIterator[pb.GenerateObjectResponse]:
         """Answer with a valid object and stream it while it grows."""
         sequence = 0
-        growing = GrowingValue()
+        growing = GrowingValue(object_schema(request).document)
         async with following(self._events(request)) as events:
             async for event in events:
-                if isinstance(event, Repairing):
-                    growing = GrowingValue()
                 response = object_response(event, growing)
                 if response is not None:
                     sequence += 1
@@ -74,8 +71,6 @@ class GatewayServicer(GatewayServiceServicer):
     def _events(self, request: pb.GenerateRequest | pb.GenerateObjectRequest) -> AsyncIterator[GatewayEvent]:
         if request.conversation_id:
             return self._conversations.stream(question_from_proto(request))
-        if isinstance(request, pb.GenerateObjectRequest):
-            return self._gateway.stream(object_request(request))
         return self._gateway.stream(generate_request(request))
 
     async def CreateConversation(  # noqa: N802 - the contract's name

@@ -78,6 +78,7 @@ def object_response(event: GatewayEvent, growing: GrowingValue) -> pb.GenerateOb
             value = growing.feed(event.text)
             return None if value is None else pb.GenerateObjectResponse(partial=_json(value))
         case Repairing():
+            growing.restart()
             return pb.GenerateObjectResponse(repairing=_repairing(event))
         case FallingBack():
             return pb.GenerateObjectResponse(falling_back=_falling_back(event))

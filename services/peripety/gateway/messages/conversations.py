@@ -17,7 +17,6 @@ from peripety.gateway.messages.requests import (
     budget_from_proto,
     budget_to_proto,
     generate_request,
-    object_request,
 )
 from peripety.requests import check_request_id, refuse
 
@@ -111,14 +110,10 @@ def question_from_proto(request: pb.GenerateRequest | pb.GenerateObjectRequest) 
     for name in ("system", "tools"):
         if getattr(request.prompt, name):
             raise refuse(f".prompt.{name}", "must be empty: the conversation has its own")
-    if isinstance(request, pb.GenerateObjectRequest):
-        asked = object_request(request)
-    else:
-        asked = generate_request(request)
     return Question(
         conversation_id=request.conversation_id,
         named=named(request),
-        request=asked,
+        request=generate_request(request),
         expected_turn_count=request.expected_turn_count if request.HasField("expected_turn_count") else None,
     )
 

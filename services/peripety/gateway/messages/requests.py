@@ -39,7 +39,7 @@ __all__ = [
     "budget_to_proto",
     "from_proto",
     "generate_request",
-    "object_request",
+    "object_schema",
     "to_proto",
 ]
 
@@ -56,11 +56,12 @@ _CACHE_TTLS = {
 }
 
 
-def object_request(request: pb.GenerateObjectRequest) -> GenerateRequest:
-    """What a request for an object asks of a model."""
-    if not request.HasField("schema"):
+def object_schema(request: pb.GenerateObjectRequest) -> ResponseSchema:
+    """What an object has to be valid against."""
+    schema = _schema("", request)
+    if schema is None:
         raise refuse(".schema", "is required: say what the object has to be valid against")
-    return generate_request(request)
+    return schema
 
 
 def generate_request(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> GenerateRequest:
