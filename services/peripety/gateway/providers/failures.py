@@ -34,17 +34,21 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """How a provider names what went wrong, in an error's `code`, `type`, `status` or `details.error_code`.
+    """How a provider names what went wrong: in an error's `code`, `type` or `status`, or in its `details`.
 
     Attributes:
         statuses: names that stand inside of streams, and the HTTP status that they would have had.
+        refused_keys: names of a key that is refused, where the status says something else.
         permanent_limits: names of limits that do not go away by waiting.
+        permanent_limit_words: what its message says where there is no such name.
         too_long: names of a prompt that does not fit.
         too_long_words: what its message says where there is no such name.
     """
 
     statuses: Mapping[str, int] = field(default_factory=dict)
+    refused_keys: frozenset[str] = frozenset()
     permanent_limits: frozenset[str] = frozenset()
+    permanent_limit_words: re.Pattern[str] | None = None
     too_long: frozenset[str] = frozenset()
     too_long_words: re.Pattern[str] | None = None
 
@@ -81,6 +85,8 @@ class Failures:
 
     def _explain(self, status: int, reported: Mapping[str, Any], retry_after: float | None) -> PeripetyError:
         told = self._told(reported.get("message"))
+        if _names(reported) & self.vocabulary.refused_keys:
+            return self._refused_key(status)
         match status:
             case 401 | 403:
                 error = self._refused_key(status)
@@ -89,7 +95,7 @@ class Failures:
             case 402:
                 error = self._out_of_credit()
             case 429:
-                permanent = _names(reported) & self.vocabulary.permanent_limits
+                permanent = self._is_permanent(reported)
                 error = self._out_of_credit() if permanent else self._too_many(retry_after)
             case 409 | 425:
                 error = self._busy(status, told, retry_after)
@@ -101,11 +107,12 @@ class Failures:
                 error = self._failed(status, told, retry_after)
         return error
 
+    def _is_permanent(self, reported: Mapping[str, Any]) -> bool:
+        vocabulary = self.vocabulary
+        return _says(reported, vocabulary.permanent_limits, vocabulary.permanent_limit_words)
+
     def _is_too_long(self, reported: Mapping[str, Any]) -> bool:
-        if _names(reported) & self.vocabulary.too_long:
-            return True
-        words = self.vocabulary.too_long_words
-        return words is not None and words.search(str(reported.get("message"))) is not None
+        return _says(reported, self.vocabulary.too_long, self.vocabulary.too_long_words)
 
     def _refused_key(self, status: int) -> PeripetyError:
         # What the server says here may repeat a part of the key, so it is not passed on.
@@ -187,7 +194,16 @@ def _reported(body: bytes) -> Mapping[str, Any]:
     return error if isinstance(error, dict) else {"message": error}
 
 
+def _says(reported: Mapping[str, Any], names: frozenset[str], words: re.Pattern[str] | None) -> bool:
+    told = str(reported.get("message"))
+    return bool(_names(reported) & names) or (words is not None and words.search(told) is not None)
+
+
 def _names(reported: Mapping[str, Any]) -> set[str]:
     details = reported.get("details")
-    inner = details.get("error_code") if isinstance(details, dict) else None
-    return {str(name) for name in (reported.get("code"), reported.get("type"), reported.get("status"), inner)}
+    inner = [details.get("error_code")] if isinstance(details, dict) else []
+    listed = details if isinstance(details, list) else []
+    inner += [detail.get("reason") for detail in listed if isinstance(detail, dict)]
+    return {
+        str(name) for name in (reported.get("code"), reported.get("type"), reported.get("status"), *inner)
+    }

@@ -10,6 +10,7 @@ from peripety.errors import FailedPreconditionError
 from peripety.gateway.models import Catalogue
 from peripety.gateway.models.names import provider_named, provider_of
 from peripety.gateway.providers.base import Call
+from peripety.gateway.providers.gemini import GeminiWire
 from peripety.gateway.providers.http import HttpProvider
 from peripety.gateway.providers.offline import OfflineProvider
 from peripety.gateway.providers.openai import GENERIC, OPENAI, ChatCompletionsWire
@@ -138,6 +139,8 @@ def _wire(name: ProviderName) -> Wire:
             return ChatCompletionsWire(OPENAI)
         case ProviderName.GENERIC:
             return ChatCompletionsWire(GENERIC)
+        case ProviderName.GEMINI:
+            return GeminiWire()
         case _:
             raise FailedPreconditionError(
                 f"The provider {name.value} is not available yet", code="PROVIDER_NOT_CONFIGURED"

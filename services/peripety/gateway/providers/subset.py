@@ -47,6 +47,8 @@ class Subset:
         object_root: whether the answer has to be an object, and not a choice.
         recursive: whether a part may contain itself.
         parts_choices: whether choices may begin with the same key.
+        open: whether a part may be anything, and an object have keys of any name; else every part has a type
+            and every object is closed.
         max_depth: how deep objects may be nested.
         max_keys: how many keys there may be.
     """
@@ -57,8 +59,13 @@ class Subset:
     object_root: bool
     recursive: bool
     parts_choices: bool
+    open: bool = False
     max_depth: int | None = None
     max_keys: int | None = None
+
+    def takes(self, keyword: str, value: Any) -> bool:
+        """Whether a keyword is passed on as it is."""
+        return keyword in self.keywords and self.keywords[keyword](value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,8 @@ class _Writing:
         return self._schema(self._document, (), 0)
 
     def _schema(self, node: Any, place: _Place, depth: int) -> dict[str, Any]:
+        if self._subset.open:
+            return self._open_schema(node, place, depth)
         if not isinstance(node, dict) or not (_SAYS_WHAT_IT_IS & node.keys()):
             raise _InexpressibleError(place, "this part may be anything; give it a type")
         kinds = _types(node)
@@ -123,21 +132,47 @@ class _Writing:
             raise _InexpressibleError(place, "the items of this array may be anything; give it items")
         if "properties" in node and "object" not in kinds:
             raise _InexpressibleError(place, "this part may be more than an object; give it a type")
-        written: dict[str, Any] = {}
-        for keyword in node:
-            self._keyword(node, keyword, place, depth, written)
-        if "object" in kinds:
+        written = self._keywords(node, place, depth)
+        if "object" in kinds and "$ref" not in node:
             self._object(node, place, depth, written)
         if not _NEEDS_NO_TYPE & written.keys():
             written["type"] = _types_of(node, place)
         self.unions += "anyOf" in written or len(list(_types(written))) > 1
         return written
 
+    def _open_schema(self, node: Any, place: _Place, depth: int) -> dict[str, Any]:
+        if not isinstance(node, dict):
+            if node is False:
+                self._drop(place, f"{self._subset.name} cannot be told that nothing may stand here")
+            return {}
+        written = self._keywords(node, place, depth)
+        for keyword in [each for each in node if each in _OBJECT and "$ref" not in node]:
+            value, here = node[keyword], (*place, keyword)
+            if keyword == "properties":
+                value = {key: self._schema(each, (*here, key), depth + 1) for key, each in value.items()}
+            elif keyword == "additionalProperties" and isinstance(value, dict):
+                value = self._schema(value, here, depth + 1)
+            written[keyword] = value
+        return written
+
+    def _keywords(self, node: Mapping[str, Any], place: _Place, depth: int) -> dict[str, Any]:
+        """What is said besides the keys of an object; beside a reference, providers take nothing else."""
+        written: dict[str, Any] = {}
+        for keyword in node:
+            if "$ref" not in node or keyword.startswith("$"):
+                self._keyword(node, keyword, place, depth, written)
+            elif keyword not in _SILENT | {"description"}:
+                here = (*place, keyword)
+                self._drop(
+                    here, f"beside $ref, {self._subset.name} takes nothing; the answer is checked for it"
+                )
+        return written
+
     def _keyword(
         self, node: Mapping[str, Any], keyword: str, place: _Place, depth: int, written: dict[str, Any]
     ) -> None:
         value, here = node[keyword], (*place, keyword)
-        if keyword in self._subset.keywords and self._subset.keywords[keyword](value):
+        if self._subset.takes(keyword, value):
             written[keyword] = value
         elif keyword in _CHOICES:
             self._choice(node, keyword, place, depth, written)
@@ -149,6 +184,8 @@ class _Writing:
             written[keyword] = {
                 name: self._schema(inner, (*here, name), depth) for name, inner in value.items()
             }
+        elif keyword == "const" and self._subset.takes("enum", [value]):
+            written["enum"] = [value]
         elif keyword not in _OBJECT | _SILENT:
             self._drop(
                 here, f"{self._subset.name} does not know this '{keyword}'; the answer is checked for it"

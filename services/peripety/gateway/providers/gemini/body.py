@@ -1,0 +1,143 @@
+"""A neutral request as the body of a Gemini call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.gateway.model import SchemaMethod, SchemaReport, ToolChoice, ToolChoiceMode
+from peripety.gateway.models import Capability
+from peripety.gateway.providers.gemini.contents import to_contents
+from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint
+from peripety.gateway.providers.subset import Subset, anything, write_schema
+from peripety.gateway.providers.wire import Body
+from peripety.gateway.tool_names import to_wire_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.gateway.model import GenerateRequest, Tool
+    from peripety.gateway.providers.base import Call
+
+__all__ = ["to_gemini_body"]
+
+_MOST_STOPS = 5
+_LARGEST_SEED = 2**31 - 1
+
+
+def _are_texts_and_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str | int | float) and not isinstance(value, bool) for value in values)
+
+
+_KEYWORDS = frozenset({"type", "title", "description", "minItems", "maxItems", "minimum", "maximum"})
+_JSON_SCHEMA = Subset(
+    name="Gemini",
+    keywords={
+        **dict.fromkeys(_KEYWORDS, anything),
+        "format": frozenset({"date-time", "date", "time"}).__contains__,
+        "enum": _are_texts_and_numbers,
+    },
+    leaves_out=True,
+    object_root=False,
+    recursive=True,
+    parts_choices=True,
+    open=True,
+)
+
+
+def to_gemini_body(call: Call) -> Body:
+    """Write a call down; what was left open is left out.
+
+    Raises:
+        InvalidArgumentError: there are more stop sequences than it takes, or several calls at a time are
+            forbidden, which it cannot be told.
+    """
+    _check(call)
+    request, structured, report = _structured(call)
+    document = {
+        "systemInstruction": {"parts": [{"text": request.system}]} if request.system else None,
+        "contents": to_contents(request.messages, signed=call.data.traits.replays_reasoning),
+        "tools": [{"functionDeclarations": [_declared(each) for each in request.tools]}]
+        if request.tools
+        else None,
+        "toolConfig": _tool_config(request),
+        "generationConfig": _options(call) | structured or None,
+    }
+    return Body({name: value for name, value in document.items() if value is not None}, report)
+
+
+def _check(call: Call) -> None:
+    request, choice = call.request, call.request.tool_choice
+    violations = []
+    if len(request.stop_sequences) > _MOST_STOPS:
+        violations.append(FieldViolation("stop_sequences", f"must be at most {_MOST_STOPS} for this model"))
+    if choice is not None and choice.disable_parallel and choice.mode is not ToolChoiceMode.NONE:
+        reason = "cannot be set for this model, which may call several tools at once; leave it out"
+        violations.append(FieldViolation("tool_choice.disable_parallel", reason))
+    if violations:
+        reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
+        raise InvalidArgumentError(
+            f"The model {call.data.provider}/{call.model} cannot be asked that: {reasons}",
+            violations=violations,
+        )
+
+
+def _structured(call: Call) -> tuple[GenerateRequest, dict[str, Any], SchemaReport | None]:
+    """The request and the options that bring about a structured answer, and what the model is not told."""
+    request, schema = call.request, call.request.schema
+    if schema is None:
+        return request, {}, None
+    written = write_schema(schema.document, _JSON_SCHEMA)
+    match method_of(call, native=written.schema is not None):
+        case SchemaMethod.NATIVE:
+            options = {"responseMimeType": "application/json", "responseJsonSchema": written.schema}
+            return request, options, SchemaReport(SchemaMethod.NATIVE, written.dropped)
+        case SchemaMethod.TOOL:
+            return with_answer_tool(request, schema), {}, SchemaReport(SchemaMethod.TOOL, written.dropped)
+        case _:
+            hinted = replace(request, messages=with_hint(request.messages, schema))
+            return hinted, {}, SchemaReport(SchemaMethod.EXTRACTION, written.dropped)
+
+
+def _declared(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": to_wire_name(tool.name),
+        "description": tool.description,
+        "parametersJsonSchema": tool.input_schema,
+    }
+
+
+def _tool_config(request: GenerateRequest) -> dict[str, Any] | None:
+    if not request.tools:
+        return None
+    choice = request.tool_choice or ToolChoice()
+    config: dict[str, Any]
+    match choice.mode:
+        case ToolChoiceMode.NONE:
+            config = {"mode": "NONE"}
+        case ToolChoiceMode.ANY:
+            config = {"mode": "ANY"}
+        case ToolChoiceMode.NAMED:
+            config = {"mode": "ANY", "allowedFunctionNames": [to_wire_name(choice.name or "")]}
+        case ToolChoiceMode.AUTO:
+            # It holds the arguments to the schemas of all tools or of none.
+            config = {"mode": "VALIDATED" if any(tool.strict for tool in request.tools) else "AUTO"}
+    return {"functionCallingConfig": config}
+
+
+def _options(call: Call) -> dict[str, Any]:
+    request = call.request
+    options = {
+        "maxOutputTokens": request.max_output_tokens,
+        "temperature": request.temperature if call.data.traits.sampling else None,
+        # It takes 31 bits; the same seed becomes the same one of them.
+        "seed": None if request.seed is None else request.seed & _LARGEST_SEED,
+        "stopSequences": list(request.stop_sequences) or None,
+        "thinkingConfig": {"includeThoughts": True} if _reasons(call) else None,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _reasons(call: Call) -> bool:
+    return Capability.REASONING in call.data.capabilities

@@ -1,0 +1,94 @@
+"""The turns of a conversation as Gemini's contents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.gateway.model import ChatRole, ProviderState, Text, ToolCall, ToolResult
+from peripety.gateway.providers.earlier_turns import arguments_of, as_user_text, tools_called
+from peripety.gateway.providers.gemini.signatures import ISSUER, UNSIGNED, Signature
+from peripety.gateway.tool_names import to_wire_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from peripety.gateway.model import ChatMessage
+
+__all__ = ["to_contents"]
+
+_Json = dict[str, Any]
+
+
+def to_contents(messages: Sequence[ChatMessage], *, signed: bool) -> list[_Json]:
+    """Write the turns down; one of which nothing can be said here is left out.
+
+    Args:
+        messages: merged.
+        signed: whether the model wants its calls signed; calls of others then get the documented dummy.
+    """
+    called = tools_called(messages)
+    contents = [_content(message, called, signed=signed) for message in messages]
+    return [content for content in contents if content["parts"]]
+
+
+def _content(message: ChatMessage, called: Mapping[str, str], *, signed: bool) -> _Json:
+    role, parts = message.role, list[_Json]()
+    match role:
+        case ChatRole.SYSTEM:
+            role, parts = ChatRole.USER, [{"text": as_user_text(message)}]
+        case ChatRole.USER:
+            parts = list(_asked(message, called))
+        case ChatRole.ASSISTANT:
+            parts = list(_answered(message))
+            if signed:
+                _sign_for_others(parts)
+    return {"role": role.to_provider_string(ISSUER), "parts": parts}
+
+
+def _asked(message: ChatMessage, called: Mapping[str, str]) -> Iterator[_Json]:
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield {"text": part.text}
+        elif isinstance(part, ToolResult):
+            response = {"error" if part.is_error else "output": part.text}
+            name = to_wire_name(called[part.call_id])
+            yield {"functionResponse": {"id": part.call_id, "name": name, "response": response}}
+
+
+def _answered(message: ChatMessage) -> Iterator[_Json]:
+    signature: Signature | None = None
+    for part in message.parts:
+        match part:
+            case ProviderState() if part.issuer == ISSUER:
+                signature = Signature.of(part)
+                if signature.characters == 0:
+                    yield {"text": "", "thoughtSignature": signature.value}
+            case Text():
+                yield from _texts(part.text, signature)
+                signature = None
+            case ToolCall():
+                yield _call(part, signature)
+                signature = None
+
+
+def _texts(text: str, signature: Signature | None) -> Iterator[_Json]:
+    """A text, cut behind what its signature belongs to."""
+    if signature is not None and signature.characters:
+        yield {"text": text[: signature.characters], "thoughtSignature": signature.value}
+        text = text[signature.characters :]
+    if text:
+        yield {"text": text}
+
+
+def _call(call: ToolCall, signature: Signature | None) -> _Json:
+    written = {"id": call.call_id, "name": to_wire_name(call.name), "args": arguments_of(call)}
+    if signature is None or signature.characters is not None:
+        return {"functionCall": written}
+    return {"functionCall": written, "thoughtSignature": signature.value}
+
+
+def _sign_for_others(parts: Iterable[_Json]) -> None:
+    """The first call of a turn has to be signed; those beside it need not be."""
+    first = next((part for part in parts if "functionCall" in part), None)
+    if first is not None:
+        first.setdefault("thoughtSignature", UNSIGNED)

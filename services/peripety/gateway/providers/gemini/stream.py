@@ -1,0 +1,154 @@
+"""Decodes the stream of a Gemini answer."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import UnavailableError
+from peripety.gateway.model import SchemaMethod, StopReason, ToolCall, Usage
+from peripety.gateway.providers.assembling import Assembly
+from peripety.gateway.providers.base import Finished
+from peripety.gateway.providers.earlier_turns import CallIds, tools_called
+from peripety.gateway.providers.fields import count_in, list_in, malformed, object_in, parse_object, text_in
+from peripety.gateway.providers.gemini.signatures import Signature
+from peripety.gateway.providers.schemas import ANSWER_TOOL
+from peripety.gateway.tool_names import ToolNames
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.gateway.model import SchemaReport
+    from peripety.gateway.providers.base import Call, Delta
+    from peripety.gateway.providers.failures import Failures
+
+__all__ = ["GeminiStream"]
+
+_STOP_REASONS = {
+    "STOP": StopReason.END,
+    "MAX_TOKENS": StopReason.LENGTH,
+    # It would go on in another request, which is not made.
+    "CONTINUATION": StopReason.LENGTH,
+    **dict.fromkeys(
+        ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), StopReason.REFUSAL
+    ),
+}
+# The model wrote what nobody can read; another try may go better.
+_UNREADABLE = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"})
+# The request lacks something: asking again does not help.
+_REFUSED = frozenset({"MISSING_THOUGHT_SIGNATURE"})
+_BAD_REQUEST = 400
+
+
+class GeminiStream:
+    """The state of one answer.
+
+    The stream has no mark at its end: an answer is whole when the reason for its end was given. Unknown
+    fields and kinds of parts are ignored; a known one of the wrong type is an error.
+
+    Args:
+        failures: makes errors of the errors that the server reports inside the stream.
+        call: what was asked.
+        report: what became of its schema, when it has one.
+    """
+
+    def __init__(self, failures: Failures, call: Call, report: SchemaReport | None = None) -> None:
+        self._failures = failures
+        self._model = call.model
+        called = tools_called(call.request.messages).values()
+        self._names = ToolNames([*called, *(tool.name for tool in call.request.tools)])
+        self._ids = CallIds(call.request.messages)
+        by_tool = report is not None and report.method is SchemaMethod.TOOL
+        self._assembly = Assembly(ANSWER_TOOL if by_tool else None)
+        self._stop_reason: StopReason | None = None
+        self._counts: dict[str, int] = {}
+
+    @property
+    def done(self) -> bool:
+        """Never: only the end of the connection says that nothing follows."""
+        return False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole answer has arrived; usage may still follow."""
+        return self._stop_reason is not None
+
+    def feed(self, data: str) -> Sequence[Delta]:
+        """Take the data of one event; return what it adds.
+
+        Raises:
+            PeripetyError: the server reports an error.
+            UnavailableError: the event is no part of an answer, or the model wrote what cannot be read.
+        """
+        chunk = parse_object(data)
+        if chunk.get("error"):
+            raise self._failures.in_stream(chunk["error"])
+        self._model = text_in(chunk.get("modelVersion")) or self._model
+        # The counts are totals: the last one holds.
+        self._counts |= {name: count_in(n) for name, n in object_in(chunk.get("usageMetadata")).items()}
+        if object_in(chunk.get("promptFeedback")).get("blockReason"):
+            self._stop_reason = StopReason.REFUSAL
+        return [delta for candidate in list_in(chunk.get("candidates")) for delta in self._read(candidate)]
+
+    def finish(self) -> Finished:
+        """Return the end of the answer.
+
+        Raises:
+            UnavailableError: the stream ended before the answer did.
+        """
+        if self._stop_reason is None:
+            raise UnavailableError(
+                "The answer was cut off: the stream ended without a finishReason; try again",
+                code="STREAM_TRUNCATED",
+            )
+        parts = self._assembly.parts()
+        reason = self._stop_reason
+        if reason is StopReason.END and any(isinstance(part, ToolCall) for part in parts):
+            reason = StopReason.TOOL_USE
+        return Finished(parts, reason, self._usage(), self._model)
+
+    def _read(self, value: Any) -> list[Delta]:
+        candidate = object_in(value)
+        if candidate.get("index", 0) != 0:
+            return []
+        parts = list_in(object_in(candidate.get("content")).get("parts"))
+        deltas = [delta for part in parts for delta in self._read_part(object_in(part))]
+        reason = text_in(candidate.get("finishReason"))
+        if reason in _UNREADABLE:
+            raise malformed(f"the model ended with {reason}")
+        if reason in _REFUSED:
+            message = text_in(candidate.get("finishMessage")) or reason
+            raise self._failures.in_stream({"code": _BAD_REQUEST, "status": reason, "message": message})
+        if reason:
+            self._stop_reason = _STOP_REASONS.get(reason, StopReason.OTHER)
+        return deltas
+
+    def _read_part(self, part: Mapping[str, Any]) -> list[Delta]:
+        signature, text = text_in(part.get("thoughtSignature")), text_in(part.get("text"))
+        call = part.get("functionCall")
+        if call is not None:
+            return self._read_call(object_in(call), signature)
+        is_thought = part.get("thought") is True
+        if signature:
+            # Thoughts are not sent back: what signs one comes back with an empty text in its place.
+            self._assembly.add_state(Signature(signature, 0 if is_thought else len(text)).to_state())
+        return self._assembly.add_reasoning(text) if is_thought else self._assembly.add_text(text)
+
+    def _read_call(self, call: Mapping[str, Any], signature: str) -> list[Delta]:
+        if signature:
+            self._assembly.add_state(Signature(signature).to_state())
+        name = self._names.from_wire(text_in(call.get("name")))
+        growing = self._assembly.open_call(text_in(call.get("id")) or self._ids.next(), name)
+        arguments = json.dumps(object_in(call.get("args")), ensure_ascii=False, separators=(",", ":"))
+        return self._assembly.add_arguments(growing, arguments)
+
+    def _usage(self) -> Usage:
+        counts = self._counts
+        thoughts = counts.get("thoughtsTokenCount", 0)
+        return Usage(
+            # What tools of the server's gave back is read too, and counted apart.
+            input_tokens=counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0),
+            output_tokens=counts.get("candidatesTokenCount", 0) + thoughts,
+            cache_read_tokens=counts.get("cachedContentTokenCount", 0),
+            reasoning_tokens=thoughts,
+        )
