@@ -181,6 +181,25 @@ def dry_run(
 
 
 @app.command()
+def chat(
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="provider/model, or a model; see `peripety models`.")
+    ] = "",
+    system: Annotated[str, typer.Option(metavar="TEXT", help="Instructions of a new conversation.")] = "",
+    conversation: Annotated[
+        str | None, typer.Option(metavar="ID", help="Go on with this conversation.")
+    ] = None,
+    max_output: Annotated[int | None, typer.Option(min=1, help="Most tokens of an answer.")] = None,
+    reasoning: Annotated[bool, typer.Option("--reasoning", help="Show what the model thinks.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Talk to a model and see what each turn used; without a terminal, each line of input is a message."""
+    from peripety.cli.chat import ChatOptions, chat  # noqa: PLC0415 - loads the services
+
+    raise typer.Exit(chat(ChatOptions(model, system, conversation, max_output, reasoning, as_json)))
+
+
+@app.command()
 def models(
     provider: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only the models of this provider.")

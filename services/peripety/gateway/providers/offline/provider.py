@@ -25,8 +25,9 @@ __all__ = ["OfflineProvider"]
 
 _PIECE = re.compile(r"\S{1,24}\s*|\s+")
 _HOW_TO_GET_A_MODEL = (
-    "set MODEL_PROVIDER to openai or generic, OPENAI_API_BASE to the address of an OpenAI-compatible server, "
-    "OPENAI_API_KEY to its key and MODEL_NAME to the model, and start again"
+    "set MODEL_PROVIDER to anthropic, openai, gemini or deepseek with its key (such as ANTHROPIC_API_KEY), "
+    "to ollama, or to generic with OPENAI_API_BASE, the address of an OpenAI-compatible server; set "
+    "MODEL_NAME to the model, and start again"
 )
 _NO_MODEL = (
     "There is no language model here. The offline provider writes scenarios from your own words and narrates "

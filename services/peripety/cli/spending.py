@@ -1,0 +1,62 @@
+"""What calls used, in a line for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peripety.api.common.v1 import common_pb2 as common
+    from peripety.api.gateway.v1 import gateway_pb2 as pb
+
+__all__ = ["dollars", "model_usage_line", "usage_line"]
+
+_PICO = 10**12
+
+
+def usage_line(completion: pb.Completion) -> str:
+    """What an answer used: tokens, what the prompt cache did and was expected to do, and money."""
+    usage = completion.usage
+    words = [f"{usage.input_tokens:,} in"]
+    if usage.cache_read_tokens or usage.cache_write_tokens or completion.cache_plan.breakpoints:
+        plan = completion.cache_plan
+        words[0] += (
+            f" ({usage.cache_read_tokens:,} cached, {usage.cache_write_tokens:,} written;"
+            f" expected {plan.predicted_read_tokens:,}, {plan.predicted_write_tokens:,})"
+        )
+    words.append(_output(usage))
+    if completion.HasField("cost"):
+        words.append(_money(completion.cost, completion.cache_savings))
+    words.append(f"{completion.provider}/{completion.model}")
+    if completion.from_response_cache:
+        words.append("stored answer")
+    return " · ".join(words)
+
+
+def model_usage_line(used: common.ModelUsage) -> str:
+    """What several calls used."""
+    tokens = used.tokens
+    words = [
+        f"{used.calls:,} calls",
+        f"{tokens.input_tokens:,} in ({tokens.cache_read_tokens:,} cached)",
+        _output(tokens),
+    ]
+    if used.HasField("cost"):
+        words.append(_money(used.cost, used.cache_savings))
+    return " · ".join(words)
+
+
+def dollars(pico_units: int) -> str:
+    """An amount of 10^-12 dollars, with as many places as small amounts need."""
+    amount = abs(pico_units)
+    places = 2 if amount >= _PICO or not amount else 6
+    return f"{'-' if pico_units < 0 else ''}${amount / _PICO:,.{places}f}"
+
+
+def _output(usage: common.TokenUsage) -> str:
+    reasoning = f" ({usage.reasoning_tokens:,} reasoning)" if usage.reasoning_tokens else ""
+    return f"{usage.output_tokens:,} out{reasoning}"
+
+
+def _money(cost: common.Money, savings: common.Money) -> str:
+    saved = f" (cache saved {dollars(savings.pico_units)})" if savings.pico_units else ""
+    return f"{dollars(cost.pico_units)}{saved}"
