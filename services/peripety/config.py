@@ -172,9 +172,12 @@ class Config(BaseSettings):
         anthropic_api_key: the key there.
         gemini_api_base: base URL of Gemini's API.
         gemini_api_key: the key there.
+        google_api_key: the same, under the name that Google's own tools know.
         deepseek_api_base: base URL of DeepSeek's API.
         deepseek_api_key: the key there.
-        ollama_api_base: base URL of an Ollama server.
+        ollama_api_base: base URL of an Ollama server; as the configured provider it may also be given as
+            that of `openai_api_base`.
+        ollama_api_key: the key there, where one is wanted.
         azure_api_base: base URL of an Azure OpenAI resource.
         azure_api_key: the key there.
         model_name: the model to ask for; the provider's own default when absent.
@@ -223,9 +226,11 @@ class Config(BaseSettings):
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
     gemini_api_base: str | None = Field(default=None, validation_alias="GEMINI_API_BASE")
     gemini_api_key: SecretStr | None = Field(default=None, validation_alias="GEMINI_API_KEY")
+    google_api_key: SecretStr | None = Field(default=None, validation_alias="GOOGLE_API_KEY")
     deepseek_api_base: str | None = Field(default=None, validation_alias="DEEPSEEK_API_BASE")
     deepseek_api_key: SecretStr | None = Field(default=None, validation_alias="DEEPSEEK_API_KEY")
     ollama_api_base: str | None = Field(default=None, validation_alias="OLLAMA_API_BASE")
+    ollama_api_key: SecretStr | None = Field(default=None, validation_alias="OLLAMA_API_KEY")
     azure_api_base: str | None = Field(default=None, validation_alias="AZURE_API_BASE")
     azure_api_key: SecretStr | None = Field(default=None, validation_alias="AZURE_API_KEY")
     model_name: str | None = Field(default=None, validation_alias="MODEL_NAME")

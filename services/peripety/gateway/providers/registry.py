@@ -13,6 +13,7 @@ from peripety.gateway.providers.base import Call
 from peripety.gateway.providers.gemini import GeminiWire
 from peripety.gateway.providers.http import HttpProvider
 from peripety.gateway.providers.offline import OfflineProvider
+from peripety.gateway.providers.ollama import OllamaWire
 from peripety.gateway.providers.openai import GENERIC, OPENAI, ChatCompletionsWire
 from peripety.gateway.providers.settings import endpoint_of, is_set_up
 from peripety.gateway.providers.transport import Timeouts
@@ -141,6 +142,8 @@ def _wire(name: ProviderName) -> Wire:
             return ChatCompletionsWire(GENERIC)
         case ProviderName.GEMINI:
             return GeminiWire()
+        case ProviderName.OLLAMA:
+            return OllamaWire()
         case _:
             raise FailedPreconditionError(
                 f"The provider {name.value} is not available yet", code="PROVIDER_NOT_CONFIGURED"

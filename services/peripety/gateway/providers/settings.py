@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from peripety.config import ProviderName
@@ -25,11 +25,15 @@ class _Needs:
         settings: the variables are `<settings>_API_BASE` and `<settings>_API_KEY`.
         base_url: where it answers when nobody says otherwise; None when somebody has to.
         key: whether a request without a key is hopeless.
+        other_key: another variable in which users have the key.
+        versions: what the paths of its API begin with, and a base URL may therefore end with or not.
     """
 
     settings: str
     base_url: str | None
     key: bool
+    other_key: str = ""
+    versions: tuple[str, ...] = ()
 
     @property
     def base_variable(self) -> str:
@@ -44,10 +48,16 @@ _OPENAI = _Needs("OPENAI", "https://api.openai.com/v1", key=True)
 _NEEDS = {
     ProviderName.OPENAI: _OPENAI,
     ProviderName.OPENAI_RESPONSES: _OPENAI,
-    ProviderName.ANTHROPIC: _Needs("ANTHROPIC", "https://api.anthropic.com", key=True),
-    ProviderName.GEMINI: _Needs("GEMINI", "https://generativelanguage.googleapis.com", key=True),
+    ProviderName.ANTHROPIC: _Needs("ANTHROPIC", "https://api.anthropic.com", key=True, versions=("/v1",)),
+    ProviderName.GEMINI: _Needs(
+        "GEMINI",
+        "https://generativelanguage.googleapis.com",
+        key=True,
+        other_key="GOOGLE_API_KEY",
+        versions=("/v1beta", "/v1"),
+    ),
     ProviderName.DEEPSEEK: _Needs("DEEPSEEK", "https://api.deepseek.com", key=True),
-    ProviderName.OLLAMA: _Needs("OLLAMA", "http://127.0.0.1:11434", key=False),
+    ProviderName.OLLAMA: _Needs("OLLAMA", "http://127.0.0.1:11434", key=False, versions=("/v1", "/api")),
     ProviderName.AZURE: _Needs("AZURE", None, key=True),
     ProviderName.GENERIC: _Needs("OPENAI", None, key=False),
 }
@@ -59,7 +69,7 @@ def endpoint_of(name: ProviderName, config: Config) -> Endpoint:
     Raises:
         FailedPreconditionError: a setting is missing; the message names its variable.
     """
-    needs = _NEEDS[name]
+    needs = _needs(name, config)
     base_url, key = _given(needs, config)
     base_url = base_url or needs.base_url
     if base_url is None:
@@ -68,21 +78,36 @@ def endpoint_of(name: ProviderName, config: Config) -> Endpoint:
         raise _unset(needs.key_variable, name, "the key of your account")
     # The configured model belongs to the configured provider.
     model = config.model_name if name is config.model_provider else None
-    return Endpoint(name.value, base_url.rstrip("/"), key, model, needs.base_variable, needs.key_variable)
+    base_url = _without_version(base_url.rstrip("/"), needs)
+    return Endpoint(name.value, base_url, key, model, needs.base_variable, needs.key_variable)
 
 
 def is_set_up(name: ProviderName, config: Config) -> bool:
     """Whether the provider has all that it cannot do without."""
-    needs = _NEEDS.get(name)
-    if needs is None:
+    if name not in _NEEDS:
         return True
+    needs = _needs(name, config)
     base_url, key = _given(needs, config)
     return (key is not None or not needs.key) and (base_url or needs.base_url) is not None
 
 
+def _needs(name: ProviderName, config: Config) -> _Needs:
+    needs = _NEEDS[name]
+    configured = name is ProviderName.OLLAMA is config.model_provider
+    if configured and config.ollama_api_base is None and config.openai_api_base is not None:
+        # The variables of a server of one's own serve for this kind of server too.
+        return replace(needs, settings="OPENAI")
+    return needs
+
+
 def _given(needs: _Needs, config: Config) -> tuple[str | None, SecretStr | None]:
     base, key = needs.base_variable.lower(), needs.key_variable.lower()
-    return getattr(config, base), getattr(config, key, None)
+    return getattr(config, base), getattr(config, key) or getattr(config, needs.other_key.lower(), None)
+
+
+def _without_version(base_url: str, needs: _Needs) -> str:
+    ends = (end for end in needs.versions if base_url.endswith(end))
+    return base_url.removesuffix(next(ends, ""))
 
 
 def _unset(variable: str, name: ProviderName, meaning: str) -> FailedPreconditionError:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.errors import FieldViolation
 from peripety.gateway.model import SchemaMethod, SchemaReport, ToolChoice, ToolChoiceMode
 from peripety.gateway.models import Capability
 from peripety.gateway.providers.gemini.contents import to_contents
+from peripety.gateway.providers.refusing import refuse_inexpressible
 from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint
 from peripety.gateway.providers.subset import Subset, anything, write_schema
 from peripety.gateway.providers.wire import Body
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from peripety.gateway.model import GenerateRequest, Tool
     from peripety.gateway.providers.base import Call
@@ -53,7 +54,7 @@ def to_gemini_body(call: Call) -> Body:
         InvalidArgumentError: there are more stop sequences than it takes, or several calls at a time are
             forbidden, which it cannot be told.
     """
-    _check(call)
+    refuse_inexpressible(call, _inexpressible(call.request))
     request, structured, report = _structured(call)
     document = {
         "systemInstruction": {"parts": [{"text": request.system}]} if request.system else None,
@@ -67,20 +68,12 @@ def to_gemini_body(call: Call) -> Body:
     return Body({name: value for name, value in document.items() if value is not None}, report)
 
 
-def _check(call: Call) -> None:
-    request, choice = call.request, call.request.tool_choice
-    violations = []
+def _inexpressible(request: GenerateRequest) -> Iterator[FieldViolation]:
+    choice = request.tool_choice or ToolChoice()
     if len(request.stop_sequences) > _MOST_STOPS:
-        violations.append(FieldViolation("stop_sequences", f"must be at most {_MOST_STOPS} for this model"))
-    if choice is not None and choice.disable_parallel and choice.mode is not ToolChoiceMode.NONE:
-        reason = "cannot be set for this model, which may call several tools at once; leave it out"
-        violations.append(FieldViolation("tool_choice.disable_parallel", reason))
-    if violations:
-        reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
-        raise InvalidArgumentError(
-            f"The model {call.data.provider}/{call.model} cannot be asked that: {reasons}",
-            violations=violations,
-        )
+        yield FieldViolation("stop_sequences", f"must be at most {_MOST_STOPS}")
+    if choice.disable_parallel and choice.mode is not ToolChoiceMode.NONE:
+        yield FieldViolation("tool_choice.disable_parallel", "cannot be set; leave it out")
 
 
 def _structured(call: Call) -> tuple[GenerateRequest, dict[str, Any], SchemaReport | None]:

@@ -1,0 +1,104 @@
+"""A neutral request as the body of an `/api/chat` call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import FieldViolation
+from peripety.gateway.model import SchemaMethod, SchemaReport, ToolChoice, ToolChoiceMode
+from peripety.gateway.providers.ollama.messages import to_messages
+from peripety.gateway.providers.refusing import refuse_inexpressible
+from peripety.gateway.providers.schemas import method_of, with_hint
+from peripety.gateway.providers.wire import Body
+from peripety.gateway.sizes import prompt_tokens
+from peripety.gateway.tool_names import to_wire_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.gateway.model import GenerateRequest, Tool
+    from peripety.gateway.providers.base import Call
+
+__all__ = ["to_ollama_body"]
+
+_SMALLEST_CONTEXT = 4096
+
+
+def to_ollama_body(call: Call) -> Body:
+    """Write a call down as a streaming one; what was left open is left out.
+
+    Raises:
+        InvalidArgumentError: it demands calls of tools or forbids several at a time, which cannot be said.
+    """
+    refuse_inexpressible(call, _inexpressible(call.request))
+    tools = _offered(call.request)
+    request, format_, report = _structured(call, has_tools=bool(tools))
+    system = [{"role": "system", "content": request.system}] if request.system else []
+    turns = to_messages(request.messages, system_messages=call.data.traits.system_messages)
+    optional = {"tools": tools, "format": format_}
+    document = {
+        "model": call.model,
+        "messages": system + turns,
+        "stream": True,
+        **{name: value for name, value in optional.items() if value},
+        "options": _options(call, request),
+    }
+    return Body(document, report)
+
+
+def _inexpressible(request: GenerateRequest) -> Iterator[FieldViolation]:
+    choice = request.tool_choice or ToolChoice()
+    if choice.mode in {ToolChoiceMode.ANY, ToolChoiceMode.NAMED}:
+        yield FieldViolation("tool_choice.mode", "cannot demand calls; ask for them in the prompt")
+    elif choice.disable_parallel and choice.mode is not ToolChoiceMode.NONE:
+        yield FieldViolation("tool_choice.disable_parallel", "cannot be set; leave it out")
+
+
+def _offered(request: GenerateRequest) -> list[dict[str, Any]]:
+    """The tools, which are left out where none may be called: there is no other way to say so."""
+    if request.tool_choice is not None and request.tool_choice.mode is ToolChoiceMode.NONE:
+        return []
+    return [{"type": "function", "function": _function(tool)} for tool in request.tools]
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    name = to_wire_name(tool.name)
+    return {"name": name, "description": tool.description, "parameters": tool.input_schema}
+
+
+def _structured(
+    call: Call, *, has_tools: bool
+) -> tuple[GenerateRequest, Mapping[str, Any] | None, SchemaReport | None]:
+    """The request and the format for a structured answer, and what became of its schema."""
+    request, schema = call.request, call.request.schema
+    if schema is None:
+        return request, None, None
+    # A format holds the model to it from the first token on: no tool could be called.
+    if method_of(call, native=not has_tools) is SchemaMethod.NATIVE:
+        return request, schema.document, SchemaReport(SchemaMethod.NATIVE)
+    hinted = replace(request, messages=with_hint(request.messages, schema))
+    return hinted, None, SchemaReport(SchemaMethod.EXTRACTION)
+
+
+def _options(call: Call, request: GenerateRequest) -> dict[str, Any]:
+    answer = request.max_output_tokens or call.data.default_output_tokens
+    options = {
+        "num_ctx": _context(call, prompt_tokens(request) + answer),
+        "num_predict": answer,
+        "temperature": request.temperature if call.data.traits.sampling else None,
+        "seed": request.seed,
+        "stop": list(request.stop_sequences) or None,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _context(call: Call, needed: int) -> int:
+    """A context that holds prompt and answer; otherwise the prompt's beginning would be lost without a word.
+
+    It grows by doubling, since the server loads the model anew for another size.
+    """
+    size = _SMALLEST_CONTEXT
+    while size < needed:
+        size *= 2
+    return min(size, call.data.context_tokens or size)
