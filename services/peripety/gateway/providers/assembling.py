@@ -84,13 +84,20 @@ class Assembly:
         """Take what the provider wants back unchanged, at this place of the answer."""
         self._pieces.append(state)
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self, *, cut: bool = False) -> tuple[Part, ...]:
         """The answer, once it is whole.
+
+        Args:
+            cut: whether it reached its length limit; a last call that is not whole is then left out, since
+                nobody could make it.
 
         Raises:
             UnavailableError: the arguments of a tool call are no JSON object.
         """
-        return tuple(_part(piece) for piece in self._pieces)
+        pieces = self._pieces
+        if cut and pieces and isinstance(pieces[-1], GrowingCall) and _arguments(pieces[-1]) is None:
+            pieces = pieces[:-1]
+        return tuple(_part(piece) for piece in pieces)
 
     def _add(self, kind: type[Text | Reasoning], text: str) -> bool:
         if not text:
@@ -108,17 +115,19 @@ def _part(piece: _Piece) -> Part:
         case ProviderState():
             return piece
         case GrowingCall():
-            return ToolCall(piece.call_id, piece.name, _arguments(piece))
+            arguments = _arguments(piece)
+            if arguments is None:
+                raise malformed(f"the arguments of a call of '{piece.name}' are no JSON object")
+            return ToolCall(piece.call_id, piece.name, arguments)
         case _:
             return piece.kind("".join(piece.pieces))
 
 
-def _arguments(call: GrowingCall) -> str:
+def _arguments(call: GrowingCall) -> str | None:
+    """The arguments of a call; None when they are no JSON object."""
     text = "".join(call.pieces).strip() or "{}"
     try:
         value: Any = jiter.from_json(text.encode(), allow_inf_nan=False)
     except ValueError:
         value = None
-    if not isinstance(value, dict):
-        raise malformed(f"the arguments of a call of '{call.name}' are no JSON object")
-    return text
+    return text if isinstance(value, dict) else None

@@ -9,6 +9,7 @@ from peripety.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.models import Catalogue
 from peripety.gateway.models.names import provider_named, provider_of
+from peripety.gateway.providers.anthropic import MessagesWire
 from peripety.gateway.providers.base import Call
 from peripety.gateway.providers.gemini import GeminiWire
 from peripety.gateway.providers.http import HttpProvider
@@ -140,6 +141,8 @@ def _wire(name: ProviderName) -> Wire:
             return ChatCompletionsWire(OPENAI)
         case ProviderName.GENERIC:
             return ChatCompletionsWire(GENERIC)
+        case ProviderName.ANTHROPIC:
+            return MessagesWire()
         case ProviderName.GEMINI:
             return GeminiWire()
         case ProviderName.OLLAMA:

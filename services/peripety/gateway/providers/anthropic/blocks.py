@@ -1,0 +1,128 @@
+"""The blocks of an answer while they are being written: each type takes its own kinds of pieces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from peripety.gateway.providers.anthropic.thoughts import keep_thought
+from peripety.gateway.providers.fields import malformed, text_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.gateway.providers.assembling import Assembly, GrowingCall
+    from peripety.gateway.providers.base import Delta
+    from peripety.gateway.tool_names import ToolNames
+
+__all__ = ["OpenBlock", "open_block"]
+
+
+class OpenBlock(Protocol):
+    """A block that has begun."""
+
+    def feed(self, delta: Mapping[str, Any]) -> Sequence[Delta]:
+        """Take the next piece; return what it adds.
+
+        Raises:
+            UnavailableError: a block of this type has no such pieces.
+        """
+        ...
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        ...
+
+
+def open_block(
+    block: Mapping[str, Any], assembly: Assembly, names: ToolNames, model: str
+) -> tuple[OpenBlock, Sequence[Delta]]:
+    """Begin a block.
+
+    Args:
+        block: its beginning.
+        assembly: takes what it adds to the answer.
+        names: the tools that were offered.
+        model: the model that was asked.
+
+    Returns:
+        The block, and what its beginning already adds.
+    """
+    match text_in(block.get("type")):
+        case "text":
+            return _TextBlock(assembly), assembly.add_text(text_in(block.get("text")))
+        case "tool_use":
+            call_id, name = text_in(block.get("id")), text_in(block.get("name"))
+            if not call_id or not name:
+                raise malformed("a tool call lacks its id or its name")
+            call = assembly.open_call(call_id, names.from_wire(name))
+            return _CallBlock(assembly, call), assembly.add_arguments(call, "")
+        case "thinking":
+            return _ThinkingBlock(assembly, model, block), ()
+        case "redacted_thinking":
+            assembly.add_state(keep_thought(model, block))
+            return _OtherBlock(), ()
+        case _:
+            return _OtherBlock(), ()
+
+
+class _TextBlock:
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+
+    def feed(self, delta: Mapping[str, Any]) -> Sequence[Delta]:
+        if delta.get("type") == "citations_delta":
+            return ()
+        return self._assembly.add_text(_piece(delta, "text_delta", "text"))
+
+    def close(self) -> None:
+        """It is whole as it is."""
+
+
+class _CallBlock:
+    def __init__(self, assembly: Assembly, call: GrowingCall) -> None:
+        self._assembly = assembly
+        self._call = call
+
+    def feed(self, delta: Mapping[str, Any]) -> Sequence[Delta]:
+        return self._assembly.add_arguments(self._call, _piece(delta, "input_json_delta", "partial_json"))
+
+    def close(self) -> None:
+        """The arguments are parsed with the whole answer."""
+
+
+class _ThinkingBlock:
+    def __init__(self, assembly: Assembly, model: str, block: Mapping[str, Any]) -> None:
+        self._assembly = assembly
+        self._model = model
+        self._block = block
+        self._thinking = [text_in(block.get("thinking"))]
+        self._signature = [text_in(block.get("signature"))]
+
+    def feed(self, delta: Mapping[str, Any]) -> Sequence[Delta]:
+        if delta.get("type") == "signature_delta":
+            self._signature.append(_piece(delta, "signature_delta", "signature"))
+            return ()
+        self._thinking.append(_piece(delta, "thinking_delta", "thinking"))
+        return self._assembly.add_reasoning(self._thinking[-1])
+
+    def close(self) -> None:
+        """Keep it, unchanged, for the next call; without a signature it was cut off, and would be refused."""
+        whole = {"thinking": "".join(self._thinking), "signature": "".join(self._signature)}
+        if whole["signature"]:
+            self._assembly.add_state(keep_thought(self._model, {**self._block, **whole}))
+
+
+class _OtherBlock:
+    """A block that says nothing to the user, or of which nothing is known."""
+
+    def feed(self, _delta: Mapping[str, Any]) -> Sequence[Delta]:
+        return ()
+
+    def close(self) -> None:
+        """There is nothing to keep."""
+
+
+def _piece(delta: Mapping[str, Any], kind: str, field: str) -> str:
+    if delta.get("type") != kind:
+        raise malformed(f"{kind} is missing where one belongs")
+    return text_in(delta.get(field))

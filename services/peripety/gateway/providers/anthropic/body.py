@@ -1,0 +1,135 @@
+"""A neutral request as the body of a Messages call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.gateway.model import SchemaMethod, SchemaReport
+from peripety.gateway.models import Capability
+from peripety.gateway.providers.anthropic.markers import mark
+from peripety.gateway.providers.anthropic.shapes import Shapes
+from peripety.gateway.providers.anthropic.tools import FORCED, write_choice, write_tools
+from peripety.gateway.providers.anthropic.turns import Turns
+from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint
+from peripety.gateway.providers.wire import Body
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from peripety.gateway.model import GenerateRequest
+    from peripety.gateway.providers.base import Call
+
+__all__ = ["to_anthropic_body", "to_counting_body"]
+
+_HOTTEST = 1.0
+
+
+def to_anthropic_body(call: Call) -> Body:
+    """Write a call down as a streaming one; what was left open is left out.
+
+    Raises:
+        InvalidArgumentError: an option has no way to be said to the model; the message names it.
+    """
+    prompt, report = _prompt(call)
+    optional = {
+        "temperature": _temperature(call),
+        "stop_sequences": _stop_sequences(call) or None,
+    }
+    document = {
+        "model": call.model,
+        "max_tokens": _max_tokens(call),
+        "stream": True,
+        **{name: value for name, value in optional.items() if value is not None},
+        **prompt,
+    }
+    return Body(document, report)
+
+
+def to_counting_body(call: Call) -> Mapping[str, Any]:
+    """Write down what of a call is read by the model."""
+    return {"model": call.model, **_prompt(call)[0]}
+
+
+def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
+    """All that a call's input tokens depend on, and what became of its schema."""
+    shapes = Shapes()
+    request, format_, report = _structured(call, shapes)
+    turns = Turns(request.messages, call.model, system_messages=call.data.traits.system_messages)
+    blocks = list(turns.blocks)
+    if report is not None and report.method is SchemaMethod.EXTRACTION:
+        # The text that tells the schema is not there in the next call: nothing is cached behind it.
+        blocks[-1] = blocks[-1][:-1]
+    tools = write_tools(request.tools, shapes)
+    system = [{"type": "text", "text": request.system}] if request.system and request.system.strip() else []
+    mark(call.breakpoints, tools, system, blocks)
+    optional = {
+        "tools": tools,
+        "system": system,
+        "tool_choice": write_choice(call, request),
+        "thinking": _thinking(call, request),
+        "output_config": format_ and {"format": format_},
+    }
+    given = {name: value for name, value in optional.items() if value}
+    return {**given, "messages": turns.messages}, report
+
+
+def _structured(
+    call: Call, shapes: Shapes
+) -> tuple[GenerateRequest, dict[str, Any] | None, SchemaReport | None]:
+    """The request as it is asked for the sake of its schema, the format to ask for, and what became of it."""
+    request, schema = call.request, call.request.schema
+    if schema is None:
+        return request, None, None
+    written = shapes.write(schema.document) if Capability.NATIVE_SCHEMA in call.data.capabilities else None
+    told = None if written is None else written.schema
+    dropped = () if written is None else written.dropped
+    match method_of(call, native=told is not None):
+        case SchemaMethod.NATIVE:
+            return (
+                request,
+                {"type": "json_schema", "schema": told},
+                SchemaReport(SchemaMethod.NATIVE, dropped),
+            )
+        case SchemaMethod.TOOL:
+            return with_answer_tool(request, schema), None, SchemaReport(SchemaMethod.TOOL, dropped)
+        case _:
+            messages = with_hint(request.messages, schema)
+            report = SchemaReport(SchemaMethod.EXTRACTION, dropped)
+            return replace(request, messages=messages), None, report
+
+
+def _thinking(call: Call, request: GenerateRequest) -> dict[str, Any] | None:
+    """No thoughts where a tool is demanded, which excludes them; else the model thinks as it is wont to."""
+    forced = request.tool_choice is not None and request.tool_choice.mode in FORCED
+    thinks = Capability.REASONING in call.data.capabilities and call.data.traits.reasoning_can_be_off
+    return {"type": "disabled"} if forced and thinks else None
+
+
+def _max_tokens(call: Call) -> int:
+    """The most tokens of the answer, which have to be said; more than the model has to give are refused."""
+    wanted = call.request.max_output_tokens or call.data.default_output_tokens
+    return min(wanted, call.data.max_output_tokens or wanted)
+
+
+def _temperature(call: Call) -> float | None:
+    temperature = call.request.temperature
+    if temperature is None or not call.data.traits.sampling:
+        return None
+    if temperature > _HOTTEST:
+        raise _refused("temperature", f"must be from 0 to {_HOTTEST} for the model {call.model}")
+    return temperature
+
+
+def _stop_sequences(call: Call) -> list[str]:
+    stops = list(call.request.stop_sequences)
+    if not all(stop.strip() for stop in stops):
+        raise _refused("stop_sequences", f"must not be blank for the model {call.model}")
+    return stops
+
+
+def _refused(field: str, reason: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"The model cannot be asked that: {field} {reason}", violations=[FieldViolation(field, reason)]
+    )

@@ -1,0 +1,79 @@
+"""What a model may call, and whether it has to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.gateway.model import ToolChoiceMode
+from peripety.gateway.tool_names import to_wire_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.gateway.model import GenerateRequest, Tool, ToolChoice
+    from peripety.gateway.providers.anthropic.shapes import Shapes
+    from peripety.gateway.providers.base import Call
+
+__all__ = ["FORCED", "write_choice", "write_tools"]
+
+FORCED = frozenset({ToolChoiceMode.ANY, ToolChoiceMode.NAMED})
+"""The choices by which a tool has to be called."""
+
+_MOST_STRICT = 20
+_TYPES = {
+    ToolChoiceMode.AUTO: "auto",
+    ToolChoiceMode.NONE: "none",
+    ToolChoiceMode.ANY: "any",
+    ToolChoiceMode.NAMED: "tool",
+}
+
+
+def write_tools(tools: Sequence[Tool], shapes: Shapes) -> list[dict[str, Any]]:
+    """The tools of a request; one whose schema cannot be held to is offered without being strict."""
+    written = []
+    strict = 0
+    for tool in tools:
+        schema = None
+        if tool.strict and strict < _MOST_STRICT:
+            schema = shapes.write(tool.input_schema).schema
+        strict += schema is not None
+        written.append(
+            {
+                "name": to_wire_name(tool.name),
+                **({"description": tool.description} if tool.description else {}),
+                "input_schema": dict(tool.input_schema) if schema is None else schema,
+                **({} if schema is None else {"strict": True}),
+            }
+        )
+    return written
+
+
+def write_choice(call: Call, request: GenerateRequest) -> dict[str, Any] | None:
+    """The choice among the tools of a request; None when it is left to the model.
+
+    Raises:
+        InvalidArgumentError: a tool is demanded of a model of which none can be.
+    """
+    choice = request.tool_choice
+    if choice is None or not request.tools:
+        return None
+    if choice.mode in FORCED and not call.data.traits.forced_tool_choice:
+        raise _cannot_be_forced(call.model)
+    return {
+        "type": _TYPES[choice.mode],
+        **({"name": to_wire_name(choice.name)} if choice.name is not None else {}),
+        **({"disable_parallel_tool_use": True} if _one_at_a_time(choice) else {}),
+    }
+
+
+def _one_at_a_time(choice: ToolChoice) -> bool:
+    return choice.disable_parallel and choice.mode is not ToolChoiceMode.NONE
+
+
+def _cannot_be_forced(model: str) -> InvalidArgumentError:
+    reason = f"demands a tool, which the model {model} does not take; use auto, or another model"
+    return InvalidArgumentError(
+        f"The model cannot be asked that: tool_choice {reason}",
+        violations=[FieldViolation("tool_choice", reason)],
+    )
