@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import jiter
@@ -13,7 +15,10 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import ChatMessage, ToolCall
 
-__all__ = ["CallIds", "arguments_of", "as_user_text", "tools_called"]
+__all__ = ["CallIds", "arguments_of", "as_user_text", "to_call_id", "tools_called"]
+
+_TAKEN_AS_IT_IS = re.compile(r"[A-Za-z0-9_-]+")
+_DIGEST = 24
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
@@ -39,13 +44,23 @@ def as_user_text(message: ChatMessage) -> str:
     return f"<system>\n{message.text}\n</system>"
 
 
+def to_call_id(call_id: str, longest: int) -> str:
+    """The id of a call as a provider takes it that did not give it: letters, digits, `_` and `-`.
+
+    An id of other characters, or of more than `longest`, becomes a digest of it, the same every time.
+    """
+    if len(call_id) <= longest and _TAKEN_AS_IT_IS.fullmatch(call_id):
+        return call_id
+    return f"call_{sha256(call_id.encode(errors='surrogatepass')).hexdigest()[:_DIGEST]}"
+
+
 def tools_called(messages: Sequence[ChatMessage]) -> dict[str, str]:
     """The tool of each call, by the call's id, for providers that want it named with the result."""
     return {call.call_id: call.name for message in messages for call in message.tool_calls}
 
 
 class CallIds:
-    """Ids for the calls of an answer, for providers that give them none.
+    """Ids for the calls of an answer, for providers that give them none, or not always.
 
     An id tells the place in the conversation: asked the same, a model's calls get the same ids again.
 
@@ -65,3 +80,10 @@ class CallIds:
             self._number += 1
             if call_id not in self._used:
                 return call_id
+
+    def unlike(self, call_id: str) -> str:
+        """The id that a provider gave, unless it gave none, or one that another call has."""
+        if not call_id or call_id in self._used:
+            return self.next()
+        self._used.add(call_id)
+        return call_id

@@ -79,7 +79,8 @@ class Failures:
         code = reported.get("code")
         if not isinstance(code, int):
             known = self.vocabulary.statuses
-            code = next((known[name] for name in sorted(_names(reported)) if name in known), 500)
+            # Of several names the one for a bad request is the vaguest: some servers call all errors that.
+            code = max((known[name] for name in _names(reported) if name in known), default=500)
         wait = seconds_to_wait({}, reported, time.time(), limited=False)
         return self._explain(code, reported, wait)
 
