@@ -15,7 +15,7 @@ from peripety.gateway.providers.gemini import GeminiWire
 from peripety.gateway.providers.http import HttpProvider
 from peripety.gateway.providers.offline import OfflineProvider
 from peripety.gateway.providers.ollama import OllamaWire
-from peripety.gateway.providers.openai import GENERIC, OPENAI, ChatCompletionsWire
+from peripety.gateway.providers.openai import AZURE, DEEPSEEK, GENERIC, OPENAI, ChatCompletionsWire
 from peripety.gateway.providers.settings import endpoint_of, is_set_up
 from peripety.gateway.providers.transport import Timeouts
 
@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 __all__ = ["Answerer", "Providers"]
 
 _NAMES = {name.value: name for name in ProviderName}
+_WIRES: dict[ProviderName, Wire] = {
+    ProviderName.OPENAI: ChatCompletionsWire(OPENAI),
+    ProviderName.AZURE: ChatCompletionsWire(AZURE),
+    ProviderName.DEEPSEEK: ChatCompletionsWire(DEEPSEEK),
+    ProviderName.GENERIC: ChatCompletionsWire(GENERIC),
+    ProviderName.ANTHROPIC: MessagesWire(),
+    ProviderName.GEMINI: GeminiWire(),
+    ProviderName.OLLAMA: OllamaWire(),
+}
 _ANY_MODEL = frozenset(
     {ProviderName.GENERIC, ProviderName.OLLAMA, ProviderName.AZURE, ProviderName.OPENAI_RESPONSES}
 )
@@ -132,22 +141,8 @@ class Providers:
     def _make(self, name: ProviderName) -> Provider:
         if name is ProviderName.OFFLINE:
             return OfflineProvider()
-        return HttpProvider(endpoint_of(name, self._config), _wire(name), self._timeouts)
-
-
-def _wire(name: ProviderName) -> Wire:
-    match name:
-        case ProviderName.OPENAI:
-            return ChatCompletionsWire(OPENAI)
-        case ProviderName.GENERIC:
-            return ChatCompletionsWire(GENERIC)
-        case ProviderName.ANTHROPIC:
-            return MessagesWire()
-        case ProviderName.GEMINI:
-            return GeminiWire()
-        case ProviderName.OLLAMA:
-            return OllamaWire()
-        case _:
+        if name not in _WIRES:
             raise FailedPreconditionError(
                 f"The provider {name.value} is not available yet", code="PROVIDER_NOT_CONFIGURED"
             )
+        return HttpProvider(endpoint_of(name, self._config), _WIRES[name], self._timeouts)

@@ -4,50 +4,93 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.model import SchemaMethod, SchemaReport
-from peripety.gateway.providers.openai.strict import to_strict_schema
+from peripety.errors import FieldViolation
+from peripety.gateway.model import ToolChoiceMode
+from peripety.gateway.models import Capability
+from peripety.gateway.providers.openai.caching import cache_fields
+from peripety.gateway.providers.openai.messages import to_messages
+from peripety.gateway.providers.openai.structured import structured
+from peripety.gateway.providers.openai.tools import nested_tools
+from peripety.gateway.providers.refusing import refuse_inexpressible
 from peripety.gateway.providers.wire import Body
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import GenerateRequest, ResponseSchema
+    from collections.abc import Iterator
+
     from peripety.gateway.providers.base import Call
     from peripety.gateway.providers.openai.dialect import Dialect
 
 __all__ = ["to_openai_body"]
 
+_FORCED = frozenset({ToolChoiceMode.ANY, ToolChoiceMode.NAMED})
+
 
 def to_openai_body(call: Call, dialect: Dialect) -> Body:
-    """Write a call down as a streaming one; what was left open is left out."""
+    """Write a call down as a streaming one.
+
+    Raises:
+        InvalidArgumentError: the model has no way to be asked that.
+    """
+    call, schema_fields, report = structured(call, dialect)
+    refuse_inexpressible(call, _without_words(call, dialect))
+    return Body(
+        {
+            "model": call.model,
+            "messages": to_messages(call),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **_options(call),
+            **nested_tools(call),
+            **_without_reasoning(call, dialect),
+            **schema_fields,
+            **(cache_fields(call) if dialect.cache_controls else {}),
+        },
+        report,
+    )
+
+
+def _options(call: Call) -> dict[str, Any]:
+    request, data = call.request, call.data
+    # How much a server takes that nothing is known of is left to the server: too much would be refused.
+    usual_limit = data.default_output_tokens if data.max_output_tokens else None
+    options = {
+        data.traits.length_field: request.max_output_tokens or usual_limit,
+        "temperature": request.temperature if data.traits.sampling else None,
+        "seed": request.seed if Capability.SEED in data.capabilities else None,
+        "stop": list(request.stop_sequences) or None,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _without_words(call: Call, dialect: Dialect) -> Iterator[FieldViolation]:
+    """What the server cannot be told, and what would mean something else when it is left out."""
     request = call.request
-    response_format, report = (None, None) if request.schema is None else _structured(request.schema, dialect)
-    optional = {
-        dialect.limit_field: request.max_output_tokens,
-        "temperature": request.temperature,
-        "seed": request.seed,
-        "response_format": response_format,
-    }
-    body = {
-        "model": call.model,
-        "messages": _messages(request),
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        **{name: value for name, value in optional.items() if value is not None},
-    }
-    return Body(body, report)
+    if len(request.stop_sequences) > dialect.max_stops:
+        yield FieldViolation("stop_sequences", f"may be {dialect.max_stops} at most there; leave some out")
+    choice = request.tool_choice
+    if choice is not None and choice.disable_parallel and not dialect.one_call_at_a_time:
+        reason = "is nothing that it can be told; leave it out, or ask another model"
+        yield FieldViolation("tool_choice.disable_parallel", reason)
 
 
-def _messages(request: GenerateRequest) -> list[dict[str, str]]:
-    system = [] if request.system is None else [{"role": "system", "content": request.system}]
-    return system + [{"role": m.role.value, "content": m.text} for m in request.messages]
+def _without_reasoning(call: Call, dialect: Dialect) -> dict[str, Any]:
+    """What turns reasoning off, where the model would not take tools, or a demand for one, otherwise."""
+    in_the_way = list(_in_the_way_of_reasoning(call))
+    if not in_the_way:
+        return {}
+    reasons = Capability.REASONING in call.data.capabilities
+    if not (reasons and call.data.traits.reasoning_can_be_off and dialect.without_reasoning):
+        refuse_inexpressible(call, in_the_way)
+    return dict(dialect.without_reasoning)
 
 
-def _structured(schema: ResponseSchema, dialect: Dialect) -> tuple[dict[str, Any], SchemaReport]:
-    """The format to ask for, and what of the schema it does not hold the answer to."""
-    document = dict(schema.document)
-    strict, dropped = to_strict_schema(document)
-    if not dialect.strict_subset:
-        # Such a server has a way of its own to hold an answer to a schema, and reads more of it.
-        strict, dropped = (None if dropped else document), ()
-    # llama.cpp reads this nested shape too and silently ignores its own flat one.
-    told = {"name": schema.name, "schema": strict or document, "strict": strict is not None}
-    return {"type": "json_schema", "json_schema": told}, SchemaReport(SchemaMethod.NATIVE, dropped)
+def _in_the_way_of_reasoning(call: Call) -> Iterator[FieldViolation]:
+    request, traits = call.request, call.data.traits
+    reasons = Capability.REASONING in call.data.capabilities
+    if request.tools and reasons and not traits.tools_while_reasoning:
+        reason = f"are not for it while it reasons; ask openai-responses/{call.model}, or another model"
+        yield FieldViolation("tools", reason)
+    choice = request.tool_choice
+    if choice is not None and choice.mode in _FORCED and not traits.forced_tool_choice:
+        reason = "demands a tool, which it does not take; use auto, or another model"
+        yield FieldViolation("tool_choice", reason)

@@ -5,16 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import UnavailableError
-from peripety.gateway.model import StopReason, Usage
+from peripety.gateway.model import (
+    ProviderState,
+    Reasoning,
+    SchemaMethod,
+    StopReason,
+    Text,
+    ToolCall,
+    Usage,
+)
+from peripety.gateway.models import Capability
 from peripety.gateway.providers.assembling import Assembly
 from peripety.gateway.providers.base import Finished
+from peripety.gateway.providers.earlier_turns import CallIds
 from peripety.gateway.providers.fields import count_in, list_in, object_in, parse_object, text_in
+from peripety.gateway.providers.openai.calls import StreamedCalls
+from peripety.gateway.providers.openai.thoughts import InlineThoughts
+from peripety.gateway.providers.schemas import ANSWER_TOOL
+from peripety.gateway.tool_names import ToolNames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.gateway.providers.base import Delta
+    from peripety.gateway.model import Part
+    from peripety.gateway.providers.base import Call, Delta
     from peripety.gateway.providers.failures import Failures
+    from peripety.gateway.providers.openai.dialect import Dialect
 
 __all__ = ["ChatCompletionStream"]
 
@@ -23,32 +39,47 @@ _STOP_REASONS = {
     "length": StopReason.LENGTH,
     "content_filter": StopReason.REFUSAL,
 }
+_CALLS_ENDED = frozenset({"stop", "tool_calls", "function_call"})
+# The machines of DeepSeek could not go on.
+_GIVEN_UP = "insufficient_system_resource"
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 class ChatCompletionStream:
     """The state of one answer.
 
-    Only the first choice is read, and of it only what is said to the user. Unknown fields are
-    ignored; a known one of the wrong type is an error, and so is an end that was not announced.
+    Only the first choice is read. Unknown fields are ignored; a known one of the wrong type is an error, and
+    so is an end that was not announced.
 
     Args:
         failures: makes errors of the errors that the server reports inside the stream.
-        model: the model that was asked for.
+        call: the call that is answered.
+        method: how the answer is brought to match its schema, when it has one.
+        dialect: what is particular about the server.
     """
 
-    def __init__(self, failures: Failures, model: str) -> None:
+    def __init__(self, failures: Failures, call: Call, method: SchemaMethod | None, dialect: Dialect) -> None:
         self._failures = failures
-        self._model = model
-        self._stop_reason: StopReason | None = None
+        self._call = call
+        self._model = call.model
+        self._answers_by_tool = method is SchemaMethod.TOOL
+        self._assembly = Assembly(ANSWER_TOOL if self._answers_by_tool else None)
+        names = ToolNames(tool.name for tool in call.request.tools)
+        self._calls = StreamedCalls(self._assembly, names, CallIds(call.request.messages))
+        # An answer that is held to a schema from its first character on has no thoughts in it.
+        free = method in {None, SchemaMethod.EXTRACTION}
+        thinks = free and Capability.REASONING in call.data.capabilities
+        self._inline = InlineThoughts(thinks=thinks) if dialect.inline_thoughts else None
+        self._thoughts: list[str] = []
+        self._finish_reason: str | None = None
         self._refused = False
         self._usage = Usage()
-        self._assembly = Assembly()
         self.done = False
 
     @property
     def complete(self) -> bool:
         """Whether the whole text has arrived; the usage may still follow."""
-        return self.done or self._stop_reason is not None
+        return self.done or self._finish_reason is not None
 
     def feed(self, data: str) -> Sequence[Delta]:
         """Take the data of one event; return what it adds.
@@ -61,12 +92,14 @@ class ChatCompletionStream:
             return ()
         if data.strip() == "[DONE]":
             self.done = True
-            return ()
+            return self._release(cut=False)
         chunk = parse_object(data)
         if chunk.get("error"):
             raise self._failures.in_stream(chunk["error"])
         self._model = text_in(chunk.get("model")) or self._model
-        self._read_usage(object_in(chunk.get("usage")))
+        if usage := object_in(chunk.get("usage")):
+            # The counts of a stream that reports them with every chunk are totals: the last one holds.
+            self._usage = _counted(usage)
         return self._read_choices(chunk.get("choices"))
 
     def finish(self) -> Finished:
@@ -80,29 +113,77 @@ class ChatCompletionStream:
                 "The answer was cut off: the stream ended without a finish_reason; try again",
                 code="STREAM_TRUNCATED",
             )
-        reason = StopReason.REFUSAL if self._refused else self._stop_reason
-        return Finished(self._assembly.parts(), reason or StopReason.OTHER, self._usage, self._model)
+        parts = self._assembly.parts(cut=self._finish_reason == "length")
+        if self._thoughts and self._call.data.traits.replays_reasoning:
+            parts += (ProviderState(self._call.data.provider, "".join(self._thoughts).encode()),)
+        return Finished(parts, self._stop_reason(parts), self._usage, self._model)
+
+    def _stop_reason(self, parts: Sequence[Part]) -> StopReason:
+        if self._refused:
+            return StopReason.REFUSAL
+        if self._finish_reason is None or self._finish_reason in _CALLS_ENDED:
+            # Some servers end with "stop" after calls, and some do not say how they end.
+            if any(isinstance(part, ToolCall) for part in parts):
+                return StopReason.TOOL_USE
+            if self._answers_by_tool:
+                return StopReason.END
+        return _STOP_REASONS.get(self._finish_reason or "", StopReason.OTHER)
 
     def _read_choices(self, choices: Any) -> Sequence[Delta]:
         deltas: list[Delta] = []
         for choice in map(object_in, list_in(choices)):
             if choice.get("index", 0) == 0:
-                reason = choice.get("finish_reason")
-                if reason is not None:
-                    self._stop_reason = _STOP_REASONS.get(text_in(reason), StopReason.OTHER)
-                delta = object_in(choice.get("delta"))
-                self._refused = self._refused or bool(text_in(delta.get("refusal")))
-                deltas += self._assembly.add_text(text_in(delta.get("content")))
+                deltas += self._read_delta(object_in(choice.get("delta")))
+                if reason := text_in(choice.get("finish_reason")):
+                    deltas += self._end(reason)
         return deltas
 
-    def _read_usage(self, usage: Mapping[str, Any]) -> None:
-        if not usage:
-            return
-        details = object_in(usage.get("prompt_tokens_details"))
-        # The counts of a stream that reports them with every chunk are totals: the last one holds.
-        self._usage = Usage(
-            input_tokens=count_in(usage.get("prompt_tokens")),
-            output_tokens=count_in(usage.get("completion_tokens")),
-            cache_read_tokens=count_in(details.get("cached_tokens")),
-            cache_write_tokens=count_in(details.get("cache_write_tokens")),
-        )
+    def _read_delta(self, delta: Mapping[str, Any]) -> list[Delta]:
+        deltas: list[Delta] = []
+        if thought := next(filter(None, (text_in(delta.get(field)) for field in _REASONING_FIELDS)), ""):
+            deltas += self._told(Reasoning(thought))
+            if self._inline is not None:
+                self._inline.stop()
+        deltas += self._read_text(text_in(delta.get("content")))
+        if refusal := text_in(delta.get("refusal")):
+            self._refused = True
+            deltas += self._told(Text(refusal))
+        pieces = list_in(delta.get("tool_calls"))
+        if pieces:
+            deltas += self._release(cut=False)
+        return deltas + [each for piece in pieces for each in self._calls.feed(object_in(piece))]
+
+    def _read_text(self, text: str) -> list[Delta]:
+        parted = [Text(text)] if self._inline is None else self._inline.feed(text)
+        return [delta for part in parted for delta in self._told(part)]
+
+    def _release(self, *, cut: bool) -> list[Delta]:
+        """Tell what was held back until it was certain whether it is a thought."""
+        held = [] if self._inline is None else self._inline.finish(cut=cut)
+        return [delta for part in held for delta in self._told(part)]
+
+    def _told(self, part: Text | Reasoning) -> list[Delta]:
+        if isinstance(part, Text):
+            return self._assembly.add_text(part.text)
+        self._thoughts.append(part.text)
+        return self._assembly.add_reasoning(part.text)
+
+    def _end(self, reason: str) -> list[Delta]:
+        if reason == _GIVEN_UP:
+            raise self._failures.in_stream({"message": "it has no machine to go on with", "code": 503})
+        self._finish_reason = reason
+        return self._release(cut=reason == "length")
+
+
+def _counted(usage: Mapping[str, Any]) -> Usage:
+    read = object_in(usage.get("prompt_tokens_details"))
+    written = object_in(usage.get("completion_tokens_details"))
+    # DeepSeek's own name of it has been there for longer.
+    cached = count_in(read.get("cached_tokens")) or count_in(usage.get("prompt_cache_hit_tokens"))
+    return Usage(
+        input_tokens=count_in(usage.get("prompt_tokens")),
+        output_tokens=count_in(usage.get("completion_tokens")),
+        cache_read_tokens=cached,
+        cache_write_tokens=count_in(read.get("cache_write_tokens")),
+        reasoning_tokens=count_in(written.get("reasoning_tokens")),
+    )

@@ -5,6 +5,7 @@ Every object is closed, and every key is required: an optional one may be null, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.providers.subset import Subset, anything, write_schema
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from peripety.errors import Finding
 
-__all__ = ["to_strict_schema"]
+__all__ = ["to_strict_parameters", "to_strict_schema"]
 
 _KEYWORDS = frozenset(
     {"type", "enum", "const", "description", "pattern", "multipleOf", "minItems", "maxItems"}
@@ -32,6 +33,7 @@ _STRICT_MODE = Subset(
     max_depth=5,
     max_keys=5000,
 )
+_LEAVING_OUT = replace(_STRICT_MODE, leaves_out=True)
 
 
 def to_strict_schema(document: Mapping[str, Any]) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
@@ -46,3 +48,14 @@ def to_strict_schema(document: Mapping[str, Any]) -> tuple[dict[str, Any] | None
     """
     written = write_schema(document, _STRICT_MODE)
     return written.schema, written.dropped
+
+
+def to_strict_parameters(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Bring the schema of a tool's arguments into the form that strict mode takes.
+
+    Returns:
+        The schema; None when strict mode cannot express it, or only with nulls where the schema lets keys be
+        left out: the arguments reach the tool as the model wrote them.
+    """
+    written = write_schema(document, _LEAVING_OUT)
+    return None if written.optional else written.schema

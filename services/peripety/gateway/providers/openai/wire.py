@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from peripety.gateway.providers.failures import Vocabulary
 from peripety.gateway.providers.framing import Framing
 from peripety.gateway.providers.openai.body import to_openai_body
 from peripety.gateway.providers.openai.stream import ChatCompletionStream
+from peripety.gateway.providers.openai.vocabulary import VOCABULARY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatCompletionsWire"]
 
-_PERMANENT_LIMITS = frozenset(
-    {"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached"}
-)
-_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
-
 
 class ChatCompletionsWire:
     """Implements `Wire`.
@@ -35,38 +31,38 @@ class ChatCompletionsWire:
     """
 
     framing = Framing.EVENTS
-    vocabulary = Vocabulary(
-        statuses={
-            "invalid_request_error": 400,
-            "authentication_error": 401,
-            "permission_error": 403,
-            "not_found_error": 404,
-            "rate_limit_exceeded": 429,
-            **dict.fromkeys(_PERMANENT_LIMITS, 429),
-            **dict.fromkeys(_TOO_LONG, 400),
-        },
-        permanent_limits=_PERMANENT_LIMITS,
-        too_long=_TOO_LONG,
-    )
+    vocabulary = VOCABULARY
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
 
-    def path(self, _call: Call) -> str:
+    def path(self, call: Call) -> str:
         """Where to post a call, behind the base URL."""
-        return "/chat/completions"
+        version = call.data.traits.api_version
+        if self._dialect.deployment_path is None or not version:
+            return self._dialect.path
+        return self._dialect.deployment_path.format(
+            model=quote(call.model, safe=""), api_version=quote(version, safe="")
+        )
 
     def headers(self, _call: Call, key: SecretStr | None) -> Mapping[str, str]:
         """The headers that the protocol wants, with the credentials."""
-        return {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
+        if key is None:
+            return {}
+        return {self._dialect.key_header: self._dialect.key_prefix + key.get_secret_value()}
 
     def body(self, call: Call) -> Body:
-        """Write a call down."""
+        """Write a call down.
+
+        Raises:
+            InvalidArgumentError: the model has no way to be asked that.
+        """
         return to_openai_body(call, self._dialect)
 
-    def answer(self, call: Call, _body: Body, failures: Failures) -> Answer:
+    def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
         """Begin to read the answer to a call, which was made with this body."""
-        return ChatCompletionStream(failures, call.model)
+        method = None if body.schema_report is None else body.schema_report.method
+        return ChatCompletionStream(failures, call, method, self._dialect)
 
     def counting(self, _call: Call) -> None:
         """Chat Completions do not count."""

@@ -1,0 +1,79 @@
+"""What OpenAI is told about caching: which requests begin alike, and up to where to keep their beginning."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from peripety.gateway.model import CacheBlock, CacheTTL
+from peripety.gateway.models import CacheKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from peripety.gateway.model import GenerateRequest
+    from peripety.gateway.providers.base import Call
+
+__all__ = ["CacheMarks", "cache_fields", "cache_marks"]
+
+_KEY_LENGTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMarks:
+    """Where the breakpoints of a call stand, each as it is written into a part of the text.
+
+    Attributes:
+        system: behind the system text.
+        messages: behind messages, by their places in the request.
+    """
+
+    system: Mapping[str, Any]
+    messages: Mapping[int, Mapping[str, Any]]
+
+
+def cache_fields(call: Call) -> dict[str, Any]:
+    """The fields of a request that steer the cache as a whole.
+
+    The key is the same for the requests of a conversation, so that the machine that has its beginning is
+    asked again; without a conversation, for all requests with these instructions and tools.
+    """
+    if call.request.cache.enabled and call.data.cache.kind is not CacheKind.NONE:
+        return {"prompt_cache_key": _key(call.request)}
+    if call.data.cache.kind is CacheKind.AUTOMATIC_BREAKPOINTS:
+        # Without a breakpoint, this mode reads nothing and writes nothing.
+        return {"prompt_cache_options": {"mode": "explicit"}}
+    return {}
+
+
+def cache_marks(call: Call) -> CacheMarks:
+    """The breakpoints of a call, for models that take them.
+
+    The last message needs none, since the provider sets one there by itself. Tools take none, and are
+    covered by the one behind the system text.
+    """
+    if call.data.cache.kind is not CacheKind.AUTOMATIC_BREAKPOINTS or not call.request.cache.enabled:
+        return CacheMarks({}, {})
+    system: dict[str, Any] = {}
+    messages: dict[int, dict[str, Any]] = {}
+    for point in call.breakpoints:
+        mark = {"prompt_cache_breakpoint": {"mode": "explicit", **_lifetime(call, point.ttl)}}
+        if point.block is CacheBlock.SYSTEM:
+            system = mark
+        elif point.block is CacheBlock.MESSAGE and point.message_index < len(call.request.messages) - 1:
+            messages[point.message_index] = mark
+    return CacheMarks(system, messages)
+
+
+def _lifetime(call: Call, ttl: CacheTTL) -> dict[str, str]:
+    """The lifetime to ask for, where it is not the one that is given anyway."""
+    names = list(call.data.cache.ttls)
+    return {"ttl": names[-1]} if ttl is CacheTTL.ONE_HOUR and len(names) > 1 else {}
+
+
+def _key(request: GenerateRequest) -> str:
+    tools = [[tool.name, tool.description, dict(tool.input_schema)] for tool in request.tools]
+    same = [request.conversation_id] if request.conversation_id else [request.system, tools]
+    return sha256(json.dumps(same).encode()).hexdigest()[:_KEY_LENGTH]
