@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Config",
+    "DailyBudget",
     "LogFormat",
     "LogLevel",
     "ProviderLimits",
@@ -117,6 +118,22 @@ class ProviderLimits(BaseModel):
         return self.output_tokens_per_minute is not None or self.pico_dollars_per_minute is not None
 
 
+class DailyBudget(BaseModel):
+    """What all requests of a day (UTC) may use together; None is no cap.
+
+    Attributes:
+        max_calls: requests sent to providers.
+        max_tokens: input and output tokens together.
+        max_pico_dollars: money, in 10^-12 dollars; as a setting, `max_cost_dollars` in dollars.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    max_calls: _Limit = None
+    max_tokens: _Limit = None
+    max_pico_dollars: _Dollars = Field(default=None, alias="max_cost_dollars")
+
+
 # What the smallest accounts are given; who has more says so.
 _USUAL_LIMITS = {
     provider: ProviderLimits(requests_per_minute=requests)
@@ -188,6 +205,7 @@ class Config(BaseSettings):
         models: a file of models that adds to what is known of models, and corrects it.
         limits: what may be used, by provider (`openai`) or by provider and model (`openai/gpt-5`); a provider
             that is not named keeps its usual limits.
+        daily_budget: what all requests of a day may use together.
         breaker_failures: so many failures of a provider in a row stop calls to it.
         breaker_open_seconds: for how long they are stopped.
         breaker_successes: so many successes in a row end the trial that follows.
@@ -241,6 +259,7 @@ class Config(BaseSettings):
     provider_total_seconds: _Seconds = 1_800.0
     models: Path | None = None
     limits: Annotated[dict[str, ProviderLimits], NoDecode] = Field(default_factory=dict)
+    daily_budget: Annotated[DailyBudget | None, NoDecode] = None
     breaker_failures: int = Field(default=5, ge=1)
     breaker_open_seconds: float = Field(default=60.0, gt=0, le=3_600)
     breaker_successes: int = Field(default=2, ge=1)
@@ -307,6 +326,11 @@ class Config(BaseSettings):
         if not {name.partition("/")[0] for name in given} <= set(providers):
             raise ValueError("must name providers (or provider/model); there are " + ", ".join(providers))
         return _USUAL_LIMITS | given
+
+    @field_validator("daily_budget", mode="before")
+    @classmethod
+    def _read_daily_budget(cls, value: Any) -> Any:
+        return value if value is None or isinstance(value, DailyBudget) else _json_object(value)
 
     @field_validator("database_url")
     @classmethod

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from peripety.gateway.calling.budgets import within
+from peripety.gateway.calling.fallbacks import Candidates
 from peripety.gateway.checks import check_options, check_schema, check_tools
 from peripety.gateway.history import merge_messages
 from peripety.gateway.streams import completion_of, following
@@ -39,14 +41,19 @@ class LocalModelGateway:
             check_schema(request.schema)
         check_tools(request.tools, request.tool_choice)
         request = replace(request, messages=merge_messages(request.messages))
-        schema = request.schema
-        events = self._ask(request) if schema is None else ask_until_valid(self._ask, request, schema)
-        async with following(events):
+        async with following(self._answer(request)) as events:
             async for event in events:
                 yield event
 
-    def _ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        return self._caller.call(*self._providers.select(request))
+    def _answer(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        """The answer of the first model that gives one, valid, within the budgets of the request."""
+        candidates = Candidates(request, self._providers.select, self._caller, self._caller.purse(request))
+        schema = request.schema
+        events = (
+            candidates.ask(request) if schema is None else ask_until_valid(candidates.ask, request, schema)
+        )
+        seconds = None if request.budget is None else request.budget.max_seconds
+        return events if seconds is None else within(seconds, events)
 
     async def generate(self, request: GenerateRequest) -> Completion:
         """Ask, and wait for the whole answer; see `ModelGateway.generate`."""

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
 from peripety.config import ProviderLimits
 from peripety.errors import PeripetyError
-from peripety.gateway.calling.breaker import Breaker, Outcome, Thresholds
+from peripety.gateway.calling.attempt import Attempt
+from peripety.gateway.calling.breaker import Breaker, Thresholds
+from peripety.gateway.calling.budgets import Budgets, MemoryLedger, NoHistory
+from peripety.gateway.calling.budgets.refusals import BUDGET_EXHAUSTED
 from peripety.gateway.calling.clock import Clock
-from peripety.gateway.calling.counters import Counters, Demand
+from peripety.gateway.calling.counters import Counters
 from peripety.gateway.calling.demand import answering_at_most, demand_of
-from peripety.gateway.calling.faults import is_provider_fault, may_pass, was_answered
+from peripety.gateway.calling.faults import may_pass
 from peripety.gateway.calling.gate import Gate
+from peripety.gateway.calling.reports import log_call
 from peripety.gateway.calling.retries import RetryBudget, pause_before_retry
-from peripety.gateway.model import ChatMessage, ChatRole, Completed, Completion, Usage
-from peripety.gateway.models import cost_of, cost_of_call
+from peripety.gateway.model import Completed
+from peripety.gateway.models import cost_of_call
 from peripety.gateway.models.names import class_of
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from datetime import datetime
+    from collections.abc import AsyncIterator, Callable
 
     from peripety.config import Config
-    from peripety.gateway.model import GatewayEvent
-    from peripety.gateway.models import Cost
-    from peripety.gateway.providers.base import Call, Provider, ProviderEvent
+    from peripety.gateway.calling.budgets import Purse
+    from peripety.gateway.calling.reports import CallReport
+    from peripety.gateway.model import GatewayEvent, GenerateRequest
+    from peripety.gateway.providers.base import Call, Delta, Provider
 
 __all__ = ["Caller"]
 
@@ -45,9 +50,21 @@ class Caller:
         config: the limits and the breakers' thresholds.
         clock: what time it is.
         random: draws the pauses before retries.
+        counters: what was used of limits; kept in this process by default.
+        budgets: the budgets; kept in this process, and nowhere else, by default.
+        report: is told of each call that has ended.
     """
 
-    def __init__(self, config: Config, clock: Clock = Clock(), random: Random | None = None) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock = Clock(),  # noqa: B008 - frozen
+        random: Random | None = None,
+        *,
+        counters: Counters | None = None,
+        budgets: Budgets | None = None,
+        report: Callable[[CallReport], None] = log_call,
+    ) -> None:
         # Who names a snapshot means the limits that it has with its whole class.
         self._limits = {class_of(name): limits for name, limits in config.limits.items()}
         self._thresholds = Thresholds(
@@ -55,54 +72,119 @@ class Caller:
         )
         self._clock = clock
         self._random = random or Random()  # noqa: S311 - it keeps callers apart, not secrets
-        self._counters = Counters(clock.now)
+        self._counters = counters or Counters(clock.now)
+        self._budgets = budgets or Budgets(config.daily_budget, MemoryLedger(clock), NoHistory(), clock)
+        self._report = report
         self._accounts: dict[str, _Account] = {}
 
-    async def call(self, provider: Provider, call: Call) -> AsyncIterator[GatewayEvent]:
+    def purse(self, request: GenerateRequest) -> Purse:
+        """Return the budgets of a request, for all the calls that it takes."""
+        return self._budgets.purse(request)
+
+    async def call(
+        self, provider: Provider, call: Call, purse: Purse | None = None, patience: float = math.inf
+    ) -> AsyncIterator[GatewayEvent]:
         """Ask a provider.
+
+        Args:
+            provider: who is asked.
+            call: what.
+            purse: the budgets of the request; those of a request of this one call by default.
+            patience: for how many seconds to wait at most, each time, before a request is sent.
 
         Yields:
             Deltas as they arrive, then `Completed`.
 
         Raises:
-            ResourceExhaustedError: the limits are used up for longer than the caller waits.
+            ResourceExhaustedError: the limits are used up for longer than the caller waits, or a budget.
             UnavailableError: the breaker is open.
             PeripetyError: what the provider raises.
         """
         account = self._account(provider, call)
-        account.budget.earn()
+        account.retries.earn()
+        purse = purse or self.purse(call.request)
         attempts = 0
+        failure: PeripetyError | None = None
         while True:
             attempts += 1
-            released = False
+            attempt = Attempt(self._clock.today())
             try:
-                begun = self._clock.today()
-                async with following(_attempt(account, provider, call, begun)) as events:
+                async with following(
+                    self._attempt(attempt, account, provider, call, purse, patience)
+                ) as events:
                     async for event in events:
-                        if isinstance(event, Finished):
-                            cost = cost_of_call(event.usage, call.data, begun)
-                            yield Completed(_completion(event, provider.name, attempts, cost))
-                        else:
-                            released = True
-                            yield event
+                        yield event
             except PeripetyError as error:
-                if released:
-                    raise
-                pause = self._pause(account, error, attempts)
+                if failure is not None and error.code == BUDGET_EXHAUSTED:
+                    # What keeps the answer from coming is what failed, not that it is not tried again.
+                    raise failure from error
+                pause = None if attempt.released else self._pause(account, error, attempts, patience)
                 if pause is None:
                     raise
+                failure = error
             else:
+                if attempt.finished is not None:
+                    yield Completed(attempt.completion(attempt.finished, provider.name, attempts))
                 return
             await self._clock.sleep(pause)
 
-    def _pause(self, account: _Account, error: PeripetyError, attempts: int) -> float | None:
+    def _pause(self, account: _Account, error: PeripetyError, attempts: int, patience: float) -> float | None:
         """Seconds to wait before the call is made again; None when it is not to be made again."""
         if not may_pass(error) or account.breaker.is_open:
             return None
         pause = pause_before_retry(attempts, error.retry_after, self._random)
-        if pause is None or pause >= self._clock.left() or not account.budget.spend():
+        if pause is None or pause >= min(self._clock.left(), patience) or not account.retries.spend():
             return None
         return pause
+
+    async def _attempt(
+        self,
+        attempt: Attempt,
+        account: _Account,
+        provider: Provider,
+        call: Call,
+        purse: Purse,
+        patience: float,
+    ) -> AsyncIterator[Delta]:
+        """Make a call once, within limits and budgets."""
+        account.breaker.check()
+        held = await purse.reserve(call, demand_of(call, account.limits, attempt.begun))
+        if held.answer_is_capped or account.limits.hold_answers:
+            call = answering_at_most(call, held.demand.output_tokens)
+        try:
+            reservation = await account.gate.enter(held.demand, patience)
+            try:
+                period = account.breaker.enter()
+                purse.calls += 1
+                # Until something else is known, a call that was made has used all that was set aside for it.
+                attempt.used = held.demand
+                async with following(self._made(attempt, provider, call)) as deltas:
+                    try:
+                        async for delta in deltas:
+                            yield delta
+                    finally:
+                        account.breaker.leave(period, attempt.outcome)
+            finally:
+                await account.gate.leave(reservation, attempt.used)
+        finally:
+            await purse.settle(held, attempt.used)
+
+    async def _made(self, attempt: Attempt, provider: Provider, call: Call) -> AsyncIterator[Delta]:
+        """Make a call, and notice what becomes of it."""
+        begun = self._clock.now()
+        try:
+            async with following(provider.stream(call)) as events:
+                async for event in events:
+                    if isinstance(event, Finished):
+                        attempt.end(event, cost_of_call(event.usage, call.data, attempt.begun))
+                    else:
+                        attempt.released = True
+                        yield event
+        except PeripetyError as error:
+            attempt.fail(error)
+            raise
+        finally:
+            self._report(attempt.report(provider.name, call, self._clock.now() - begun))
 
     def _account(self, provider: Provider, call: Call) -> _Account:
         """The account of a request: its provider, which has one credential, and the class of its model."""
@@ -128,62 +210,4 @@ class _Account:
     limits: ProviderLimits
     gate: Gate
     breaker: Breaker
-    budget: RetryBudget
-
-
-async def _attempt(
-    account: _Account, provider: Provider, call: Call, when: datetime
-) -> AsyncIterator[ProviderEvent]:
-    """Make a call once, and report how it went when it has ended."""
-    account.breaker.check()
-    demand = demand_of(call, account.limits, when)
-    if account.limits.hold_answers:
-        call = answering_at_most(call, demand.output_tokens)
-    reservation = await account.gate.enter(demand)
-    used: Demand | None = None
-    try:
-        period = account.breaker.enter()
-        # Until something else is known, a call that was made has used all that was set aside for it.
-        used = demand
-        outcome = Outcome.UNKNOWN
-        begun = False
-        try:
-            async with following(provider.stream(call)) as events:
-                async for event in events:
-                    begun = True
-                    if isinstance(event, Finished):
-                        outcome = Outcome.WORKED
-                        used = _used(event.usage, call, when) or demand
-                    yield event
-        except PeripetyError as error:
-            outcome = Outcome.FAILED if is_provider_fault(error) else Outcome.UNKNOWN
-            if not begun and was_answered(error):
-                used = Demand(0, 0)
-            raise
-        finally:
-            account.breaker.leave(period, outcome)
-    finally:
-        await account.gate.leave(reservation, used)
-
-
-def _used(usage: Usage, call: Call, when: datetime) -> Demand | None:
-    """What counts towards limits; None when the provider did not say."""
-    if usage == Usage():
-        return None
-    cost = cost_of(usage, call.data, when)
-    return Demand(usage.input_tokens, usage.output_tokens, None if cost is None else cost.total)
-
-
-def _completion(end: Finished, provider: str, calls: int, cost: Cost | None) -> Completion:
-    return Completion(
-        ChatMessage(ChatRole.ASSISTANT, end.parts),
-        None,
-        end.usage,
-        end.stop_reason,
-        end.model,
-        provider,
-        calls=calls,
-        schema_report=end.schema_report,
-        cost=None if cost is None else cost.total,
-        cache_savings=None if cost is None else cost.cache_savings,
-    )
+    retries: RetryBudget

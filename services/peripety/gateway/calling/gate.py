@@ -40,16 +40,21 @@ class Gate:
         self._clock = clock
         self._queue: deque[asyncio.Event] = deque()
 
-    async def enter(self, demand: Demand) -> Reservation:
+    async def enter(self, demand: Demand, patience: float = math.inf) -> Reservation:
         """Wait for the limits to allow a call.
 
+        Args:
+            demand: what it may use.
+            patience: for how many seconds to wait at most.
+
         Raises:
-            ResourceExhaustedError: they will not in the time that the caller has left (code LIMIT_REACHED),
-                or never (code LIMIT_TOO_SMALL).
+            ResourceExhaustedError: they will not in the time that there is (code LIMIT_REACHED), or never
+                (code LIMIT_TOO_SMALL).
             FailedPreconditionError: money is limited, and what the call costs is not known (code
                 PRICE_UNKNOWN).
         """
         self._refuse_what_never_fits(demand)
+        end = self._clock.now() + patience
         my_turn = asyncio.Event()
         self._queue.append(my_turn)
         try:
@@ -62,7 +67,7 @@ class Gate:
                     if isinstance(answer, Reservation):
                         return answer
                     wait = answer
-                left = self._clock.left()
+                left = min(self._clock.left(), end - self._clock.now())
                 if left <= 0 or left < wait < math.inf:
                     raise self._used_up(wait)
                 await self._clock.wait(my_turn, max(_SHORTEST_WAIT, min(wait, left)))

@@ -71,7 +71,11 @@ class Failures:
         """The error for a status other than 200."""
         reported = _reported(body)
         wait = seconds_to_wait(headers, reported, time.time(), limited=status == _TOO_MANY)
-        return self._explain(status, reported, wait)
+        error = self._explain(status, reported, wait)
+        told = {name.lower(): value for name, value in headers.items()}.get("x-should-retry")
+        if told in {"true", "false"}:
+            error.details["should_retry"] = told
+        return error
 
     def in_stream(self, error: Any) -> PeripetyError:
         """The error for an `error` object inside a stream."""

@@ -24,25 +24,19 @@ from peripety.gateway.model import (
     Completion,
     GenerateRequest,
     StopReason,
-    Text,
     TextDelta,
     Usage,
 )
-from peripety.gateway.providers.base import Call, Finished
+from peripety.gateway.providers.base import Finished
 from peripety.gateway.streams import completion_of, following
 from support.calls import call_of
+from support.scripted_provider import ANSWER, SAID, WORDS, Part, Scripted
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from peripety.gateway.calling.clock import Clock
-    from peripety.gateway.providers.base import ProviderEvent
 
 QUESTION = GenerateRequest(None, (ChatMessage.user("u"),), max_output_tokens=10)
-WORDS = (TextDelta("a"), TextDelta("b"))
-SAID = (Text("ab"),)
-END = Finished(SAID, StopReason.END, Usage(5, 2), "m-1")
 DOWN = UnavailableError("x", code="PROVIDER_FAILED")
 LIMITED = ResourceExhaustedError("x", code="PROVIDER_RATE_LIMITED", retry_after=20)
 CUT = UnavailableError("x", code="STREAM_TRUNCATED")
@@ -51,38 +45,6 @@ NO_CREDIT = ResourceExhaustedError("x", code="PROVIDER_QUOTA_EXHAUSTED")
 BUSY = UnavailableError("x", code="PROVIDER_BUSY")
 WRONG = InvalidArgumentError("x", code="PROVIDER_REFUSED_REQUEST")
 WRONG_KEY = FailedPreconditionError("x", code="PROVIDER_REFUSED_KEY")
-
-Part = TextDelta | Finished | PeripetyError | float
-ANSWER: tuple[Part, ...] = (*WORDS, END)
-
-
-class Scripted:
-    """Plays one script after the other, the last one again and again; a number is a pause."""
-
-    name = "generic"
-    model = "m"
-    account = ""
-
-    def __init__(self, *scripts: tuple[Part, ...]) -> None:
-        self.scripts = list(scripts)
-        self.requests = 0
-
-    async def stream(self, _call: Call) -> AsyncIterator[ProviderEvent]:
-        script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
-        self.requests += 1
-        for part in script:
-            if isinstance(part, PeripetyError):
-                raise part
-            if isinstance(part, float):
-                await asyncio.sleep(part)
-            else:
-                yield part
-
-    async def count_tokens(self, _call: Call) -> int | None:
-        return None
-
-    async def aclose(self) -> None:
-        pass
 
 
 class Setting:

@@ -1,0 +1,22 @@
+"""Budgets: what a request, a conversation and a day may use of models, kept to before each call."""
+
+from peripety.gateway.calling.budgets.ledger import MemoryLedger, NoHistory
+from peripety.gateway.calling.budgets.model import Amount, BudgetKind, History, Hold, Ledger, Refused, Scope
+from peripety.gateway.calling.budgets.purse import Budgets, Held, Purse
+from peripety.gateway.calling.budgets.time import within
+
+__all__ = [
+    "Amount",
+    "BudgetKind",
+    "Budgets",
+    "Held",
+    "History",
+    "Hold",
+    "Ledger",
+    "MemoryLedger",
+    "NoHistory",
+    "Purse",
+    "Refused",
+    "Scope",
+    "within",
+]

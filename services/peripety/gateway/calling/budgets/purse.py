@@ -1,0 +1,214 @@
+"""The budgets that one request counts towards, over all the calls that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from peripety.gateway.calling.budgets.model import Amount, BudgetKind, Hold, Refused, Scope
+from peripety.gateway.calling.budgets.refusals import Shortage, exhausted
+from peripety.gateway.calling.demand import longest_affordable
+from peripety.gateway.model import Budget
+from peripety.gateway.models import most_it_can_cost, price_unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peripety.config import DailyBudget
+    from peripety.gateway.calling.budgets.model import History, Ledger
+    from peripety.gateway.calling.clock import Clock
+    from peripety.gateway.calling.counters import Demand
+    from peripety.gateway.model import GenerateRequest
+    from peripety.gateway.providers.base import Call
+
+__all__ = ["Budgets", "Held", "Purse"]
+
+_SHORTEST_ANSWER = 256
+"""An answer is cut to what a budget leaves, but to no fewer tokens than this, unless fewer were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What was set aside for a call.
+
+    Attributes:
+        demand: what it may use: its answer may be shorter than was asked for.
+        hold: what the ledger knows it by; None when it counts towards no shared budget.
+        answer_is_capped: whether the budgets hold only if the answer is no longer than that.
+    """
+
+    demand: Demand
+    hold: Hold | None
+    answer_is_capped: bool
+
+
+class Budgets:
+    """The budgets of a process.
+
+    Args:
+        daily: what all requests of a day (UTC) may use together.
+        ledger: keeps account of those that requests share.
+        history: remembers what was used before.
+        clock: what time it is.
+    """
+
+    def __init__(self, daily: DailyBudget | None, ledger: Ledger, history: History, clock: Clock) -> None:
+        self._daily: Budget | None = None
+        if daily is not None:
+            self._daily = Budget(daily.max_calls, daily.max_tokens, daily.max_pico_dollars)
+        self._ledger = ledger
+        self._history = history
+        self._clock = clock
+
+    def purse(self, request: GenerateRequest) -> Purse:
+        """Return the budgets of a request: one purse for all of its calls."""
+        return Purse(self, request)
+
+    def shared(self, request: GenerateRequest) -> tuple[Scope, ...]:
+        """Return the budgets that a call made now for a request shares with calls of others."""
+        scopes = []
+        if request.conversation_id and request.conversation_budget:
+            scopes.append(
+                Scope(BudgetKind.CONVERSATION, request.conversation_id, request.conversation_budget)
+            )
+        if self._daily is not None:
+            scopes.append(Scope(BudgetKind.DAY, self._clock.today().date().isoformat(), self._daily))
+        return tuple(scopes)
+
+    async def reserve(self, scopes: tuple[Scope, ...], call: Call, demand: Demand) -> tuple[Demand, Hold]:
+        """Set aside what a call may use, or as much of it as there is; raises what `Purse.reserve` raises."""
+        least = _least(demand)
+        while True:
+            answer = await self._ledger.reserve(scopes, _amount(demand))
+            if isinstance(answer, Hold):
+                return demand, answer
+            if None in answer.used:
+                await self._open(scopes, answer)
+                continue
+            fitting = demand
+            for scope, used in zip(scopes, answer.used, strict=True):
+                fitting = self.fitted(scope, used or Amount(), call, fitting, least)
+            if fitting == demand:
+                # It is the calls under way that hold the rest, most of them more than they will use.
+                left = self._clock.left()
+                if left <= 0:
+                    scope, used = scopes[answer.short], answer.used[answer.short] or Amount()
+                    raise exhausted(scope, _shortage(scope.caps, used, _amount(demand)), self._clock.today())
+                await self._ledger.settled(left)
+            demand = fitting
+
+    def fitted(self, scope: Scope, used: Amount, call: Call, demand: Demand, least: int) -> Demand:
+        """Return what a call may use of what a budget has left, with a shorter answer if it has to be.
+
+        Args:
+            scope: the budget.
+            used: what was used of it, without what is set aside.
+            call: the call.
+            demand: what it may use as it is.
+            least: the shortest answer that is of any use, in tokens.
+        """
+        now = self._clock.today()
+        caps, prompt = scope.caps, demand.input_tokens
+        if (used + _amount(demand)).fits(caps):
+            return demand
+        most = demand.output_tokens
+        if caps.max_tokens is not None:
+            most = min(most, caps.max_tokens - used.tokens - prompt)
+        if caps.max_cost is not None:
+            most = min(most, longest_affordable(call, prompt, most, caps.max_cost - used.cost, now))
+        tokens = max(most, least)
+        shorter = replace(demand, output_tokens=tokens, cost=most_it_can_cost(prompt, tokens, call.data, now))
+        if not (used + _amount(shorter)).fits(caps):
+            raise exhausted(scope, _shortage(caps, used, _amount(shorter)), now)
+        return shorter
+
+    async def settle(self, hold: Hold, used: Amount) -> None:
+        """Account for a call that has ended; see `Ledger.settle`."""
+        await self._ledger.settle(hold, used)
+
+    async def _open(self, scopes: Iterable[Scope], refused: Refused) -> None:
+        for scope, used in zip(scopes, refused.used, strict=True):
+            if used is None:
+                await self._ledger.open(scope, await self._history.used(scope))
+
+
+class Purse:
+    """The budgets of one request; its calls come one after the other.
+
+    Attributes:
+        calls: how many of them were made.
+    """
+
+    def __init__(self, budgets: Budgets, request: GenerateRequest) -> None:
+        self._budgets = budgets
+        self._request = request
+        self._own = Scope(BudgetKind.REQUEST, "", request.budget or Budget())
+        self._used = Amount()
+        self.calls = 0
+
+    async def reserve(self, call: Call, demand: Demand) -> Held:
+        """Set aside what a call may use, in every budget that it counts towards.
+
+        What other calls have set aside comes back in part when they end: a call that would fit without that
+        waits for it.
+
+        Args:
+            call: the call.
+            demand: what it may use.
+
+        Raises:
+            ResourceExhaustedError: a budget has no room for it, not even for a shorter answer (code
+                BUDGET_EXHAUSTED).
+            FailedPreconditionError: money is capped, and what the call costs is not known (code
+                PRICE_UNKNOWN).
+            UnavailableError: what was used of a budget cannot be read now.
+        """
+        shared = self._budgets.shared(self._request)
+        for scope in (self._own, *shared):
+            if scope.caps.max_cost is not None and demand.cost is None:
+                model = f"{call.data.provider}/{call.model}"
+                raise price_unknown(model, f"the budget of the {scope.kind.value}")
+        demand = self._budgets.fitted(self._own, self._used, call, demand, _least(demand))
+        hold = None
+        if shared:
+            demand, hold = await self._budgets.reserve(shared, call, demand)
+        capped = any(_caps_answers(scope.caps) for scope in (self._own, *shared))
+        return Held(demand, hold, capped)
+
+    async def settle(self, held: Held, used: Demand | None) -> None:
+        """Account for a call that has ended.
+
+        Args:
+            held: what was set aside for it.
+            used: what it used; None when no request was sent.
+        """
+        amount = Amount() if used is None else _amount(used)
+        self._used += amount
+        if held.hold is not None:
+            await self._budgets.settle(held.hold, amount)
+
+
+def _amount(demand: Demand) -> Amount:
+    return Amount(1, demand.input_tokens + demand.output_tokens, demand.cost or 0)
+
+
+def _least(demand: Demand) -> int:
+    return min(demand.output_tokens, _SHORTEST_ANSWER)
+
+
+def _caps_answers(caps: Budget) -> bool:
+    return caps.max_tokens is not None or caps.max_cost is not None
+
+
+def _shortage(caps: Budget, used: Amount, needed: Amount) -> Shortage:
+    """The first cap that leaves too little, or the first one where all of it is set aside."""
+    shortages = [
+        Shortage(name, cap, spent, amount)
+        for name, cap, spent, amount in (
+            ("max_calls", caps.max_calls, used.calls, needed.calls),
+            ("max_tokens", caps.max_tokens, used.tokens, needed.tokens),
+            ("max_cost", caps.max_cost, used.cost, needed.cost),
+        )
+        if cap is not None
+    ]
+    return next((each for each in shortages if each.used + each.needed > each.limit), shortages[0])
