@@ -47,6 +47,9 @@ class Call:
         self.closed = self.closed_in_peace = False
         self._steps: asyncio.Queue[GatewayEvent | Exception] = asyncio.Queue()
 
+    def asks(self, text: str) -> bool:
+        return self.request.messages[0].text == text
+
     def write(self, text: str) -> None:
         self._steps.put_nowait(TextDelta(text))
 
@@ -88,6 +91,12 @@ class GatedGateway:
         async with self._called:
             await self._called.wait_for(lambda: len(self.calls) >= number)
         return self.calls[number - 1]
+
+    async def call_about(self, text: str) -> Call:
+        """Wait for a call with this question that is under way."""
+        async with self._called:
+            await self._called.wait_for(lambda: any(call.asks(text) for call in self.open))
+        return next(call for call in self.open if call.asks(text))
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         call = Call(request)

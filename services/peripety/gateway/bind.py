@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
+from peripety.gateway.batch import Batches
 from peripety.gateway.calling import Caller
 from peripety.gateway.conversations.conversations import Conversations
 from peripety.gateway.conversations.store import ConversationStore
@@ -37,8 +38,9 @@ async def bind(wiring: Wiring) -> None:
     """Make the configured provider ready, provide `ModelGateway`, and register the service."""
     providers = Providers(wiring.config)
     wiring.resources.push_async_callback(providers.aclose)
+    cache = await _response_cache(wiring)
     gateway = CachingModelGateway(
-        LocalModelGateway(providers, Caller(wiring.config)), await _response_cache(wiring), providers.answerer
+        LocalModelGateway(providers, Caller(wiring.config)), cache, providers.answerer
     )
     wiring.resources.push_async_callback(gateway.aclose)
     wiring.provide(ModelGateway, gateway)
@@ -51,7 +53,7 @@ async def bind(wiring: Wiring) -> None:
         partial(_room_for_prompts, providers),
         _microseconds,
     )
-    servicer = GatewayServicer(gateway, conversations, models)
+    servicer = GatewayServicer(gateway, Batches(gateway, cache, providers.answerer), conversations, models)
     add_GatewayServiceServicer_to_server(servicer, wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
 

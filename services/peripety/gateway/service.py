@@ -8,6 +8,7 @@ from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceServicer
 from peripety.gateway.growing import GrowingValue
 from peripety.gateway.messages.answers import event_response, object_response
+from peripety.gateway.messages.batch import items_from_proto, results_to_proto
 from peripety.gateway.messages.conversations import (
     charter_from_proto,
     conversation_to_proto,
@@ -23,6 +24,7 @@ from peripety.gateway.streams import following
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from peripety.gateway.batch import Batches
     from peripety.gateway.conversations.conversations import Conversations
     from peripety.gateway.model import GatewayEvent, ModelGateway
     from peripety.gateway.models import ModelList
@@ -35,12 +37,16 @@ class GatewayServicer(GatewayServiceServicer):
 
     Args:
         gateway: who answers them.
+        batches: answers many prompts at once.
         conversations: those that are stored.
         models: the models that can be asked for.
     """
 
-    def __init__(self, gateway: ModelGateway, conversations: Conversations, models: ModelList) -> None:
+    def __init__(
+        self, gateway: ModelGateway, batches: Batches, conversations: Conversations, models: ModelList
+    ) -> None:
         self._gateway = gateway
+        self._batches = batches
         self._conversations = conversations
         self._models = models
 
@@ -72,6 +78,18 @@ class GatewayServicer(GatewayServiceServicer):
         if request.conversation_id:
             return self._conversations.stream(question_from_proto(request))
         return self._gateway.stream(generate_request(request))
+
+    async def GenerateMany(  # noqa: N802 - the contract's name
+        self, requests: AsyncIterator[pb.GenerateManyRequest], _context: Any
+    ) -> AsyncIterator[pb.GenerateManyResponse]:
+        """Answer many prompts, in any order."""
+        sequence = 0
+        async with following(self._batches.answer(items_from_proto(requests))) as batches:
+            async for results in batches:
+                for response in results_to_proto(results):
+                    sequence += 1
+                    response.sequence = sequence
+                    yield response
 
     async def CreateConversation(  # noqa: N802 - the contract's name
         self, request: pb.CreateConversationRequest, _context: Any

@@ -8,7 +8,7 @@ import structlog
 
 from peripety import logs
 from peripety.errors import UnavailableError
-from peripety.gateway.response_cache.answers import StoredAnswer, encode, may_be_stored
+from peripety.gateway.response_cache.answers import StoredAnswer, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,10 +85,8 @@ class ResponseCache:
                 return answer
         return None
 
-    def keep(self, key: str, completion: Completion) -> StoredAnswer | None:
-        """Have an answer at hand, if it is one that may be stored; `write` then takes it elsewhere."""
-        if not may_be_stored(completion):
-            return None
+    def keep(self, key: str, completion: Completion) -> StoredAnswer:
+        """Have an answer at hand; `write` then takes it elsewhere."""
         answer = StoredAnswer(encode(completion), self._clock())
         self._memory.put(key, answer)
         return answer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from peripety import context
 from peripety.errors import InternalError, UnavailableError
 from peripety.gateway.model import Completed, Completion, GatewayEvent, GenerateRequest, ResponseCacheMode
-from peripety.gateway.response_cache.answers import replay
+from peripety.gateway.response_cache.answers import may_be_stored, replay
 from peripety.gateway.response_cache.flight import (
     Failed,
     Flight,
@@ -127,7 +127,8 @@ class CachingModelGateway:
                 flight.end(Found(found))
             else:
                 completion = await self._call(flight, request)
-                stored = self._cache.keep(key, completion)
+                if may_be_stored(completion):
+                    stored = self._cache.keep(key, completion)
                 flight.end(Landed(completion))
         except asyncio.CancelledError:
             flight.end(Failed(_going_down()))

@@ -1,0 +1,179 @@
+"""Batches of prompts: what is read, asked, told and kept."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.errors import InternalError, InvalidArgumentError, PeripetyError, UnavailableError
+from peripety.gateway.batch import Batches, Item, ItemResult
+from peripety.gateway.model import Completion, GenerateRequest, ResponseCacheMode, StopReason, Usage
+from peripety.gateway.providers.registry import Answerer
+from peripety.gateway.response_cache import MemoryAnswers, ResponseCache
+from peripety.gateway.streams import following
+from support.gated_gateway import COST, GatedGateway, answer, question
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+BATCH = "00000000-0000-4000-8000-000000000000"
+
+
+class Sending:
+    """Batches in front of calls that the test decides."""
+
+    def __init__(self, under_way: int = 64) -> None:
+        self.inner = GatedGateway()
+        self.read: list[str] = []
+        cache = ResponseCache(MemoryAnswers(1_000_000), [], ttl=60, clock=lambda: 0.0)
+        self.batches = Batches(self.inner, cache, lambda _: Answerer("p", "m", "a"), under_way)
+
+    async def items(self, *items: Item) -> AsyncIterator[Item]:
+        for item_ in items:
+            self.read.append(item_.item_id)
+            yield item_
+
+    def send(self, *items: Item) -> AsyncIterator[list[ItemResult]]:
+        return self.batches.answer(self.items(*items))
+
+    def results(self, *items: Item) -> asyncio.Task[dict[str, Completion | PeripetyError]]:
+        async def gather() -> dict[str, Completion | PeripetyError]:
+            return {r.item_id: r.outcome async for results in self.send(*items) for r in results}
+
+        return asyncio.create_task(gather())
+
+    async def call(self, text: str) -> None:
+        """Wait for a call with this question, and answer it with the same text."""
+        (await self.inner.call_about(text)).finish(answer(text))
+
+    async def next(self, batches: AsyncIterator[list[ItemResult]], text: str) -> list[ItemResult]:
+        """Read results while the question with this text is answered."""
+        results, _ = await asyncio.gather(anext(batches), self.call(text))
+        return results
+
+
+@pytest.fixture
+async def sending() -> AsyncIterator[Sending]:
+    async with asyncio.timeout(10):
+        yield Sending()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+def item(item_id: str, text: str | None = None, batch_id: str = BATCH) -> Item:
+    return Item(batch_id, item_id, question(text or item_id, ResponseCacheMode.OFF))
+
+
+async def test_results_come_in_the_order_in_which_they_are_ready(sending: Sending) -> None:
+    async with following(sending.send(item("a"), item("b"), item("c"))) as batches:
+        for name in ("c", "a", "b"):
+            assert await sending.next(batches, name) == [ItemResult(name, answer(name))]
+        assert [results async for results in batches] == []
+
+
+async def test_one_that_fails_is_no_matter_of_the_others(sending: Sending) -> None:
+    refused = InvalidArgumentError(".prompt is required")
+    results = sending.results(item("a"), Item(BATCH, "b", refused), item("c"))
+    (await sending.inner.call(1)).fail(UnavailableError("it hung up"))
+    await sending.call("c")
+    outcomes = await results
+    assert isinstance(outcomes["a"], UnavailableError)
+    assert outcomes["b"] is refused
+    assert outcomes["c"] == answer("c")
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 257])
+async def test_an_item_needs_a_name_of_its_own(sending: Sending, bad: str) -> None:
+    async with following(sending.send(item("a"), item("a", "again"), item(bad))) as batches:
+        first, second = await anext(batches)
+        (third,) = await sending.next(batches, "a")
+    assert isinstance(first.outcome, InvalidArgumentError)
+    assert (first.item_id, first.outcome.code) == ("a", "DUPLICATE_ITEM")
+    assert isinstance(second.outcome, InvalidArgumentError)
+    assert third.outcome == answer("a")
+    assert len(sending.inner.calls) == 1
+
+
+async def test_no_more_is_read_than_results_are_taken() -> None:
+    sending = Sending(under_way=2)
+    async with asyncio.timeout(10), following(sending.send(*map(item, "abcdef"))) as batches:
+        assert await sending.next(batches, "a") == [ItemResult("a", answer("a"))]
+        await sending.call("b")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        # Nobody has asked for more than the first result: the next item waits at the door.
+        assert sending.read == ["a", "b", "c"]
+        assert len(sending.inner.calls) == 2
+        assert await anext(batches) == [ItemResult("b", answer("b"))]
+        await sending.inner.call(3)
+        assert sending.read == ["a", "b", "c", "d"]
+
+
+async def test_whoever_leaves_ends_all_calls(sending: Sending) -> None:
+    async with following(sending.send(item("a"), item("b"), item("c"))) as batches:
+        await sending.next(batches, "a")
+        assert len(sending.inner.open) == 2
+    assert sending.inner.open == []
+    assert all(call.closed_in_peace for call in sending.inner.calls)
+
+
+async def test_a_batch_that_is_sent_again_asks_only_what_was_not_answered(sending: Sending) -> None:
+    results = sending.results(item("a"), item("b"), item("c"))
+    await sending.call("a")
+    (await sending.inner.call(2)).finish(answer("b", StopReason.LENGTH))
+    (await sending.inner.call(3)).fail(UnavailableError("it hung up"))
+    await results
+    results = sending.results(item("a"), item("b"), item("c"), item("d"))
+    await sending.call("c")
+    await sending.call("d")
+    outcomes = await results
+    assert len(sending.inner.calls) == 5
+    for name in "ab":
+        completion = outcomes[name]
+        assert isinstance(completion, Completion)
+        assert (completion.text, completion.from_response_cache, completion.calls) == (name, True, 0)
+        assert completion.usage == Usage()
+    assert outcomes["c"] == answer("c")
+
+
+@pytest.mark.parametrize(
+    "other", [item("a", "another question"), item("a", "a", BATCH.replace("4", "5")), item("b", "a")]
+)
+async def test_another_question_batch_or_item_is_asked(sending: Sending, other: Item) -> None:
+    for sent in (item("a"), other):
+        results = sending.results(sent)
+        assert isinstance(sent.request, GenerateRequest)
+        await sending.call(sent.request.messages[0].text)
+        outcome = (await results)[sent.item_id]
+        assert isinstance(outcome, Completion)
+        assert outcome.usage == COST
+
+
+async def test_what_stops_the_reading_stops_the_batch(sending: Sending) -> None:
+    async def items() -> AsyncIterator[Item]:
+        yield item("a")
+        await sending.inner.call(1)
+        raise InvalidArgumentError(".items has too many items")
+
+    with pytest.raises(InvalidArgumentError, match="too many"):
+        await anext(sending.batches.answer(items()))
+    assert sending.inner.open == []
+
+
+async def test_a_defect_is_no_result(sending: Sending) -> None:
+    results = sending.results(item("a"), item("b"))
+    (await sending.inner.call(2)).fail(RuntimeError("a defect"))
+    with pytest.raises(RuntimeError, match="a defect"):
+        await results
+    assert sending.inner.open == []
+
+
+async def test_an_internal_error_is_one(sending: Sending) -> None:
+    results = sending.results(item("a"))
+    (await sending.inner.call(1)).fail(InternalError("known"))
+    assert isinstance((await results)["a"], InternalError)
+
+
+async def test_nothing_sent_is_nothing_answered(sending: Sending) -> None:
+    assert await sending.results() == {}
