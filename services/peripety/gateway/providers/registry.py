@@ -16,6 +16,7 @@ from peripety.gateway.providers.http import HttpProvider
 from peripety.gateway.providers.offline import OfflineProvider
 from peripety.gateway.providers.ollama import OllamaWire
 from peripety.gateway.providers.openai import AZURE, DEEPSEEK, GENERIC, OPENAI, ChatCompletionsWire
+from peripety.gateway.providers.openai_responses import ResponsesWire
 from peripety.gateway.providers.settings import endpoint_of, is_set_up
 from peripety.gateway.providers.transport import Timeouts
 
@@ -29,6 +30,7 @@ __all__ = ["Answerer", "Providers"]
 _NAMES = {name.value: name for name in ProviderName}
 _WIRES: dict[ProviderName, Wire] = {
     ProviderName.OPENAI: ChatCompletionsWire(OPENAI),
+    ProviderName.OPENAI_RESPONSES: ResponsesWire(),
     ProviderName.AZURE: ChatCompletionsWire(AZURE),
     ProviderName.DEEPSEEK: ChatCompletionsWire(DEEPSEEK),
     ProviderName.GENERIC: ChatCompletionsWire(GENERIC),
@@ -141,8 +143,4 @@ class Providers:
     def _make(self, name: ProviderName) -> Provider:
         if name is ProviderName.OFFLINE:
             return OfflineProvider()
-        if name not in _WIRES:
-            raise FailedPreconditionError(
-                f"The provider {name.value} is not available yet", code="PROVIDER_NOT_CONFIGURED"
-            )
         return HttpProvider(endpoint_of(name, self._config), _WIRES[name], self._timeouts)

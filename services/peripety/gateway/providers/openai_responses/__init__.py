@@ -1,0 +1,5 @@
+"""OpenAI's Responses API, without anything kept on the server."""
+
+from peripety.gateway.providers.openai_responses.wire import ResponsesWire
+
+__all__ = ["ResponsesWire"]

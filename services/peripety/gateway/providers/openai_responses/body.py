@@ -1,0 +1,79 @@
+"""A neutral request as the body of a Responses call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import FieldViolation
+from peripety.gateway.models import Capability
+from peripety.gateway.providers.openai import OPENAI
+from peripety.gateway.providers.openai.caching import cache_fields
+from peripety.gateway.providers.openai.structured import structured
+from peripety.gateway.providers.openai.tools import flat_tools
+from peripety.gateway.providers.openai_responses.items import to_items
+from peripety.gateway.providers.refusing import refuse_inexpressible
+from peripety.gateway.providers.wire import Body
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.gateway.providers.base import Call
+
+__all__ = ["to_counted", "to_responses_body"]
+
+_COUNTED = frozenset({"model", "input", "tools", "tool_choice", "parallel_tool_calls", "text"})
+
+
+def to_responses_body(call: Call) -> Body:
+    """Write a call down as a streaming one of which the server keeps nothing.
+
+    Raises:
+        InvalidArgumentError: the API has no way to be asked that.
+    """
+    refuse_inexpressible(call, _without_words(call))
+    call, schema_fields, report = structured(call, OPENAI)
+    return Body(
+        {
+            "model": call.model,
+            "input": to_items(call),
+            "stream": True,
+            "store": False,
+            **_options(call),
+            **flat_tools(call),
+            **_text(schema_fields),
+            **cache_fields(call),
+        },
+        report,
+    )
+
+
+def to_counted(call: Call) -> dict[str, Any]:
+    """What of a call makes its prompt."""
+    document = to_responses_body(call).document
+    return {name: value for name, value in document.items() if name in _COUNTED}
+
+
+def _options(call: Call) -> dict[str, Any]:
+    request, data = call.request, call.data
+    usual_limit = data.default_output_tokens if data.max_output_tokens else None
+    options = {
+        "max_output_tokens": request.max_output_tokens or usual_limit,
+        "temperature": request.temperature if data.traits.sampling else None,
+        # Without a copy on the server, the next turn has to bring along what the model thought.
+        "include": ["reasoning.encrypted_content"] if Capability.REASONING in data.capabilities else None,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _text(schema_fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The format of an answer, which is nested in Chat Completions, and not here."""
+    if "response_format" not in schema_fields:
+        return {}
+    told = dict(schema_fields["response_format"])
+    return {"text": {"format": told | told.pop("json_schema", {})}}
+
+
+def _without_words(call: Call) -> Iterator[FieldViolation]:
+    if call.request.stop_sequences:
+        reason = f"are not known to the Responses API; leave them out, or ask openai/{call.model}"
+        yield FieldViolation("stop_sequences", reason)

@@ -1,0 +1,80 @@
+"""A conversation as the items of a Responses request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.gateway.model import ChatRole, ProviderState, Reasoning, Text, ToolCall, ToolResult
+from peripety.gateway.providers.earlier_turns import to_call_id
+from peripety.gateway.providers.openai.caching import cache_marks
+from peripety.gateway.providers.openai_responses.thoughts import kept_thought
+from peripety.gateway.tool_names import to_wire_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.gateway.model import ChatMessage, Part
+    from peripety.gateway.providers.base import Call
+
+__all__ = ["to_items"]
+
+_Item = dict[str, Any]
+_MAX_CALL_ID = 64
+
+
+def to_items(call: Call) -> list[_Item]:
+    """The system text and the messages of a call, with the breakpoints on their last texts."""
+    marks, role = cache_marks(call), call.data.traits.instructions_role
+    items: list[_Item] = []
+    if call.request.system is not None:
+        items += [_said(role, call.request.system, marks.system)]
+    for index, message in enumerate(call.request.messages):
+        mark = marks.messages.get(index, {})
+        match message.role:
+            case ChatRole.SYSTEM:
+                items.append(_said(role, message.text, mark))
+            case ChatRole.USER:
+                items += _users(message, mark)
+            case ChatRole.ASSISTANT:
+                items += _models(message, call.model)
+    return items
+
+
+def _users(message: ChatMessage, mark: Mapping[str, Any]) -> Iterator[_Item]:
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            # There is no other place to say that a tool failed.
+            output = f"Error: {part.text}" if part.is_error else part.text
+            call_id = to_call_id(part.call_id, _MAX_CALL_ID)
+            yield {"type": "function_call_output", "call_id": call_id, "output": output}
+    if message.text:
+        yield _said("user", message.text, mark)
+
+
+def _models(message: ChatMessage, model: str) -> list[_Item]:
+    items = [item for part in message.parts if (item := _models_item(part, model)) is not None]
+    # A thought has to be followed by what it led to: one that led to nothing is refused.
+    while items and items[-1]["type"] == "reasoning":
+        items.pop()
+    return items
+
+
+def _models_item(part: Part, model: str) -> _Item | None:
+    match part:
+        case Text() if part.text:
+            return {"type": "message", "role": "assistant", "content": part.text}
+        case ToolCall():
+            return {
+                "type": "function_call",
+                "call_id": to_call_id(part.call_id, _MAX_CALL_ID),
+                "name": to_wire_name(part.name),
+                "arguments": part.arguments,
+            }
+        case ProviderState():
+            return kept_thought(model, part)
+        case Text() | Reasoning() | ToolResult():
+            return None
+
+
+def _said(role: str, text: str, mark: Mapping[str, Any]) -> _Item:
+    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text, **mark}]}
