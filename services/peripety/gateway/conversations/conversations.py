@@ -7,12 +7,12 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peripety.errors import InvalidArgumentError, PeripetyError, ResourceExhaustedError
+from peripety.errors import InvalidArgumentError, PeripetyError
 from peripety.gateway.conversations.conversation import Turn, under_way
 from peripety.gateway.conversations.model import Spent, StoredConversation, size_of
 from peripety.gateway.conversations.store import stale
 from peripety.gateway.conversations.window import first_sent
-from peripety.gateway.model import Budget, Completed
+from peripety.gateway.model import Completed
 from peripety.gateway.sizes import fixed_tokens
 from peripety.gateway.streams import following, told_again
 from peripety.gateway.structured import used_until
@@ -103,7 +103,6 @@ class Conversations:
 
         Raises:
             ConflictError: another turn is under way, or the conversation is not as long as was expected.
-            ResourceExhaustedError: the conversation has used up its budget.
             PeripetyError: what `ModelGateway.stream` raises; no turn is then kept.
         """
         done = await self._store.done_by(question.named)
@@ -156,7 +155,6 @@ class Conversations:
 
         Raises:
             FailedPreconditionError: the history is full, and nothing of it may be left out.
-            ResourceExhaustedError: the conversation has used up its budget.
         """
         charter = conversation.charter
         sizes = await self._store.sizes(conversation.conversation_id)
@@ -172,8 +170,8 @@ class Conversations:
             system=charter.system or None,
             tools=charter.tools,
             messages=(*(said for kept in history for said in kept.turn.messages), *request.messages),
-            budget=_left(charter.budget, conversation.spent, request.budget),
             conversation_id=conversation.conversation_id,
+            conversation_budget=charter.budget,
         )
 
     async def _kept(self, question: Question, number: int, completion: Completion) -> Completion:
@@ -188,28 +186,3 @@ class Conversations:
 
 def _new_id() -> str:
     return str(uuid.uuid4())
-
-
-def _left(cap: Budget | None, spent: Spent, asked: Budget | None) -> Budget | None:
-    """What a turn may use: what the conversation has left, and no more than was asked for."""
-    if cap is None:
-        return asked
-    asked = asked or Budget()
-    tokens = spent.usage.input_tokens + spent.usage.output_tokens
-    return Budget(
-        max_calls=_rest("calls", cap.max_calls, spent.calls, asked.max_calls),
-        max_tokens=_rest("tokens", cap.max_tokens, tokens, asked.max_tokens),
-        max_cost=_rest("money", cap.max_cost, spent.cost or 0, asked.max_cost),
-        max_seconds=asked.max_seconds,
-    )
-
-
-def _rest(kind: str, cap: int | None, spent: int, asked: int | None) -> int | None:
-    if cap is None:
-        return asked
-    if spent >= cap:
-        raise ResourceExhaustedError(
-            f"The conversation has used up its budget of {kind}: start a new one, or fork it",
-            code="BUDGET_EXHAUSTED",
-        )
-    return cap - spent if asked is None else min(asked, cap - spent)

@@ -16,7 +16,6 @@ from peripety.errors import (
     InvalidArgumentError,
     NotFoundError,
     PeripetyError,
-    ResourceExhaustedError,
     UnavailableError,
 )
 from peripety.gateway.conversations.conversations import Conversations
@@ -321,14 +320,9 @@ async def test_tools_are_called_and_answered_over_two_turns(setting: Setting) ->
     assert setting.gateway.requests[-1].messages[1].tool_calls == (ToolCall("c", "t", "{}"),)
 
 
-async def test_a_conversation_hands_its_turns_what_is_left_of_its_budget(setting: Setting) -> None:
-    one = await setting.create(budget=Budget(max_calls=2, max_tokens=30, max_cost=100))
-    await setting.say(
-        one, request=GenerateRequest(None, (ChatMessage.user("a"),), budget=Budget(1, 9, None, 3))
-    )
-    assert setting.gateway.requests[-1].budget == Budget(1, 9, 100, 3)
-    await setting.say(one)
-    assert setting.gateway.requests[-1].budget == Budget(1, 18, 95)
-    with pytest.raises(ResourceExhaustedError, match="budget of calls"):
-        await setting.say(one)
-    assert len(setting.gateway.requests) == 2
+async def test_every_turn_counts_towards_the_budget_of_its_conversation(setting: Setting) -> None:
+    cap, own = Budget(max_calls=2, max_tokens=30, max_cost=100), Budget(max_calls=1)
+    one = await setting.create(budget=cap)
+    await setting.say(one, request=GenerateRequest(None, (ChatMessage.user("a"),), budget=own))
+    asked = setting.gateway.requests[-1]
+    assert (asked.conversation_id, asked.conversation_budget, asked.budget) == (one, cap, own)
