@@ -125,7 +125,8 @@ class _Body(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         """Close the connection, unless the whole body was read: then it is kept already."""
-        self._response.close()
+        if not self._response.closed:
+            self._response.close()
 
 
 async def _note_opened(_session: object, context: Any, _parameters: object) -> None:
