@@ -136,10 +136,12 @@ class Heard:
     Attributes:
         waits: seconds from each question to the end of its answer.
         seconds: how long it took altogether.
+        hung_up: how many connections ended before the answer did.
     """
 
     waits: list[float] = field(default_factory=list)
     seconds: float = 0.0
+    hung_up: int = 0
 
 
 def converse(
@@ -152,9 +154,7 @@ def converse(
     """
     remaining = iter(questions)
     with selectors.DefaultSelector() as selector:
-        ends = [_End(port, speaker()) for _ in range(connections)]
-        for end in ends:
-            selector.register(end.socket, selectors.EVENT_READ, end)
+        ends = [_End(port, speaker, selector) for _ in range(connections)]
         _ask_all(selector, ends, islice(remaining, connections), tokens)
         heard = _ask_all(selector, ends, remaining, tokens)
         for end in ends:
@@ -163,12 +163,24 @@ def converse(
 
 
 class _End:
-    def __init__(self, port: int, speaker: Speaker) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.sendall(speaker.opening)
-        self.speaker = speaker
+    def __init__(self, port: int, speaker: Callable[[], Speaker], selector: selectors.BaseSelector) -> None:
+        self._port = port
+        self._new_speaker = speaker
+        self._selector = selector
         self.asked = 0.0
+        self.open()
+
+    def open(self) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", self._port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.speaker = self._new_speaker()
+        self.socket.sendall(self.speaker.opening)
+        self._selector.register(self.socket, selectors.EVENT_READ, self)
+
+    def reopen(self) -> None:
+        self._selector.unregister(self.socket)
+        self.socket.close()
+        self.open()
 
     def ask(self, question: bytes) -> None:
         self.asked = time.perf_counter()
@@ -197,12 +209,19 @@ def _ask_all(
         if not busy:
             break
         for key, _ in selector.select():
-            answer = key.data.hear()
-            if answer is not None:
-                heard.waits.append(time.perf_counter() - key.data.asked)
+            end: _End = key.data
+            try:
+                answer = end.hear()
+            except ConnectionError:
+                heard.hung_up += 1
+                end.reopen()
+            else:
+                if answer is None:
+                    continue
+                heard.waits.append(time.perf_counter() - end.asked)
                 _require(answer, tokens)
-                idle.append(key.data)
-                busy -= 1
+            idle.append(end)
+            busy -= 1
     heard.seconds = time.perf_counter() - started
     return heard
 

@@ -50,8 +50,8 @@ class Task:
 ASK = Task("an answer of one token", Question(1), 320, 320)
 TASKS = (
     ASK,
-    Task("a stream of 200 tokens, written at once", Question(200, stream=True), 128, 128),
-    Task("a stream of 100 tokens, one every 2 ms", Question(100, stream=True, slowly=True), 128, 16),
+    Task("a stream of 100 tokens, written at once", Question(100, stream=True), 64, 64),
+    Task("a stream of 100 tokens, one every 2 ms", Question(100, stream=True, slowly=True), 64, 16),
 )
 
 
@@ -62,10 +62,12 @@ class Figures:
     waits: list[float] = field(default_factory=list)
     requests_per_second: float = 0.0
     cpu: float = float("inf")
+    hung_up: int = 0
 
     def add(self, heard: Heard, cpu: float) -> None:
         """Count a round in."""
         self.waits += heard.waits
+        self.hung_up += heard.hung_up
         self.requests_per_second = max(self.requests_per_second, len(heard.waits) / heard.seconds)
         self.cpu = min(self.cpu, cpu / len(heard.waits))
 
@@ -142,7 +144,8 @@ def _report(task: Task, in_flight: int, figures: dict[str, Figures]) -> None:
         per_second = found.requests_per_second
         sys.stdout.write(
             f"  {name:<9}{added}  {per_second:7,.0f} requests/s"
-            f"  {per_second * task.question.tokens:9,.0f} deltas/s  CPU {found.cpu * 1e3:6.2f} ms a request\n"
+            f"  {per_second * task.question.tokens:9,.0f} deltas/s  CPU {found.cpu * 1e3:6.2f} ms a request"
+            f"{f'  hung up {found.hung_up} times' if found.hung_up else ''}\n"
         )
 
 

@@ -7,13 +7,14 @@ import json
 import selectors
 import socket
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PATH = "/v1/chat/completions"
+_SCHEDULED = 2  # which clock of a process: Linux makes its number from that and the process
+
 TOKEN = b"tick"
 """What a timed stream repeats: a token of four bytes."""
 
@@ -115,6 +116,5 @@ async def stream(port: int, request: bytes, streams: int) -> list[Stream]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process, all its threads included."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    """CPU time of a process, all its threads included, those that have ended too."""
+    return time.clock_gettime((~pid << 3) | _SCHEDULED)
