@@ -40,6 +40,10 @@ serve: $(VENV)/installed native  ## Serve all services in one process
 test: $(VENV)/installed-dev native test-core  ## Run every test
 	@$(BIN)/python -m pytest --ignore=tests/bench
 
+.PHONY: test-llm
+test-llm: $(VENV)/installed-dev $(VENV)/installed-llm native  ## Test the gateway with a real language model on this machine (about 350 MB)
+	@PERIPETY_REQUIRE_LLM=1 $(BIN)/python -m pytest tests/integration/gateway/test_local_server.py
+
 .PHONY: test-core
 test-core:
 	@.ci/cargo test --quiet --manifest-path simcore/Cargo.toml

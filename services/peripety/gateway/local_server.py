@@ -57,6 +57,8 @@ def _start(port: int) -> Any:
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = port
     parameters.n_ctx = _CONTEXT_TOKENS
+    # Slots would share the context between conversations, and each would keep a cache of its own.
+    parameters.n_parallel = 1
     parameters.n_predict = _MAX_ANSWER_TOKENS
     parameters.chat_template = _TEMPLATE
     parameters.verbosity = _ERRORS_ONLY

@@ -1,29 +1,36 @@
-"""A real model behind the generic provider; runs where the extra `llm` is installed."""
+"""A real model behind the generic provider; runs where the extra `llm` is installed (`make test-llm`)."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import pytest
 
 from peripety.gateway.calling import Caller
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.model import ResponseSchema
+from peripety.gateway.model import ResponseSchema, SchemaMethod, SchemaReport
 from peripety.gateway.providers.registry import Providers
 from support.apps import config_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
+REQUIRED = os.environ.get("PERIPETY_REQUIRE_LLM") == "1"
+
 pytestmark = [
-    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra 'llm' is not installed"),
+    pytest.mark.skipif(
+        find_spec("xllamacpp") is None and not REQUIRED, reason="the extra 'llm' is not installed"
+    ),
     pytest.mark.timeout(300),
 ]
 
@@ -57,18 +64,54 @@ def local_server(cache: Path) -> Iterator[tuple[list[str], str]]:
             assert process.wait(timeout=30) == 0
 
 
-async def test_a_real_model_answers_to_a_schema_and_caches_the_conversation(tmp_path: Path) -> None:
-    with local_server(tmp_path) as (notice, url):
-        assert "Gemma Terms of Use" in "".join(notice)
-        settings: dict[str, Any] = {"model_provider": "generic", "openai_api_base": url, "model_name": "any"}
-        config = config_for(tmp_path, **settings)
-        providers = Providers(config)
-        gateway = LocalModelGateway(providers, Caller(config))
-        conversation = Conversation(gateway, "Name a thing and an amount of it.")
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], str]]:
+    with local_server(tmp_path_factory.mktemp("cache")) as lines_and_url:
+        yield lines_and_url
+
+
+@asynccontextmanager
+async def conversing(url: str, data: Path, system: str) -> AsyncIterator[Conversation]:
+    settings: dict[str, Any] = {"model_provider": "generic", "openai_api_base": url, "model_name": "any"}
+    config = config_for(data, **settings)
+    providers = Providers(config)
+    try:
+        yield Conversation(LocalModelGateway(providers, Caller(config)), system)
+    finally:
+        await providers.aclose()
+
+
+async def test_a_real_model_answers_to_a_schema_and_caches_the_conversation(
+    served: tuple[list[str], str], tmp_path: Path
+) -> None:
+    notice, url = served
+    assert "Gemma Terms of Use" in "".join(notice)
+    async with conversing(url, tmp_path, "Name a thing and an amount of it.") as conversation:
         schema = ResponseSchema("thing", SCHEMA)
         first = await conversation.send("first", schema=schema, max_output_tokens=200, seed=1)
         second = await conversation.send("second", schema=schema, max_output_tokens=200, seed=1)
-        await providers.aclose()
     assert set(first.value or {}) == set(second.value or {}) == {"name", "amount"}
+    assert first.schema_report == SchemaReport(SchemaMethod.GRAMMAR)
     assert second.usage.cache_read_tokens > first.usage.cache_read_tokens
     assert len(conversation.turns) == 2
+
+
+async def test_every_turn_reads_more_of_a_long_conversation_from_the_cache(
+    served: tuple[list[str], str], tmp_path: Path
+) -> None:
+    asked = [f"Gauge {number} reads {number * number}." for number in range(10)]
+    async with conversing(served[1], tmp_path, "Say in a few words what each reading means.") as conversation:
+        for text in asked:
+            await conversation.send(text, max_output_tokens=12, temperature=0.0, seed=1)
+    usage = [turn.completion.usage for turn in conversation.turns]
+    read = [each.cache_read_tokens for each in usage]
+    assert all(earlier < later for earlier, later in pairwise(read)), read
+    # All but the end of the prompt before: what is read anew is the answer to it, and the new question.
+    prompts = [each.input_tokens for each in usage]
+    assert all(prompt - cached < 10 for prompt, cached in zip(prompts, read[1:], strict=False)), usage
+
+
+def test_one_conversation_has_the_whole_context_to_itself(served: tuple[list[str], str]) -> None:
+    with urlopen(f"{served[1].removesuffix('/v1')}/props") as answer:  # noqa: S310 - it is on this machine
+        told = json.load(answer)
+    assert (told["total_slots"], told["default_generation_settings"]["n_ctx"]) == (1, 8192)
