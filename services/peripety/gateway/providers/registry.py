@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from peripety.gateway.providers.base import Provider
     from peripety.gateway.providers.wire import Wire
 
-__all__ = ["Answerer", "Providers"]
+__all__ = ["WIRES", "Answerer", "Providers"]
 
 _NAMES = {name.value: name for name in ProviderName}
-_WIRES: dict[ProviderName, Wire] = {
+WIRES: dict[ProviderName, Wire] = {
     ProviderName.OPENAI: ChatCompletionsWire(OPENAI),
     ProviderName.OPENAI_RESPONSES: ResponsesWire(),
     ProviderName.AZURE: ChatCompletionsWire(AZURE),
@@ -143,4 +143,4 @@ class Providers:
     def _make(self, name: ProviderName) -> Provider:
         if name is ProviderName.OFFLINE:
             return OfflineProvider()
-        return HttpProvider(endpoint_of(name, self._config), _WIRES[name], self._timeouts)
+        return HttpProvider(endpoint_of(name, self._config), WIRES[name], self._timeouts)
