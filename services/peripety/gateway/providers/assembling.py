@@ -88,8 +88,8 @@ class Assembly:
         """The answer, once it is whole.
 
         Args:
-            cut: whether it reached its length limit; a last call that is not whole is then left out, since
-                nobody could make it.
+            cut: whether it was cut off on purpose, by its length limit or by a filter; a last call that is
+                not whole is then left out, since nobody could make it.
 
         Raises:
             UnavailableError: the arguments of a tool call are no JSON object.

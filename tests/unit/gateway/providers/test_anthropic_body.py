@@ -127,7 +127,7 @@ def test_more_tokens_than_the_model_has_are_not_asked_for() -> None:
     [
         ({"model": FORCEABLE, "temperature": 1.5}, "temperature"),
         ({"stop_sequences": ("\n",)}, "stop_sequences"),
-        ({"tools": (LOOK,), "tool_choice": ToolChoice(ToolChoiceMode.ANY)}, "tool_choice"),
+        ({"tools": (LOOK,), "tool_choice": ToolChoice(ToolChoiceMode.ANY)}, "tool_choice.mode"),
     ],
 )
 def test_what_cannot_be_said_to_the_model_is_refused_by_name(options: dict[str, Any], field: str) -> None:

@@ -157,6 +157,14 @@ def test_every_reason_to_stop_has_its_meaning(told: str, reason: StopReason) -> 
     assert read([start(), *text("a"), *end(told)])[1].stop_reason is reason
 
 
+@pytest.mark.parametrize(("said", "told"), [([], "why"), (text("a"), "a")])
+def test_why_the_model_declined_is_its_answer_when_it_said_nothing(said: list[Event], told: str) -> None:
+    details = {"type": "refusal", "category": None, "explanation": "why"}
+    declined = {"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}}
+    deltas, finished = read([start(), *said, declined, STOP])
+    assert (deltas, finished.parts) == ([TextDelta(told)], (Text(told),))
+
+
 def test_the_arguments_of_the_answer_tool_are_the_answer() -> None:
     events = [start(), *tool_use('{"a": ', "1}", name=ANSWER_TOOL), *end("tool_use")]
     deltas, finished = read(events, SchemaMethod.TOOL)
@@ -164,9 +172,10 @@ def test_the_arguments_of_the_answer_tool_are_the_answer() -> None:
     assert (finished.parts, finished.stop_reason) == ((Text('{"a": 1}'),), StopReason.END)
 
 
-def test_a_last_call_that_the_length_limit_cut_off_is_left_out() -> None:
+@pytest.mark.parametrize("reason", ["max_tokens", "refusal"])
+def test_a_last_call_that_was_cut_off_on_purpose_is_left_out(reason: str) -> None:
     whole, cut = tool_use("{}"), tool_use('{"a', index=1)
-    assert read([start(), *whole, *cut, *end("max_tokens")])[1].parts == (ToolCall("c0", "look", "{}"),)
+    assert read([start(), *whole, *cut, *end(reason)])[1].parts == (ToolCall("c0", "look", "{}"),)
     with pytest.raises(UnavailableError) as caught:
         read([start(), *whole, *cut, *end("tool_use")])
     assert caught.value.code == "STREAM_MALFORMED"

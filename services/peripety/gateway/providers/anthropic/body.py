@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.errors import FieldViolation
 from peripety.gateway.model import SchemaMethod, SchemaReport
 from peripety.gateway.models import Capability
 from peripety.gateway.providers.anthropic.markers import mark
 from peripety.gateway.providers.anthropic.shapes import Shapes
 from peripety.gateway.providers.anthropic.tools import FORCED, write_choice, write_tools
 from peripety.gateway.providers.anthropic.turns import Turns
+from peripety.gateway.providers.refusing import refuse_inexpressible
 from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint
 from peripety.gateway.providers.wire import Body
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from peripety.gateway.model import GenerateRequest
     from peripety.gateway.providers.base import Call
@@ -32,10 +33,12 @@ def to_anthropic_body(call: Call) -> Body:
     Raises:
         InvalidArgumentError: an option has no way to be said to the model; the message names it.
     """
+    refuse_inexpressible(call, _inexpressible(call))
+    request = call.request
     prompt, report = _prompt(call)
     optional = {
-        "temperature": _temperature(call),
-        "stop_sequences": _stop_sequences(call) or None,
+        "temperature": request.temperature if call.data.traits.sampling else None,
+        "stop_sequences": list(request.stop_sequences) or None,
     }
     document = {
         "model": call.model,
@@ -50,6 +53,17 @@ def to_anthropic_body(call: Call) -> Body:
 def to_counting_body(call: Call) -> Mapping[str, Any]:
     """Write down what of a call is read by the model."""
     return {"model": call.model, **_prompt(call)[0]}
+
+
+def _inexpressible(call: Call) -> Iterator[FieldViolation]:
+    request, traits = call.request, call.data.traits
+    if traits.sampling and request.temperature is not None and request.temperature > _HOTTEST:
+        yield FieldViolation("temperature", f"must be from 0 to {_HOTTEST} for this model")
+    if not all(stop.strip() for stop in request.stop_sequences):
+        yield FieldViolation("stop_sequences", "must hold more than white space for this model")
+    if _forces_tool(request) and not traits.forced_tool_choice:
+        reason = "cannot demand a tool of this model; leave the choice to it, or ask another model"
+        yield FieldViolation("tool_choice.mode", reason)
 
 
 def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
@@ -67,7 +81,7 @@ def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
     optional = {
         "tools": tools,
         "system": system,
-        "tool_choice": write_choice(call, request),
+        "tool_choice": write_choice(request),
         "thinking": _thinking(call, request),
         "output_config": format_ and {"format": format_},
     }
@@ -102,34 +116,15 @@ def _structured(
 
 def _thinking(call: Call, request: GenerateRequest) -> dict[str, Any] | None:
     """No thoughts where a tool is demanded, which excludes them; else the model thinks as it is wont to."""
-    forced = request.tool_choice is not None and request.tool_choice.mode in FORCED
     thinks = Capability.REASONING in call.data.capabilities and call.data.traits.reasoning_can_be_off
-    return {"type": "disabled"} if forced and thinks else None
+    return {"type": "disabled"} if thinks and _forces_tool(request) else None
+
+
+def _forces_tool(request: GenerateRequest) -> bool:
+    return request.tool_choice is not None and request.tool_choice.mode in FORCED
 
 
 def _max_tokens(call: Call) -> int:
     """The most tokens of the answer, which have to be said; more than the model has to give are refused."""
     wanted = call.request.max_output_tokens or call.data.default_output_tokens
     return min(wanted, call.data.max_output_tokens or wanted)
-
-
-def _temperature(call: Call) -> float | None:
-    temperature = call.request.temperature
-    if temperature is None or not call.data.traits.sampling:
-        return None
-    if temperature > _HOTTEST:
-        raise _refused("temperature", f"must be from 0 to {_HOTTEST} for the model {call.model}")
-    return temperature
-
-
-def _stop_sequences(call: Call) -> list[str]:
-    stops = list(call.request.stop_sequences)
-    if not all(stop.strip() for stop in stops):
-        raise _refused("stop_sequences", f"must not be blank for the model {call.model}")
-    return stops
-
-
-def _refused(field: str, reason: str) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"The model cannot be asked that: {field} {reason}", violations=[FieldViolation(field, reason)]
-    )

@@ -31,6 +31,7 @@ _STOP_REASONS = {
     "tool_use": StopReason.TOOL_USE,
     "refusal": StopReason.REFUSAL,
 }
+_CUTS = frozenset({StopReason.LENGTH, StopReason.REFUSAL})
 
 
 class MessageStream:
@@ -81,7 +82,7 @@ class MessageStream:
             case "message_start":
                 self._start(object_in(event.get("message")))
             case "message_delta" | "message_stop":
-                self._end(kind, event)
+                return self._end(kind, event)
             case "content_block_start" | "content_block_delta" | "content_block_stop":
                 return self._read_block(kind, event)
         return ()
@@ -98,7 +99,7 @@ class MessageStream:
                 "The answer was cut off: the stream ended without a stop_reason; try again",
                 code="STREAM_TRUNCATED",
             )
-        parts = self._assembly.parts(cut=reason is StopReason.LENGTH)
+        parts = self._assembly.parts(cut=reason in _CUTS)
         if self._answers_by_tool and reason is StopReason.TOOL_USE:
             reason = StopReason.END
         return Finished(parts, reason, self._counts.usage(), self._model)
@@ -130,14 +131,18 @@ class MessageStream:
         self._open, deltas = open_block(block, self._assembly, self._names, self._asked)
         return deltas
 
-    def _end(self, kind: str, event: Mapping[str, Any]) -> None:
+    def _end(self, kind: str, event: Mapping[str, Any]) -> Sequence[Delta]:
         if not self._begun or self._open is not None:
             raise malformed(f"{kind} comes before the answer has begun, or inside of a block")
         self._counts.update(object_in(event.get("usage")))
-        reason = object_in(event.get("delta")).get("stop_reason")
+        delta = object_in(event.get("delta"))
+        reason = delta.get("stop_reason")
         if reason is not None:
             self._stop_reason = _STOP_REASONS.get(text_in(reason), StopReason.OTHER)
         if kind == "message_stop":
             if not self.complete:
                 raise malformed("message_stop comes without a stop_reason")
             self.done = True
+        # Why the model declined is told beside the answer; where it said nothing, this is the answer.
+        why = text_in(object_in(delta.get("stop_details")).get("explanation"))
+        return () if self._blocks else self._assembly.add_text(why)

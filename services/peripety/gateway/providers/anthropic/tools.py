@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FieldViolation, InvalidArgumentError
 from peripety.gateway.model import ToolChoiceMode
 from peripety.gateway.tool_names import to_wire_name
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import GenerateRequest, Tool, ToolChoice
     from peripety.gateway.providers.anthropic.shapes import Shapes
-    from peripety.gateway.providers.base import Call
 
 __all__ = ["FORCED", "write_choice", "write_tools"]
 
@@ -49,17 +47,11 @@ def write_tools(tools: Sequence[Tool], shapes: Shapes) -> list[dict[str, Any]]:
     return written
 
 
-def write_choice(call: Call, request: GenerateRequest) -> dict[str, Any] | None:
-    """The choice among the tools of a request; None when it is left to the model.
-
-    Raises:
-        InvalidArgumentError: a tool is demanded of a model of which none can be.
-    """
+def write_choice(request: GenerateRequest) -> dict[str, Any] | None:
+    """The choice among the tools of a request; None when it is left to the model."""
     choice = request.tool_choice
     if choice is None or not request.tools:
         return None
-    if choice.mode in FORCED and not call.data.traits.forced_tool_choice:
-        raise _cannot_be_forced(call.model)
     return {
         "type": _TYPES[choice.mode],
         **({"name": to_wire_name(choice.name)} if choice.name is not None else {}),
@@ -69,11 +61,3 @@ def write_choice(call: Call, request: GenerateRequest) -> dict[str, Any] | None:
 
 def _one_at_a_time(choice: ToolChoice) -> bool:
     return choice.disable_parallel and choice.mode is not ToolChoiceMode.NONE
-
-
-def _cannot_be_forced(model: str) -> InvalidArgumentError:
-    reason = f"demands a tool, which the model {model} does not take; use auto, or another model"
-    return InvalidArgumentError(
-        f"The model cannot be asked that: tool_choice {reason}",
-        violations=[FieldViolation("tool_choice", reason)],
-    )

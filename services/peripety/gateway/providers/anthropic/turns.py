@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.gateway.model import ChatRole, ProviderState, Reasoning, Text, ToolCall, ToolResult
 from peripety.gateway.providers.anthropic.thoughts import kept_thought
-from peripety.gateway.providers.earlier_turns import arguments_of, as_user_text
+from peripety.gateway.providers.earlier_turns import arguments_of, as_user_text, to_call_id
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = ["Block", "Turns"]
 Block: TypeAlias = dict[str, Any]
 
 _NOTHING = "(no text)"
+_LONGEST_ID = 64
 
 
 class Turns:
@@ -65,10 +66,10 @@ class Turns:
                 yield _text(part.text)
             case ToolCall():
                 name, arguments = to_wire_name(part.name), arguments_of(part)
-                yield {"type": "tool_use", "id": _call_id(part), "name": name, "input": arguments}
+                yield {"type": "tool_use", "id": _id(part), "name": name, "input": arguments}
             case ToolResult():
                 error = {"is_error": True} if part.is_error else {}
-                yield {"type": "tool_result", "tool_use_id": _call_id(part), "content": part.text, **error}
+                yield {"type": "tool_result", "tool_use_id": _id(part), "content": part.text, **error}
             case ProviderState():
                 thought = kept_thought(self._model, part)
                 if thought is not None:
@@ -85,6 +86,5 @@ def _text(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-def _call_id(part: ToolCall | ToolResult) -> str:
-    """The id of a call, whoever gave it: the characters that are taken are those of a tool's name."""
-    return to_wire_name(part.call_id)
+def _id(part: ToolCall | ToolResult) -> str:
+    return to_call_id(part.call_id, _LONGEST_ID)
