@@ -13,7 +13,6 @@ from peripety.gateway.providers.anthropic import MessagesWire
 from peripety.gateway.providers.base import Call
 from peripety.gateway.providers.gemini import GeminiWire
 from peripety.gateway.providers.http import HttpProvider
-from peripety.gateway.providers.offline import OfflineProvider
 from peripety.gateway.providers.ollama import OllamaWire
 from peripety.gateway.providers.openai import AZURE, DEEPSEEK, GENERIC, OPENAI, ChatCompletionsWire
 from peripety.gateway.providers.openai_responses import ResponsesWire
@@ -142,5 +141,8 @@ class Providers:
 
     def _make(self, name: ProviderName) -> Provider:
         if name is ProviderName.OFFLINE:
+            # Its languages and scripts are loaded where it answers, and nowhere else.
+            from peripety.gateway.providers.offline import OfflineProvider  # noqa: PLC0415
+
             return OfflineProvider()
         return HttpProvider(endpoint_of(name, self._config), WIRES[name], self._timeouts)
