@@ -23,7 +23,7 @@ from httpx_aiohttp.httpx2 import AiohttpTransport as Aiohttp2Transport
 
 from bench.instant import answering_at_once
 from peripety.gateway.providers.pool import ConnectionPool
-from peripety.gateway.providers.transport import EventStreamTransport, Timeouts
+from peripety.gateway.providers.transport import HttpTransport, Timeouts
 
 CONNECTIONS = (1, 32, 128)
 TOKENS = (1, 200)
@@ -81,7 +81,7 @@ async def _sides(opened: AsyncExitStack) -> dict[str, Ask]:
     for client in clients.values():
         await opened.enter_async_context(client)
     pool = await opened.enter_async_context(ConnectionPool())
-    ours = EventStreamTransport("test", Timeouts())
+    ours = HttpTransport("test", Timeouts())
     opened.push_async_callback(ours.aclose)
     return {
         "aiohttp": _asking_aiohttp(bare),
@@ -117,7 +117,7 @@ def _asking_pool(pool: ConnectionPool) -> Ask:
     return ask
 
 
-def _asking_transport(transport: EventStreamTransport) -> Ask:
+def _asking_transport(transport: HttpTransport) -> Ask:
     async def ask(url: str, body: dict[str, Any]) -> None:
         await _read(transport.events(url, body, HEADERS, lambda *_: ValueError()))  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ import pytest
 
 from peripety import context
 from peripety.errors import DeadlineError, FailedPreconditionError, PeripetyError, UnavailableError
-from peripety.gateway.providers.transport import EventStreamTransport, Timeouts
+from peripety.gateway.providers.transport import HttpTransport, Timeouts
 from peripety.gateway.streams import following
 from support.upstream import Reply, Request, upstream
 
@@ -29,31 +29,31 @@ def refuse(status: int, headers: Mapping[str, str], body: bytes) -> PeripetyErro
 
 
 @asynccontextmanager
-async def transport(timeouts: Timeouts = PATIENT) -> AsyncIterator[EventStreamTransport]:
-    made = EventStreamTransport("test", timeouts)
+async def transport(timeouts: Timeouts = PATIENT) -> AsyncIterator[HttpTransport]:
+    made = HttpTransport("test", timeouts)
     try:
         yield made
     finally:
         await made.aclose()
 
 
-async def read_events(asked: EventStreamTransport, url: str) -> list[str]:
+async def read_events(asked: HttpTransport, url: str) -> list[str]:
     arrivals = asked.events(url, {"q": 1}, HEADERS, refuse)
     return [event.data async for events in arrivals for event in events]
 
 
-async def read_lines(asked: EventStreamTransport, url: str) -> list[str]:
+async def read_lines(asked: HttpTransport, url: str) -> list[str]:
     arrivals = asked.lines(url, {"q": 1}, HEADERS, refuse)
     return [line async for lines in arrivals for line in lines]
 
 
-async def read_document(asked: EventStreamTransport, url: str) -> Any:
+async def read_document(asked: HttpTransport, url: str) -> Any:
     return await asked.document("GET", url, HEADERS, refuse)
 
 
 WAYS = {"events": read_events, "lines": read_lines, "document": read_document}
 each_way = pytest.mark.parametrize("read", WAYS.values(), ids=WAYS.keys())
-Read: TypeAlias = "Callable[[EventStreamTransport, str], Coroutine[Any, Any, Any]]"
+Read: TypeAlias = "Callable[[HttpTransport, str], Coroutine[Any, Any, Any]]"
 KINDS = {"events": "text/event-stream", "lines": NDJSON, "document": "application/json"}
 
 

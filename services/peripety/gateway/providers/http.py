@@ -12,7 +12,7 @@ from peripety.gateway.model import ReasoningDelta, TextDelta, ToolCallDelta
 from peripety.gateway.providers.failures import Failures
 from peripety.gateway.providers.fields import malformed, object_in
 from peripety.gateway.providers.framing import Framing
-from peripety.gateway.providers.transport import EventStreamTransport, Timeouts
+from peripety.gateway.providers.transport import HttpTransport, Timeouts
 from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class HttpProvider:
     ) -> None:
         self._endpoint = endpoint
         self._wire = wire
-        self._transport = EventStreamTransport(endpoint.name, timeouts)
+        self._transport = HttpTransport(endpoint.name, timeouts)
 
     @property
     def name(self) -> str:

@@ -18,7 +18,7 @@ from peripety.gateway.providers.patience import Patience, Timeouts
 from peripety.gateway.providers.pool import ConnectionPool
 from peripety.gateway.providers.sse import ServerSentEvent, SseDecoder
 
-__all__ = ["EventStreamTransport", "Refuse", "Timeouts"]
+__all__ = ["HttpTransport", "Refuse", "Timeouts"]
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ _OK = 200
 _parsed_url = lru_cache(256)(httpx2.URL)
 
 
-class EventStreamTransport:
+class HttpTransport:
     """Asks one provider over kept connections; what is sent and answered is JSON.
 
     Redirects are not followed, since the key would go along.
