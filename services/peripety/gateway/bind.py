@@ -11,6 +11,9 @@ from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
 from peripety.gateway.batch import Batches
 from peripety.gateway.calling import Caller
+from peripety.gateway.calling.budgets import Budgets, MemoryLedger
+from peripety.gateway.calling.clock import Clock
+from peripety.gateway.calling.reports import log_call
 from peripety.gateway.conversations.conversations import Conversations
 from peripety.gateway.conversations.store import ConversationStore
 from peripety.gateway.gateway import LocalModelGateway
@@ -25,8 +28,10 @@ from peripety.gateway.response_cache import (
     ResponseCache,
 )
 from peripety.gateway.service import GatewayServicer
+from peripety.gateway.usage import UsageBook, UsageStore
 
 if TYPE_CHECKING:
+    from peripety.gateway.calling.reports import CallReport
     from peripety.gateway.model import GenerateRequest
     from peripety.gateway.response_cache.cache import Place
     from peripety.wiring import Wiring
@@ -38,9 +43,15 @@ async def bind(wiring: Wiring) -> None:
     """Make the configured provider ready, provide `ModelGateway`, and register the service."""
     providers = Providers(wiring.config)
     wiring.resources.push_async_callback(providers.aclose)
+    clock = Clock()
+    usage = UsageBook(UsageStore(await wiring.database()), clock.today)
+    wiring.resources.push_async_callback(usage.aclose)
     cache = await _response_cache(wiring)
     gateway = CachingModelGateway(
-        LocalModelGateway(providers, Caller(wiring.config)), cache, providers.answerer
+        LocalModelGateway(providers, _caller(wiring, clock, usage)),
+        cache,
+        providers.answerer,
+        usage.add_hit,
     )
     wiring.resources.push_async_callback(gateway.aclose)
     wiring.provide(ModelGateway, gateway)
@@ -53,9 +64,19 @@ async def bind(wiring: Wiring) -> None:
         partial(_room_for_prompts, providers),
         _microseconds,
     )
-    servicer = GatewayServicer(gateway, Batches(gateway, cache, providers.answerer), conversations, models)
+    batches = Batches(gateway, cache, providers.answerer)
+    servicer = GatewayServicer(gateway, batches, conversations, models, usage)
     add_GatewayServiceServicer_to_server(servicer, wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
+
+
+def _caller(wiring: Wiring, clock: Clock, usage: UsageBook) -> Caller:
+    def report(call: CallReport) -> None:
+        log_call(call)
+        usage.add_call(call)
+
+    budgets = Budgets(wiring.config.daily_budget, MemoryLedger(clock), usage, clock)
+    return Caller(wiring.config, clock, budgets=budgets, report=report)
 
 
 def _room_for_prompts(providers: Providers, request: GenerateRequest) -> int:

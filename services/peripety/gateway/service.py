@@ -19,6 +19,7 @@ from peripety.gateway.messages.conversations import (
 )
 from peripety.gateway.messages.models import models_to_proto
 from peripety.gateway.messages.requests import generate_request, object_schema
+from peripety.gateway.messages.usage import query_from_proto, usage_page_to_proto
 from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from peripety.gateway.conversations.conversations import Conversations
     from peripety.gateway.model import GatewayEvent, ModelGateway
     from peripety.gateway.models import ModelList
+    from peripety.gateway.usage import UsageBook
 
 __all__ = ["GatewayServicer"]
 
@@ -40,15 +42,22 @@ class GatewayServicer(GatewayServiceServicer):
         batches: answers many prompts at once.
         conversations: those that are stored.
         models: the models that can be asked for.
+        usage: what was used of them.
     """
 
     def __init__(
-        self, gateway: ModelGateway, batches: Batches, conversations: Conversations, models: ModelList
+        self,
+        gateway: ModelGateway,
+        batches: Batches,
+        conversations: Conversations,
+        models: ModelList,
+        usage: UsageBook,
     ) -> None:
         self._gateway = gateway
         self._batches = batches
         self._conversations = conversations
         self._models = models
+        self._usage = usage
 
     async def Generate(  # noqa: N802 - the contract's name
         self, request: pb.GenerateRequest, _context: Any
@@ -143,6 +152,13 @@ class GatewayServicer(GatewayServiceServicer):
             request.conversation_id, request.turn_count, expected, named(request)
         )
         return pb.RewindConversationResponse(conversation=conversation_to_proto(rewound))
+
+    async def GetUsage(  # noqa: N802 - the contract's name
+        self, request: pb.GetUsageRequest, _context: Any
+    ) -> pb.GetUsageResponse:
+        """Sum tokens and money."""
+        query = query_from_proto(request)
+        return usage_page_to_proto(await self._usage.page(query, request.page_size, request.page_token))
 
     async def ListModels(  # noqa: N802 - the contract's name
         self, request: pb.ListModelsRequest, _context: Any

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from peripety.errors import InvalidArgumentError, PeripetyError
 from peripety.gateway.conversations.conversation import Turn, under_way
-from peripety.gateway.conversations.model import Spent, StoredConversation, size_of
+from peripety.gateway.conversations.model import StoredConversation, size_of
 from peripety.gateway.conversations.store import stale
 from peripety.gateway.conversations.window import first_sent
-from peripety.gateway.model import Completed
+from peripety.gateway.model import Completed, Spent
 from peripety.gateway.sizes import fixed_tokens
 from peripety.gateway.streams import following, told_again
 from peripety.gateway.structured import used_until

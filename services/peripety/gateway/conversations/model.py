@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from peripety.gateway.conversations.window import HistoryPolicy, TurnSize
-from peripety.gateway.model import Budget, Tool, ToolResult, Usage, sum_of_known
+from peripety.gateway.model import Budget, Spent, Tool, ToolResult
 from peripety.gateway.sizes import message_tokens
 
 if TYPE_CHECKING:
     from peripety.gateway.conversations.conversation import Turn
-    from peripety.gateway.model import ChatMessage, Completion, GenerateRequest
+    from peripety.gateway.model import ChatMessage, GenerateRequest
 
 __all__ = [
     "Charter",
@@ -40,37 +40,6 @@ class Charter:
     tools: tuple[Tool, ...] = ()
     history: HistoryPolicy = field(default_factory=HistoryPolicy)
     budget: Budget | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What calls used.
-
-    Attributes:
-        calls: requests sent to providers.
-        usage: their tokens.
-        cost: what they cost, in 10^-12 dollars; None when a price is not known.
-        cache_savings: what the prompt cache saved of that; None when a price is not known.
-    """
-
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: int | None = 0
-    cache_savings: int | None = 0
-
-    def __add__(self, other: Spent) -> Spent:
-        """What two pieces of work used together."""
-        return Spent(
-            self.calls + other.calls,
-            self.usage + other.usage,
-            sum_of_known(self.cost, other.cost),
-            sum_of_known(self.cache_savings, other.cache_savings),
-        )
-
-    @classmethod
-    def on(cls, completion: Completion) -> Spent:
-        """What an answer used."""
-        return cls(completion.calls, completion.usage, completion.cost, completion.cache_savings)
 
 
 @dataclass(frozen=True, slots=True)

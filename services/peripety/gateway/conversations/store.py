@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.gateway.conversations.conversation import Turn
-    from peripety.gateway.conversations.model import Request, Spent
+    from peripety.gateway.conversations.model import Request
+    from peripety.gateway.model import Spent
     from peripety.storage import Database
 
 __all__ = ["ConversationStore", "stale"]

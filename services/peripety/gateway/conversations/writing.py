@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from peripety.gateway.conversations.conversation import Turn
-from peripety.gateway.conversations.model import Charter, Spent
+from peripety.gateway.conversations.model import Charter
 from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
-from peripety.gateway.model import Budget, Usage
+from peripety.gateway.model import Budget, Spent, Usage
 from peripety.gateway.writing import (
     read_completion,
     read_message,

@@ -23,6 +23,7 @@ from peripety.gateway.model import (
     Repairing,
     SchemaMethod,
     SchemaReport,
+    Spent,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -41,6 +42,7 @@ __all__ = [
     "event_response",
     "money",
     "object_response",
+    "spent_to_proto",
     "usage_to_proto",
 ]
 
@@ -152,6 +154,16 @@ def usage_to_proto(usage: Usage) -> common.TokenUsage:
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         reasoning_tokens=usage.reasoning_tokens,
+    )
+
+
+def spent_to_proto(spent: Spent) -> common.ModelUsage:
+    """Write what calls used."""
+    return common.ModelUsage(
+        calls=spent.calls,
+        tokens=usage_to_proto(spent.usage),
+        cost=money(spent.cost),
+        cache_savings=money(spent.cache_savings),
     )
 
 

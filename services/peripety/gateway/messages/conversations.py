@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.gateway.conversations.model import Charter, Question, Request
 from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
-from peripety.gateway.messages.answers import completion_to_proto, money, usage_to_proto
+from peripety.gateway.messages.answers import completion_to_proto, spent_to_proto
 from peripety.gateway.messages.parts import message_to_proto, tool_from_proto, tool_to_proto
 from peripety.gateway.messages.requests import (
     budget_from_proto,
@@ -23,7 +22,7 @@ from peripety.requests import check_request_id, refuse
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from peripety.gateway.conversations.model import CommittedTurn, Spent, StoredConversation
+    from peripety.gateway.conversations.model import CommittedTurn, StoredConversation
     from peripety.pages import Page
 
     Changing: TypeAlias = (
@@ -136,7 +135,7 @@ def conversation_to_proto(conversation: StoredConversation) -> pb.Conversation:
         history=history_to_proto(charter.history),
         parent_conversation_id=conversation.parent_id or "",
         parent_turn_count=conversation.parent_turn_count,
-        usage=_spent(conversation.spent),
+        usage=spent_to_proto(conversation.spent),
         budget=None if charter.budget is None else budget_to_proto(charter.budget),
         create_time=_time(conversation.created),
         update_time=_time(conversation.updated),
@@ -155,15 +154,6 @@ def turns_to_proto(page: Page[CommittedTurn]) -> pb.ListConversationTurnsRespons
         for turn in page.items
     ]
     return pb.ListConversationTurnsResponse(turns=turns, next_page_token=page.next_page_token)
-
-
-def _spent(spent: Spent) -> common.ModelUsage:
-    return common.ModelUsage(
-        calls=spent.calls,
-        tokens=usage_to_proto(spent.usage),
-        cost=money(spent.cost),
-        cache_savings=money(spent.cache_savings),
-    )
 
 
 def _time(microseconds: int) -> Timestamp:

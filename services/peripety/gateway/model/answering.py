@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,6 +23,7 @@ __all__ = [
     "Repairing",
     "SchemaMethod",
     "SchemaReport",
+    "Spent",
     "StopReason",
     "TextDelta",
     "ToolCallDelta",
@@ -198,6 +199,37 @@ class Completion:
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The tools that the model wants called, in its order."""
         return self.message.tool_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What calls used.
+
+    Attributes:
+        calls: requests sent to providers.
+        usage: their tokens.
+        cost: what they cost, in 10^-12 dollars; None when a price is not known.
+        cache_savings: what the prompt cache saved of that; None when a price is not known.
+    """
+
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: int | None = 0
+    cache_savings: int | None = 0
+
+    def __add__(self, other: Spent) -> Spent:
+        """What two pieces of work used together."""
+        return Spent(
+            self.calls + other.calls,
+            self.usage + other.usage,
+            sum_of_known(self.cost, other.cost),
+            sum_of_known(self.cache_savings, other.cache_savings),
+        )
+
+    @classmethod
+    def on(cls, completion: Completion) -> Spent:
+        """What an answer used."""
+        return cls(completion.calls, completion.usage, completion.cost, completion.cache_savings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,14 +43,20 @@ class CachingModelGateway:
         inner: asks.
         cache: keeps answers.
         answerer: says who would answer a request, and for whose account.
+        count_hit: is told of each answer for which no model was called, and of its conversation.
     """
 
     def __init__(
-        self, inner: ModelGateway, cache: ResponseCache, answerer: Callable[[GenerateRequest], Answerer]
+        self,
+        inner: ModelGateway,
+        cache: ResponseCache,
+        answerer: Callable[[GenerateRequest], Answerer],
+        count_hit: Callable[[Completion, str | None], None] = lambda _completion, _conversation: None,
     ) -> None:
         self._inner = inner
         self._cache = cache
         self._answerer = answerer
+        self._count_hit = count_hit
         self._flights: dict[str, Flight] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -60,6 +66,8 @@ class CachingModelGateway:
         events = self._shared(request) if _may_be_shared(request) else self._inner.stream(request)
         async with following(events):
             async for event in events:
+                if isinstance(event, Completed) and event.completion.from_response_cache:
+                    self._count_hit(event.completion, request.conversation_id)
                 yield event
 
     async def generate(self, request: GenerateRequest) -> Completion:

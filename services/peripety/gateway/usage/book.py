@@ -1,0 +1,136 @@
+"""Adds usage up in memory, and takes it to the database in batches: no call waits for that."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from peripety import logs
+from peripety.errors import UnavailableError
+from peripety.gateway.models.names import class_of
+from peripety.gateway.usage.model import Sums, UsageKey, hour_of, sums_of
+from peripety.pages import Page, Position, page_of, page_size, position_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from peripety.gateway.calling.budgets import Amount, Scope
+    from peripety.gateway.calling.reports import CallReport
+    from peripety.gateway.model import Completion
+    from peripety.gateway.usage.model import UsageQuery, UsageRow
+    from peripety.gateway.usage.store import UsageStore
+
+__all__ = ["UsageBook"]
+
+_log = structlog.get_logger(__name__)
+_PAUSE = 1.0
+_MAX_PENDING = 10_000
+_UNCERTAIN = "STORAGE_UNCERTAIN"
+
+
+class UsageBook:
+    """What was used, as far as the database has it and beyond.
+
+    It is written a second after it happened, and when the book is closed; a crash loses what was not written
+    by then. While the database fails it is kept and tried again, in at most 10,000 sums: of more, only the
+    conversation is lost.
+
+    Args:
+        store: keeps the sums.
+        today: the date and the time of day, in UTC.
+        pause: seconds between two batches.
+    """
+
+    def __init__(self, store: UsageStore, today: Callable[[], datetime], pause: float = _PAUSE) -> None:
+        self._store = store
+        self._today = today
+        self._pause = pause
+        self._pending: dict[UsageKey, Sums] = {}
+        self._closing = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._writer: asyncio.Task[None] | None = None
+
+    def add_call(self, report: CallReport) -> None:
+        """Count a call."""
+        self._add(*sums_of(report))
+
+    def add_hit(self, completion: Completion, conversation_id: str | None) -> None:
+        """Count an answer for which no model was called."""
+        hour = hour_of(self._today())
+        key = UsageKey(hour, completion.provider, class_of(completion.model), conversation_id or "")
+        self._add(key, Sums(hits=1))
+
+    async def used(self, scope: Scope) -> Amount:
+        """What was used of a budget; see `History.used`."""
+        await self._write()
+        return await self._store.counted(scope)
+
+    async def page(self, query: UsageQuery, asked_size: int, token: str) -> Page[UsageRow]:
+        """A page of sums, of all calls that have ended in this process by now.
+
+        Raises:
+            InvalidArgumentError: the size or the token is wrong.
+            UnavailableError: the database cannot be used now.
+        """
+        size = page_size(asked_size)
+        position = position_in(token)
+        offset = position.number if position else 0
+        await self._write()
+        found = await self._store.rows(query, offset, size + 1)
+        return page_of(found, size, lambda _: Position(offset + size))
+
+    async def aclose(self) -> None:
+        """Write what was not written yet."""
+        self._closing.set()
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
+        try:
+            await self._write()
+        except UnavailableError as error:
+            _log.error("usage is lost", sums=len(self._pending), **logs.outline(error))
+
+    def _add(self, key: UsageKey, sums: Sums) -> None:
+        if len(self._pending) >= _MAX_PENDING and key not in self._pending:
+            key = key._replace(conversation_id="")
+        self._pending[key] = self._pending.get(key, Sums()) + sums
+        if self._writer is None and not self._closing.is_set():
+            self._writer = asyncio.create_task(self._write_from_time_to_time())
+
+    async def _write_from_time_to_time(self) -> None:
+        try:
+            while self._pending and not self._closing.is_set():
+                await self._rest()
+                try:
+                    await self._write()
+                except UnavailableError as error:
+                    _log.warning("usage cannot be written", **logs.outline(error))
+        finally:
+            self._writer = None
+
+    async def _rest(self) -> None:
+        try:
+            async with asyncio.timeout(self._pause):
+                await self._closing.wait()
+        except TimeoutError:
+            pass
+
+    async def _write(self) -> None:
+        """Take what is pending to the database, even when whoever waits for it leaves."""
+        await asyncio.shield(asyncio.ensure_future(self._write_pending()))
+
+    async def _write_pending(self) -> None:
+        async with self._writing:
+            batch, self._pending = self._pending, {}
+            if not batch:
+                return
+            try:
+                await self._store.add(batch)
+            except UnavailableError as error:
+                # What may have been written is not written again: sums would count it twice.
+                if error.code != _UNCERTAIN:
+                    for key, sums in batch.items():
+                        self._pending[key] = self._pending.get(key, Sums()) + sums
+                raise
