@@ -57,5 +57,5 @@ def told_schema(
     document = dict(schema.document)
     strict, dropped = to_strict_schema(document)
     if not strict_subset:
-        strict, dropped = (None if dropped else document), ()
+        strict, dropped = (strict if strict == document else None), ()
     return {"name": schema.name, "schema": strict or document, "strict": strict is not None}, dropped

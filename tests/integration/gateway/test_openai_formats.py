@@ -1,0 +1,232 @@
+"""Conversations with everything that speaks OpenAI's formats, at the scripted LLM over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.config import ProviderName
+from peripety.gateway.model import (
+    CacheBlock,
+    CacheBreakpoint,
+    CacheTTL,
+    ChatMessage,
+    ChatRole,
+    Completion,
+    GenerateRequest,
+    ResponseSchema,
+    SchemaMethod,
+    StopReason,
+    Tool,
+    ToolResult,
+)
+from peripety.gateway.providers.base import Finished
+from peripety.gateway.providers.registry import Providers
+from peripety.gateway.tool_names import to_wire_name
+from peripety.simulator.capture import Answered
+from peripety.simulator.scenario.builder import ScenarioBuilder
+from support.providers import KEY, PROVIDERS, config_of, gateway_of
+from support.simulator import served
+from support.upstream import Reply, Request, event, upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from peripety.gateway.gateway import LocalModelGateway
+    from support.providers import Spoken
+
+METHODS = {
+    ProviderName.OPENAI: SchemaMethod.NATIVE,
+    ProviderName.OPENAI_RESPONSES: SchemaMethod.NATIVE,
+    ProviderName.AZURE: SchemaMethod.NATIVE,
+    ProviderName.DEEPSEEK: SchemaMethod.EXTRACTION,
+    ProviderName.GENERIC: SchemaMethod.GRAMMAR,
+}
+SPOKEN = {spoken.name: spoken for spoken in PROVIDERS if spoken.name in METHODS}
+each = pytest.mark.parametrize("spoken", SPOKEN.values(), ids=str)
+LONG = "All gauges are read twice. " * 600
+DOCUMENT = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+TOOLS = (Tool("gauge.read", "Reads a gauge.", DOCUMENT),)
+WIRE_NAME = to_wire_name("gauge.read")
+CALLS = [{"tool": WIRE_NAME, "input": {"a": 1}}, {"tool": WIRE_NAME, "input": {"a": 2}}]
+
+
+async def ask(gateway: LocalModelGateway, messages: Sequence[ChatMessage], **options: Any) -> Completion:
+    return await gateway.generate(GenerateRequest(LONG, tuple(messages), **options))
+
+
+def results(completion: Completion) -> ChatMessage:
+    calls = completion.tool_calls
+    return ChatMessage(
+        ChatRole.USER, tuple(ToolResult(call.call_id, f"is {place}") for place, call in enumerate(calls))
+    )
+
+
+@each
+async def test_calls_come_together_and_their_results_lead_to_the_answer(spoken: Spoken) -> None:
+    scenario = (
+        ScenarioBuilder()
+        .respond_to("look", {"reasoning": "hm", "text": "I look.", "tool_calls": CALLS})
+        .then("It is 1.")
+        .build()
+    )
+    with served(scenario) as server:
+        async with gateway_of(spoken, server.url) as gateway:
+            asked = [ChatMessage.user("look")]
+            called = await ask(gateway, asked, tools=TOOLS)
+            assert (called.text, called.stop_reason) == ("I look.", StopReason.TOOL_USE)
+            assert [(call.name, call.arguments) for call in called.tool_calls] == [
+                ("gauge.read", '{"a":1}'),
+                ("gauge.read", '{"a":2}'),
+            ]
+            answered = await ask(gateway, [*asked, called.message, results(called)], tools=TOOLS)
+        assert (answered.text, answered.stop_reason) == ("It is 1.", StopReason.END)
+        assert [call.request.tool_result for call in server.simulator.captured] == [None, "is 0\nis 1"]
+
+
+@each
+async def test_a_schema_is_held_to_in_the_way_of_the_provider(spoken: Spoken) -> None:
+    scenario = ScenarioBuilder().respond_to_any({"json": {"a": 1}}).build()
+    with served(scenario) as server:
+        async with gateway_of(spoken, server.url) as gateway:
+            answer = await ask(gateway, [ChatMessage.user("u")], schema=ResponseSchema("thing", DOCUMENT))
+    assert (answer.value, answer.repaired) == ({"a": 1}, False)
+    assert answer.schema_report is not None
+    assert answer.schema_report.method is METHODS[spoken.name]
+
+
+@each
+async def test_every_turn_reads_more_of_a_conversation_from_the_cache(spoken: Spoken) -> None:
+    scenario = ScenarioBuilder().respond_to_any({"reasoning": "hm", "text": "a " * 300}).build()
+    messages: list[ChatMessage] = []
+    usage = []
+    with served(scenario) as server:
+        async with gateway_of(spoken, server.url) as gateway:
+            for number in range(6):
+                messages.append(ChatMessage.user(f"{number} " * 200))
+                answer = await ask(gateway, messages, conversation_id="conversations/c")
+                messages.append(answer.message)
+                usage.append(answer.usage)
+        outcomes = [call.outcome for call in server.simulator.captured]
+    read = [each.cache_read_tokens for each in usage]
+    assert read[0] == 0
+    assert all(earlier < later for earlier, later in pairwise(read)), read
+    # What the provider says that it billed is what is told to the caller.
+    for told, outcome in zip(usage, outcomes, strict=True):
+        assert isinstance(outcome, Answered)
+        billed = outcome.usage
+        assert (told.input_tokens, told.cache_read_tokens) == (billed.input, billed.read)
+        assert told.cache_write_tokens == sum(billed.written.values())
+        assert (told.output_tokens, told.reasoning_tokens) == (billed.output, billed.reasoning)
+
+
+async def test_a_conversation_moves_from_provider_to_provider_with_its_calls() -> None:
+    scenario = (
+        ScenarioBuilder()
+        .respond_to("look", {"reasoning": "hm", "text": "I look.", "tool_calls": CALLS})
+        .respond_to_any("It is 1.", tool_result="is 1")
+        .build()
+    )
+    messages: list[ChatMessage] = []
+    with served(scenario) as server:
+        for spoken in (*SPOKEN.values(), *reversed(SPOKEN.values())):
+            async with gateway_of(spoken, server.url) as gateway:
+                messages.append(ChatMessage.user("look"))
+                called = await ask(gateway, messages, tools=TOOLS)
+                messages += [called.message, results(called)]
+                answered = await ask(gateway, messages, tools=TOOLS)
+                assert answered.text == "It is 1."
+                messages.append(answered.message)
+
+
+async def test_breakpoints_are_written_and_found_again() -> None:
+    point = CacheBreakpoint(CacheBlock.SYSTEM, CacheTTL.FIVE_MINUTES)
+    scenario = ScenarioBuilder().respond_to_any("a").build()
+    with served(scenario) as server:
+        for name in (ProviderName.OPENAI, ProviderName.OPENAI_RESPONSES):
+            providers = Providers(config_of(SPOKEN[name], server.url, model_name="gpt-6-sol"))
+            usage = []
+            for text in ("u", "v"):
+                provider, call = providers.select(GenerateRequest(LONG, (ChatMessage.user(text),)))
+                call = replace(call, breakpoints=(point,))
+                *_, end = [item async for item in provider.stream(call)]
+                assert isinstance(end, Finished)
+                usage.append(end.usage)
+            await providers.aclose()
+            assert usage[0].cache_write_tokens > 4_000
+            # Another question after the same instructions: without the breakpoint nothing would be found.
+            assert usage[1].cache_read_tokens > 4_000
+            assert usage[1].cache_write_tokens < 10
+
+
+async def test_azure_is_asked_for_a_deployment_in_a_version_that_the_configuration_names(
+    tmp_path: Path,
+) -> None:
+    models = tmp_path / "models.toml"
+    models.write_text(
+        '[[model]]\nprovider = "azure"\nname = "mine"\ntraits = {api_version = "2025-04-01-preview"}\n'
+    )
+    lines = []
+
+    async def answer(request: Request, reply: Reply) -> None:
+        lines.append((request.line, request.headers["api-key"], "authorization" in request.headers))
+        await reply.stream(event({"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}))
+
+    async with upstream(answer) as server:
+        base = server.base_url.removesuffix("/v1")
+        for model in ("mine", "other"):
+            spoken = SPOKEN[ProviderName.AZURE]
+            async with gateway_of(spoken, base, models=models, model_name=model) as gateway:
+                assert (await ask(gateway, [ChatMessage.user("u")])).text == "a"
+    versioned = "/openai/deployments/mine/chat/completions?api-version=2025-04-01-preview"
+    assert lines == [
+        (f"POST {versioned} HTTP/1.1", KEY, False),
+        ("POST /openai/v1/chat/completions HTTP/1.1", KEY, False),
+    ]
+
+
+async def test_thoughts_are_sent_back_as_they_came() -> None:
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "xyz"}
+    call = {"type": "function_call", "call_id": "c", "name": WIRE_NAME, "arguments": '{"a":1}'}
+
+    async def answer(request: Request, reply: Reply) -> None:
+        await reply.stream(
+            event({"type": "response.output_item.done", "output_index": 0, "item": item}),
+            event({"type": "response.output_item.added", "output_index": 1, "item": call}),
+            event({**call, "type": "response.function_call_arguments.done", "output_index": 1}),
+            event({"type": "response.completed", "response": {}}),
+        )
+
+    asked = ChatMessage.user("u")
+    async with upstream(answer) as server:
+        spoken = SPOKEN[ProviderName.OPENAI_RESPONSES]
+        base = server.base_url.removesuffix("/v1")
+        async with gateway_of(spoken, base) as gateway:
+            called = await ask(gateway, [asked], tools=TOOLS)
+            await ask(gateway, [asked, called.message, results(called)], tools=TOOLS)
+    first, second = (request.body["input"] for request in server.requests)
+    assert second[: len(first)] == first
+    assert second[len(first)] == item
+    assert second[len(first) + 1]["arguments"] == '{"a":1}'
+
+
+async def test_the_tokens_of_a_prompt_are_counted_before_it_is_sent() -> None:
+    scenario = ScenarioBuilder().respond_to_any("a").build()
+    with served(scenario) as server:
+        providers = Providers(config_of(SPOKEN[ProviderName.OPENAI_RESPONSES], server.url))
+        request = GenerateRequest(LONG, (ChatMessage.user("u"),), tools=TOOLS)
+        provider, call = providers.select(request)
+        counted = await provider.count_tokens(call)
+        *_, end = [item async for item in provider.stream(call)]
+        await providers.aclose()
+    assert isinstance(end, Finished)
+    assert counted == end.usage.input_tokens
