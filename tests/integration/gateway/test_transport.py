@@ -349,6 +349,22 @@ async def test_a_server_that_breaks_in_its_answer_has_cut_it_off(read: Read, bro
 # ---- time
 
 
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("http://127.0.0.1:{port}", "ClientConnectorError"),
+        ("http://a.invalid:{port}", "ClientConnectorDNSError"),
+        ("gopher://127.0.0.1:{port}", "NonHttpUrlClientError"),
+    ],
+)
+async def test_what_is_wrong_with_an_address_is_named(url: str, name: str) -> None:
+    async with upstream(serve_ones) as server:
+        port = server.base_url.rpartition(":")[2].partition("/")[0]
+    error = await failure(read_events, url.format(port=port))
+    assert error.code == "PROVIDER_UNREACHABLE"
+    assert f"({name})" in error.message
+
+
 @each_way
 async def test_a_connection_that_does_not_stand_in_time_is_given_up(read: Read) -> None:
     async with (
@@ -358,7 +374,7 @@ async def test_a_connection_that_does_not_stand_in_time_is_given_up(read: Read) 
         url = server.base_url.replace("http:", "https:")
         error = await failure(read, url, Timeouts(connect=0.05))
     assert error.code == "PROVIDER_UNREACHABLE"
-    assert "ConnectTimeout" in error.message
+    assert "ConnectionTimeoutError" in error.message
 
 
 async def say_nothing(_request: Request, reply: Reply) -> None:

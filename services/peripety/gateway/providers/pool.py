@@ -139,5 +139,5 @@ def _translated() -> Iterator[None]:
         yield
     except (aiohttp.ClientError, OSError, ValueError) as error:
         kind = next(kind for cause, kind in _ERRORS if isinstance(error, cause))
-        # aiohttp's exceptions hold the request, and the request holds the key.
+        # aiohttp's exceptions hold the request, and the request holds the key: their names have to do.
         raise kind(type(error).__name__) from None

@@ -181,4 +181,4 @@ class HttpTransport:
             )
 
     def _lost(self, code: str, problem: str, error: httpx2.TransportError) -> UnavailableError:
-        return UnavailableError(f"The {self._server} server {problem} ({type(error).__name__})", code=code)
+        return UnavailableError(f"The {self._server} server {problem} ({error})", code=code)
