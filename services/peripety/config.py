@@ -57,6 +57,7 @@ class ProviderName(Enum):
     OLLAMA = "ollama"
     AZURE = "azure"
     GENERIC = "generic"
+    SCRIPTED = "scripted"
 
 
 class LogLevel(Enum):
@@ -197,6 +198,9 @@ class Config(BaseSettings):
         ollama_api_key: the key there, where one is wanted.
         azure_api_base: base URL of an Azure OpenAI resource.
         azure_api_key: the key there.
+        scripted_api_base: base URL of a scripted LLM that is served elsewhere; else one is served here.
+        scripted_api_key: the key there, where the script names keys.
+        script: the file of what the provider `scripted` answers.
         model_name: the model to ask for; the provider's own default when absent.
         provider_connect_seconds: how long to wait until a connection to a provider stands.
         provider_first_event_seconds: until the first event of its answer; comments and blank lines are none.
@@ -251,6 +255,9 @@ class Config(BaseSettings):
     ollama_api_key: SecretStr | None = Field(default=None, validation_alias="OLLAMA_API_KEY")
     azure_api_base: str | None = Field(default=None, validation_alias="AZURE_API_BASE")
     azure_api_key: SecretStr | None = Field(default=None, validation_alias="AZURE_API_KEY")
+    scripted_api_base: str | None = Field(default=None, validation_alias="SCRIPTED_API_BASE")
+    scripted_api_key: SecretStr | None = Field(default=None, validation_alias="SCRIPTED_API_KEY")
+    script: Path | None = None
     model_name: str | None = Field(default=None, validation_alias="MODEL_NAME")
 
     provider_connect_seconds: _Seconds = 10.0
@@ -361,6 +368,7 @@ class Config(BaseSettings):
         "deepseek_api_base",
         "ollama_api_base",
         "azure_api_base",
+        "scripted_api_base",
     )
     @classmethod
     def _check_api_base(cls, value: str | None) -> str | None:
@@ -372,7 +380,14 @@ class Config(BaseSettings):
     def _check_provider_is_reachable(self) -> Self:
         if self.model_provider is ProviderName.GENERIC and self.openai_api_base is None:
             raise ValueError("MODEL_PROVIDER=generic needs OPENAI_API_BASE, the URL of the server to ask")
+        if self.needs_script and self.script is None:
+            raise ValueError("MODEL_PROVIDER=scripted needs PERIPETY_SCRIPT, the file of what it answers")
         return self
+
+    @property
+    def needs_script(self) -> bool:
+        """Whether who answers prompts has to be served here, from a script."""
+        return self.model_provider is ProviderName.SCRIPTED and self.scripted_api_base is None
 
 
 def _json_object(value: Any) -> dict[str, Any]:

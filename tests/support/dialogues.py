@@ -40,6 +40,7 @@ _CONFIG = Config(
     deepseek_api_key=KEY,
     azure_api_base=_SERVER,
     azure_api_key=KEY,
+    scripted_api_base=_SERVER,
 )
 _ROUTER = Router(THEIRS)
 

@@ -105,7 +105,7 @@ async def serve(
         address: `host:port` to listen on; the configured one when absent.
 
     Raises:
-        InvalidArgumentError: there is no such service, or the address is none.
+        InvalidArgumentError: there is no such service, the address is none, or the script cannot be used.
         FailedPreconditionError: the address is open to other machines and encryption is off.
         UnavailableError: the address is taken.
     """
@@ -117,8 +117,20 @@ async def serve(
         )
     # Imported here and in this order: a service finds the ports of those it calls already provided.
     binds = [import_module(f"peripety.{name}.bind").bind for name in SERVICES if name in services]
-    async with serve_bound(config, binds, address) as app:
+    async with _script_for(config, services) as settings, serve_bound(settings, binds, address) as app:
         yield app
+
+
+@asynccontextmanager
+async def _script_for(config: Config, services: Collection[str]) -> AsyncIterator[Config]:
+    """Serve the script that answers the gateway's prompts, if there is one."""
+    if config.script is None or not config.needs_script or "gateway" not in services:
+        yield config
+        return
+    # Only who has a script loads what reads it.
+    with_script = import_module("peripety.rpc.scripted").with_script
+    async with with_script(config, config.script) as settings:
+        yield settings
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ CHOICES = {
     ProviderName.OLLAMA: {},
     ProviderName.AZURE: {"AZURE_API_BASE": URL, "AZURE_API_KEY": "k"},
     ProviderName.GENERIC: {"OPENAI_API_BASE": URL},
+    ProviderName.SCRIPTED: {"SCRIPTED_API_BASE": URL},
 }
 
 

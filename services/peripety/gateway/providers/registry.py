@@ -36,9 +36,17 @@ WIRES: dict[ProviderName, Wire] = {
     ProviderName.ANTHROPIC: MessagesWire(),
     ProviderName.GEMINI: GeminiWire(),
     ProviderName.OLLAMA: OllamaWire(),
+    # Of the protocols that the scripted LLM speaks, the one that can say most of what an answer may be.
+    ProviderName.SCRIPTED: MessagesWire(),
 }
 _ANY_MODEL = frozenset(
-    {ProviderName.GENERIC, ProviderName.OLLAMA, ProviderName.AZURE, ProviderName.OPENAI_RESPONSES}
+    {
+        ProviderName.GENERIC,
+        ProviderName.OLLAMA,
+        ProviderName.AZURE,
+        ProviderName.OPENAI_RESPONSES,
+        ProviderName.SCRIPTED,
+    }
 )
 """Providers whose models may be called anything, also what gives another one away."""
 

@@ -26,6 +26,7 @@ class _Needs:
         base_url: where it answers when nobody says otherwise; None when somebody has to.
         key: whether a request without a key is hopeless.
         other_key: another variable in which users have the key.
+        model: the model to ask for when nobody names one; None when somebody has to.
         versions: what the paths of its API begin with, and a base URL may therefore end with or not.
     """
 
@@ -33,6 +34,7 @@ class _Needs:
     base_url: str | None
     key: bool
     other_key: str = ""
+    model: str | None = None
     versions: tuple[str, ...] = ()
 
     @property
@@ -60,6 +62,7 @@ _NEEDS = {
     ProviderName.OLLAMA: _Needs("OLLAMA", "http://127.0.0.1:11434", key=False, versions=("/v1", "/api")),
     ProviderName.AZURE: _Needs("AZURE", None, key=True),
     ProviderName.GENERIC: _Needs("OPENAI", None, key=False),
+    ProviderName.SCRIPTED: _Needs("SCRIPTED", None, key=False, model="scripted"),
 }
 
 
@@ -79,7 +82,7 @@ def endpoint_of(name: ProviderName, config: Config) -> Endpoint:
     # The configured model belongs to the configured provider.
     model = config.model_name if name is config.model_provider else None
     base_url = _without_version(base_url.rstrip("/"), needs)
-    return Endpoint(name.value, base_url, key, model, needs.base_variable, needs.key_variable)
+    return Endpoint(name.value, base_url, key, model or needs.model, needs.base_variable, needs.key_variable)
 
 
 def is_set_up(name: ProviderName, config: Config) -> bool:
