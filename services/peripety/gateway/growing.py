@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GrowingValue"]
 
-_MARKS = ",:{}[]"
 _STEP = 16
 _GROWTH = 1.25
 
@@ -70,13 +69,9 @@ class GrowingValue:
         return None
 
     def _beginning(self, document: str) -> Any | None:
-        """What is complete of a document, if it fits the schema."""
-        # Behind the last mark there may be half a number, or a quote in a string that goes on.
-        end = max(document.rfind(mark) for mark in _MARKS) + 1
+        """The value of what is whole of a document, if it fits the schema."""
         try:
-            value = jiter.from_json(
-                document[:end].encode(), partial_mode=True, catch_duplicate_keys=True, allow_inf_nan=False
-            )
+            value = jiter.from_json(document.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
             return fitting(self._schema, value)
         except (ValueError, UnfitError):
             return None

@@ -132,10 +132,11 @@ def documents_begun(text: str) -> Iterator[tuple[int, str]]:
     """The documents in a text that is still being written, in order.
 
     Yields:
-        Where each begins in the text, and how it reads as JSON; the last one may lack its end.
+        Where each begins in the text, and as JSON what is whole of it: what is not finished is left out, and
+        what is open is closed.
     """
     for stretch in _stretches(text):
-        yield stretch.start, stretch.tidied
+        yield stretch.start, stretch.tidied[: stretch.whole] + stretch.closers
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +147,16 @@ class _Stretch:
         start: where it begins.
         end: where it ends; None when it is never closed.
         tidied: the same as JSON.
+        whole: up to where nothing of that is half a value, or a key without one.
+        closers: the brackets that would close it there.
         clear: whether every word in it can only be meant as it stands.
     """
 
     start: int
     end: int | None
     tidied: str
+    whole: int
+    closers: str
     clear: bool
 
 
@@ -192,7 +197,8 @@ class _Tidying:
         self._written: list[str] = []
         self._before = ""
         self._comma = 0
-        self._depth = 0
+        self._whole = 0
+        self._closers: list[str] = []
         self._clear = True
 
     def run(self) -> _Stretch:
@@ -202,9 +208,11 @@ class _Tidying:
             token = self._token(position)
             position = token.end()
             self._take(token)
-            if self._depth == 0:
+            if not self._closers:
                 end = position
-        return _Stretch(self._start, end, "".join(self._written), self._clear)
+        whole = sum(map(len, self._written[: self._whole]))
+        closers = "".join(reversed(self._closers))
+        return _Stretch(self._start, end, "".join(self._written), whole, closers, self._clear)
 
     def _token(self, position: int) -> re.Match[str]:
         quoted = self._text[position] == "'" and self._before in _VALUE_FOLLOWS
@@ -231,15 +239,17 @@ class _Tidying:
 
     def _mark(self, mark: str) -> None:
         if mark in "]}":
-            self._depth -= 1
+            self._closers.pop()
             if self._before == ",":
                 self._written[self._comma] = ""
         elif mark in "[{":
-            self._depth += 1
+            self._closers.append("]" if mark == "[" else "}")
         elif mark == ",":
             self._clear = self._clear and self._before not in _VALUE_FOLLOWS
-            self._comma = len(self._written)
+            self._comma = self._whole = len(self._written)
         self._write(mark, mark)
+        if mark in "[]{}":
+            self._whole = len(self._written)
 
     def _word(self, token: re.Match[str]) -> None:
         word = token.group()
