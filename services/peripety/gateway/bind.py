@@ -16,6 +16,7 @@ from peripety.gateway.calling.clock import Clock
 from peripety.gateway.calling.reports import log_call
 from peripety.gateway.conversations.conversations import Conversations
 from peripety.gateway.conversations.store import ConversationStore
+from peripety.gateway.counting import TokenCounter
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.models import Catalogue, ModelList
@@ -27,7 +28,7 @@ from peripety.gateway.response_cache import (
     RedisAnswers,
     ResponseCache,
 )
-from peripety.gateway.service import GatewayServicer
+from peripety.gateway.service import GatewayParts, GatewayServicer
 from peripety.gateway.usage import UsageBook, UsageStore
 
 if TYPE_CHECKING:
@@ -64,9 +65,15 @@ async def bind(wiring: Wiring) -> None:
         partial(_room_for_prompts, providers),
         _microseconds,
     )
-    batches = Batches(gateway, cache, providers.answerer)
-    servicer = GatewayServicer(gateway, batches, conversations, models, usage)
-    add_GatewayServiceServicer_to_server(servicer, wiring.server)
+    parts = GatewayParts(
+        gateway=gateway,
+        batches=Batches(gateway, cache, providers.answerer),
+        counter=TokenCounter(providers),
+        conversations=conversations,
+        models=models,
+        usage=usage,
+    )
+    add_GatewayServiceServicer_to_server(GatewayServicer(parts), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
 
 

@@ -33,11 +33,13 @@ from peripety.gateway.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from peripety.gateway.counting import TokenCount
     from peripety.gateway.growing import GrowingValue
     from peripety.gateway.model import GatewayEvent
 
 __all__ = [
     "completion_to_proto",
+    "count_to_proto",
     "event_from_proto",
     "event_response",
     "money",
@@ -111,6 +113,11 @@ def completion_to_proto(completion: Completion) -> pb.Completion:
         calls=completion.calls,
         conversation_turn=completion.conversation_turn,
     )
+
+
+def count_to_proto(count: TokenCount) -> pb.CountTokensResponse:
+    """Write the size of a prompt."""
+    return pb.CountTokensResponse(input_tokens=count.input_tokens, exact=count.exact)
 
 
 def event_from_proto(response: pb.GenerateResponse) -> GatewayEvent | None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "charter_from_proto",
+    "check_turn",
     "conversation_to_proto",
     "conversations_to_proto",
     "history_from_proto",
@@ -100,15 +101,24 @@ def history_to_proto(history: HistoryPolicy) -> pb.HistoryPolicy:
     )
 
 
+def check_turn(prompt: pb.Prompt) -> None:
+    """Refuse a prompt that has something of its own that its conversation has for good.
+
+    Raises:
+        InvalidArgumentError: it has a system text, or tools.
+    """
+    for name in ("system", "tools"):
+        if getattr(prompt, name):
+            raise refuse(f".prompt.{name}", "must be empty: the conversation has its own")
+
+
 def question_from_proto(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> Question:
     """The next turn of a conversation.
 
     Raises:
         InvalidArgumentError: a field is wrong, or belongs to the conversation and not to its turns.
     """
-    for name in ("system", "tools"):
-        if getattr(request.prompt, name):
-            raise refuse(f".prompt.{name}", "must be empty: the conversation has its own")
+    check_turn(request.prompt)
     return Question(
         conversation_id=request.conversation_id,
         named=named(request),

@@ -1,0 +1,107 @@
+"""The size of prompts: counted by providers that do, else estimated; over gRPC and over HTTP."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.api.gateway.v1 import gateway_pb2 as pb
+from peripety.client.channel import open_channel
+from peripety.client.facade import Client
+from peripety.config import ProviderName
+from peripety.errors import InvalidArgumentError, NotFoundError
+from peripety.gateway.bind import bind
+from peripety.rpc.app import serve_bound
+from support.apps import config_for
+from support.providers import PROVIDERS, Spoken, config_of
+from support.simulator import served
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from support.simulator import Served
+
+SCENARIO = '[[responses]]\npattern = { type = "any" }\nresponse = "fine"\n'
+TOOL = pb.Tool(name="measure", description="Reads a gauge.", input_schema=b'{"type": "object"}')
+COUNTING = {ProviderName.ANTHROPIC, ProviderName.GEMINI, ProviderName.OPENAI_RESPONSES}
+
+
+@asynccontextmanager
+async def gateway(tmp_path: Path, spoken: Spoken) -> AsyncIterator[tuple[Served, Client]]:
+    with served(SCENARIO) as simulator:
+        config = config_of(spoken, simulator.url, **config_for(tmp_path).model_dump(exclude_unset=True))
+        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+            yield simulator, Client(channel)
+
+
+def message(text: str) -> pb.ChatMessage:
+    return pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text=text)])
+
+
+def prompt(text: str = "How much is there?") -> pb.Prompt:
+    return pb.Prompt(system="You read gauges.", messages=[message(text)], tools=[TOOL])
+
+
+@pytest.mark.parametrize("spoken", [one for one in PROVIDERS if one.name in COUNTING], ids=str)
+async def test_what_a_provider_counts_is_what_it_bills(tmp_path: Path, spoken: Spoken) -> None:
+    async with gateway(tmp_path, spoken) as (simulator, client):
+        counted = await client.gateway.CountTokens(pb.CountTokensRequest(prompt=prompt()))
+        assert len(simulator.simulator.captured) == 0
+        request = pb.GenerateRequest(request_id=str(uuid.uuid4()), prompt=prompt())
+        *_, last = [event async for event in client.gateway.Generate(request)]
+    assert counted.exact
+    assert counted.input_tokens == last.completed.usage.input_tokens
+
+
+@pytest.mark.parametrize("spoken", [one for one in PROVIDERS if one.name not in COUNTING], ids=str)
+async def test_else_it_is_estimated_and_never_too_few(tmp_path: Path, spoken: Spoken) -> None:
+    async with gateway(tmp_path, spoken) as (simulator, client):
+        counted = await client.gateway.CountTokens(pb.CountTokensRequest(prompt=prompt("much " * 100)))
+        assert len(simulator.simulator.captured) == 0
+        request = pb.GenerateRequest(request_id=str(uuid.uuid4()), prompt=prompt("much " * 100))
+        *_, last = [event async for event in client.gateway.Generate(request)]
+    assert not counted.exact
+    used = last.completed.usage.input_tokens
+    assert used <= counted.input_tokens <= 2 * used
+
+
+async def test_a_conversation_counts_with_all_that_it_sends(tmp_path: Path) -> None:
+    spoken = PROVIDERS[0]
+    async with gateway(tmp_path, spoken) as (_, client):
+        made = await client.gateway.CreateConversation(
+            pb.CreateConversationRequest(
+                request_id=str(uuid.uuid4()), system="You read gauges.", tools=[TOOL]
+            )
+        )
+        named: dict[str, Any] = {"conversation_id": made.conversation.conversation_id}
+        for _ in range(2):
+            question = pb.Prompt(messages=[message("And now?")])
+            counted = await client.gateway.CountTokens(pb.CountTokensRequest(prompt=question, **named))
+            request = pb.GenerateRequest(request_id=str(uuid.uuid4()), prompt=question, **named)
+            *_, last = [event async for event in client.gateway.Generate(request)]
+            assert counted.input_tokens == last.completed.usage.input_tokens
+        with pytest.raises(InvalidArgumentError, match="system"):
+            await client.gateway.CountTokens(pb.CountTokensRequest(prompt=prompt(), **named))
+
+
+async def test_a_provider_that_cannot_be_asked_leaves_an_estimate(tmp_path: Path) -> None:
+    nobody = "http://127.0.0.1:9"
+    config = config_of(PROVIDERS[0], nobody, **config_for(tmp_path).model_dump(exclude_unset=True))
+    async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+        counted = await Client(channel).gateway.CountTokens(pb.CountTokensRequest(prompt=prompt()))
+    assert counted.input_tokens > 0
+    assert not counted.exact
+
+
+async def test_what_cannot_be_sent_is_not_counted(tmp_path: Path) -> None:
+    async with gateway(tmp_path, PROVIDERS[0]) as (_, client):
+        with pytest.raises(InvalidArgumentError, match="messages"):
+            await client.gateway.CountTokens(pb.CountTokensRequest(prompt=pb.Prompt(system="s")))
+        with pytest.raises(NotFoundError):
+            await client.gateway.CountTokens(
+                pb.CountTokensRequest(conversation_id="none", prompt=pb.Prompt(messages=[message("a")]))
+            )
