@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode, b64encode
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "dumps",
     "read_completion",
+    "read_findings",
     "read_message",
     "read_tool",
     "write_completion",
+    "write_findings",
     "write_message",
     "write_tool",
 ]
@@ -48,6 +52,12 @@ _KINDS: dict[str, type[Part]] = {
     "provider_state": ProviderState,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def dumps(value: Any) -> str:
+    """A value as a JSON text for a database."""
+    # Escaped: a model may write half of a surrogate pair, which no database takes as text.
+    return json.dumps(value, separators=(",", ":"))
 
 
 def write_message(message: ChatMessage) -> dict[str, Any]:
@@ -81,10 +91,10 @@ def write_completion(completion: Completion) -> dict[str, Any]:
         "model": completion.model,
         "provider": completion.provider,
         "repaired": completion.repaired,
-        "findings": _write_findings(completion.findings),
+        "findings": write_findings(completion.findings),
         "calls": completion.calls,
         "from_response_cache": completion.from_response_cache,
-        "schema_report": None if report is None else [report.method.value, _write_findings(report.dropped)],
+        "schema_report": None if report is None else [report.method.value, write_findings(report.dropped)],
         "cost": completion.cost,
         "cache_savings": completion.cache_savings,
         "cache_plan": None if plan is None else _write_plan(plan),
@@ -101,20 +111,22 @@ def read_completion(written: Mapping[str, Any]) -> Completion:
             "message": read_message(written["message"]),
             "usage": Usage(**written["usage"]),
             "stop_reason": StopReason(written["stop_reason"]),
-            "findings": _read_findings(written["findings"]),
+            "findings": read_findings(written["findings"]),
             "schema_report": None
             if report is None
-            else SchemaReport(SchemaMethod(report[0]), _read_findings(report[1])),
+            else SchemaReport(SchemaMethod(report[0]), read_findings(report[1])),
             "cache_plan": None if plan is None else _read_plan(plan),
         }
     )
 
 
-def _write_findings(findings: Sequence[Finding]) -> list[list[str]]:
+def write_findings(findings: Sequence[Finding]) -> list[list[str]]:
+    """Write findings down."""
     return [[f.code, f.path, f.message, f.severity.name] for f in findings]
 
 
-def _read_findings(written: Sequence[Sequence[str]]) -> tuple[Finding, ...]:
+def read_findings(written: Sequence[Sequence[str]]) -> tuple[Finding, ...]:
+    """Read what `write_findings` has written."""
     return tuple(
         Finding(code, path, message, Severity[severity]) for code, path, message, severity in written
     )

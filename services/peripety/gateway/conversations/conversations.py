@@ -21,9 +21,10 @@ from peripety.pages import Page, Position, page_of, page_size, position_in
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from peripety.gateway.conversations.model import Charter, CommittedTurn, Done, Question, Request
+    from peripety.gateway.conversations.model import Charter, CommittedTurn, Done, Question
     from peripety.gateway.conversations.store import ConversationStore
     from peripety.gateway.model import Completion, GatewayEvent, GenerateRequest, ModelGateway
+    from peripety.gateway.request_log import Request
 
 __all__ = ["Conversations"]
 

@@ -12,13 +12,13 @@ from peripety.gateway.sizes import message_tokens
 if TYPE_CHECKING:
     from peripety.gateway.conversations.conversation import Turn
     from peripety.gateway.model import ChatMessage, GenerateRequest
+    from peripety.gateway.request_log import Request
 
 __all__ = [
     "Charter",
     "CommittedTurn",
     "Done",
     "Question",
-    "Request",
     "Spent",
     "StoredConversation",
     "size_of",
@@ -80,19 +80,6 @@ class CommittedTurn:
     number: int
     turn: Turn
     committed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Names a request that changes a conversation.
-
-    Attributes:
-        request_id: the same one again changes nothing.
-        digest: tells it from another request under the same id.
-    """
-
-    request_id: str
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError
+from peripety.errors import ConflictError, NotFoundError
 from peripety.gateway.conversations.model import CommittedTurn, Done, StoredConversation, size_of
 from peripety.gateway.conversations.window import TurnSize
 from peripety.gateway.conversations.writing import (
@@ -35,6 +35,7 @@ from peripety.gateway.conversations.writing import (
     write_spent,
     write_turn,
 )
+from peripety.gateway.request_log import RequestLog, request_table
 from peripety.requests import refuse
 from peripety.storage import METADATA
 
@@ -45,13 +46,11 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.gateway.conversations.conversation import Turn
-    from peripety.gateway.conversations.model import Request
     from peripety.gateway.model import Spent
+    from peripety.gateway.request_log import Request
     from peripety.storage import Database
 
 __all__ = ["ConversationStore", "stale"]
-
-_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 
 _conversations = Table(
     "conversations",
@@ -84,14 +83,10 @@ _turns = Table(
     Column("committed", BigInteger, nullable=False),
 )
 
-_requests = Table(
+_requests = request_table(
     "conversation_requests",
-    METADATA,
-    Column("request_id", Text, primary_key=True),
-    Column("digest", Text, nullable=False),
     Column("conversation_id", Text, nullable=False),
     Column("turn", BigInteger, nullable=False),
-    Column("done", BigInteger, nullable=False, index=True),
 )
 
 _FIELDS = list(_conversations.c)
@@ -110,6 +105,7 @@ class ConversationStore:
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._database = database
         self._now = now
+        self._log = RequestLog(_requests, now)
 
     async def done_by(self, request: Request) -> Done | None:
         """What a request has done already, if it has.
@@ -118,12 +114,12 @@ class ConversationStore:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.read() as connection:
-            return await _done_by(connection, request)
+            return await self._done_by(connection, request)
 
     async def create(self, conversation: StoredConversation, request: Request) -> StoredConversation:
         """Store a new conversation, unless its request has made one already: then return that."""
         async with self._database.write(f"request {request.request_id}") as connection:
-            done = await _done_by(connection, request)
+            done = await self._done_by(connection, request)
             if done is not None:
                 return await _read(connection, done.conversation_id)
             await connection.execute(insert(_conversations).values(_row(conversation)))
@@ -226,7 +222,7 @@ class ConversationStore:
             NotFoundError: there is no such conversation.
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
-            done = await _done_by(connection, request)
+            done = await self._done_by(connection, request)
             if done is not None:
                 return await _read(connection, done.conversation_id)
             parent = await _read(connection, conversation_id)
@@ -256,7 +252,7 @@ class ConversationStore:
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
             conversation = await _read(connection, conversation_id)
-            if await _done_by(connection, request) is not None:
+            if await self._done_by(connection, request) is not None:
                 return conversation
             if expected is not None and expected != conversation.turn_count:
                 raise stale(conversation_id, conversation.turn_count)
@@ -279,7 +275,7 @@ class ConversationStore:
             NotFoundError: there is no such conversation.
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
-            if await _done_by(connection, request) is not None:
+            if await self._done_by(connection, request) is not None:
                 return
             mine = _conversations.c.conversation_id == conversation_id
             gone = await connection.execute(delete(_conversations).where(mine))
@@ -287,33 +283,14 @@ class ConversationStore:
                 _unknown(conversation_id)
             await self._record(connection, request, conversation_id)
 
+    async def _done_by(self, connection: AsyncConnection, request: Request) -> Done | None:
+        row = await self._log.find(connection, request)
+        return None if row is None else Done(row.conversation_id, row.turn)
+
     async def _record(
         self, connection: AsyncConnection, request: Request, conversation_id: str, turn: int = 0
     ) -> None:
-        now = self._now()
-        await connection.execute(delete(_requests).where(_requests.c.done < now - _KEPT_MICROSECONDS))
-        await connection.execute(
-            insert(_requests).values(
-                request_id=request.request_id,
-                digest=request.digest,
-                conversation_id=conversation_id,
-                turn=turn,
-                done=now,
-            )
-        )
-
-
-async def _done_by(connection: AsyncConnection, request: Request) -> Done | None:
-    query = select(_requests).where(_requests.c.request_id == request.request_id)
-    row = (await connection.execute(query)).one_or_none()
-    if row is None:
-        return None
-    if row.digest != request.digest:
-        raise AlreadyExistsError(
-            ".request_id was used for a different request; make a new one for each request",
-            code="REQUEST_ID_REUSED",
-        )
-    return Done(row.conversation_id, row.turn)
+        await self._log.record(connection, request, conversation_id=conversation_id, turn=turn)
 
 
 async def _read(connection: AsyncConnection, conversation_id: str) -> StoredConversation:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.conversations.conversation import Turn
 from peripety.gateway.conversations.model import Charter
 from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
 from peripety.gateway.model import Budget, Spent, Usage
 from peripety.gateway.writing import (
+    dumps,
     read_completion,
     read_message,
     read_tool,
@@ -19,17 +20,28 @@ from peripety.gateway.writing import (
     write_tool,
 )
 
-__all__ = ["read_charter", "read_spent", "read_turn", "write_charter", "write_spent", "write_turn"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "read_charter",
+    "read_history",
+    "read_spent",
+    "read_turn",
+    "write_charter",
+    "write_history",
+    "write_spent",
+    "write_turn",
+]
 
 
 def write_charter(charter: Charter) -> str:
     """Write down what of a conversation never changes."""
-    history = charter.history
-    return _dumps(
+    return dumps(
         {
             "system": charter.system,
             "tools": [write_tool(tool) for tool in charter.tools],
-            "history": [history.strategy.value, history.max_turns, history.max_input_tokens],
+            "history": write_history(charter.history),
             "budget": None if charter.budget is None else asdict(charter.budget),
         }
     )
@@ -38,18 +50,28 @@ def write_charter(charter: Charter) -> str:
 def read_charter(text: str) -> Charter:
     """Read what `write_charter` has written."""
     written = json.loads(text)
-    strategy, max_turns, max_input_tokens = written["history"]
     return Charter(
         system=written["system"],
         tools=tuple(map(read_tool, written["tools"])),
-        history=HistoryPolicy(HistoryStrategy(strategy), max_turns, max_input_tokens),
+        history=read_history(written["history"]),
         budget=None if written["budget"] is None else Budget(**written["budget"]),
     )
 
 
+def write_history(history: HistoryPolicy) -> list[Any]:
+    """Write down how much of a history is sent."""
+    return [history.strategy.value, history.max_turns, history.max_input_tokens]
+
+
+def read_history(written: Sequence[Any]) -> HistoryPolicy:
+    """Read what `write_history` has written."""
+    strategy, max_turns, max_input_tokens = written
+    return HistoryPolicy(HistoryStrategy(strategy), max_turns, max_input_tokens)
+
+
 def write_spent(spent: Spent) -> str:
     """Write down what calls used."""
-    return _dumps(asdict(spent))
+    return dumps(asdict(spent))
 
 
 def read_spent(text: str) -> Spent:
@@ -61,15 +83,10 @@ def read_spent(text: str) -> Spent:
 def write_turn(turn: Turn) -> str:
     """Write a turn down."""
     said = [write_message(message) for message in turn.said]
-    return _dumps({"said": said, "completion": write_completion(turn.completion)})
+    return dumps({"said": said, "completion": write_completion(turn.completion)})
 
 
 def read_turn(text: str) -> Turn:
     """Read what `write_turn` has written."""
     written = json.loads(text)
     return Turn(tuple(map(read_message, written["said"])), read_completion(written["completion"]))
-
-
-def _dumps(value: Any) -> str:
-    # Escaped: a model may write half of a surrogate pair, which no database takes as text.
-    return json.dumps(value, separators=(",", ":"))

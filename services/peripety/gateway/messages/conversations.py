@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.gateway.conversations.model import Charter, Question, Request
+from peripety.gateway.conversations.model import Charter, Question
 from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
 from peripety.gateway.messages.answers import completion_to_proto, spent_to_proto
 from peripety.gateway.messages.parts import message_to_proto, tool_from_proto, tool_to_proto
@@ -17,22 +17,12 @@ from peripety.gateway.messages.requests import (
     budget_to_proto,
     generate_request,
 )
+from peripety.gateway.request_log import Request
 from peripety.requests import check_request_id, refuse
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from peripety.gateway.conversations.model import CommittedTurn, StoredConversation
     from peripety.pages import Page
-
-    Changing: TypeAlias = (
-        pb.CreateConversationRequest
-        | pb.DeleteConversationRequest
-        | pb.ForkConversationRequest
-        | pb.RewindConversationRequest
-        | pb.GenerateRequest
-        | pb.GenerateObjectRequest
-    )
 
 __all__ = [
     "charter_from_proto",
@@ -43,6 +33,7 @@ __all__ = [
     "history_to_proto",
     "named",
     "question_from_proto",
+    "time_to_proto",
     "turns_to_proto",
 ]
 
@@ -50,6 +41,15 @@ _STRATEGIES = {
     pb.HISTORY_STRATEGY_UNSPECIFIED: HistoryStrategy.COMPACT,
     **{pb.HistoryStrategy.Value(f"HISTORY_STRATEGY_{one.name}"): one for one in HistoryStrategy},
 }
+
+
+class Changing(Protocol):
+    """A message that asks for a change, under an id of its own."""
+
+    request_id: str
+
+    def SerializeToString(self, *, deterministic: bool = ...) -> bytes:  # noqa: N802 - protobuf's name
+        """The message as bytes."""
 
 
 def named(request: Changing) -> Request:
@@ -147,8 +147,8 @@ def conversation_to_proto(conversation: StoredConversation) -> pb.Conversation:
         parent_turn_count=conversation.parent_turn_count,
         usage=spent_to_proto(conversation.spent),
         budget=None if charter.budget is None else budget_to_proto(charter.budget),
-        create_time=_time(conversation.created),
-        update_time=_time(conversation.updated),
+        create_time=time_to_proto(conversation.created),
+        update_time=time_to_proto(conversation.updated),
     )
 
 
@@ -159,14 +159,15 @@ def turns_to_proto(page: Page[CommittedTurn]) -> pb.ListConversationTurnsRespons
             turn=turn.number,
             messages=map(message_to_proto, turn.turn.said),
             completion=completion_to_proto(turn.turn.completion),
-            commit_time=_time(turn.committed),
+            commit_time=time_to_proto(turn.committed),
         )
         for turn in page.items
     ]
     return pb.ListConversationTurnsResponse(turns=turns, next_page_token=page.next_page_token)
 
 
-def _time(microseconds: int) -> Timestamp:
+def time_to_proto(microseconds: int) -> Timestamp:
+    """Write a moment that is told in microseconds since 1970."""
     timestamp = Timestamp()
     timestamp.FromMicroseconds(microseconds)
     return timestamp

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from peripety.gateway.model import Part
 
 __all__ = [
+    "call_to_proto",
     "choice_from_proto",
     "choice_to_proto",
     "json_object",
     "message_from_proto",
     "message_to_proto",
     "part_from_proto",
+    "result_from_proto",
     "tool_from_proto",
     "tool_to_proto",
 ]
@@ -77,8 +79,7 @@ def part_from_proto(field: str, part: pb.ContentPart) -> Part:
             json_object(f"{field}.tool_call.arguments", call.arguments)
             return ToolCall(call.call_id, call.name, call.arguments.decode())
         case "tool_result":
-            result = part.tool_result
-            return ToolResult(result.call_id, result.text, result.is_error)
+            return result_from_proto(part.tool_result)
         case "reasoning":
             return Reasoning(part.reasoning.text)
         case "provider_state":
@@ -99,8 +100,7 @@ def _part_to_proto(part: Part) -> pb.ContentPart:
         case Text():
             return pb.ContentPart(text=part.text)
         case ToolCall():
-            call = pb.ToolCall(call_id=part.call_id, name=part.name, arguments=part.arguments.encode())
-            return pb.ContentPart(tool_call=call)
+            return pb.ContentPart(tool_call=call_to_proto(part))
         case ToolResult():
             result = pb.ToolResult(call_id=part.call_id, text=part.text, is_error=part.is_error)
             return pb.ContentPart(tool_result=result)
@@ -108,6 +108,16 @@ def _part_to_proto(part: Part) -> pb.ContentPart:
             return pb.ContentPart(reasoning=pb.Reasoning(text=part.text))
         case ProviderState():
             return pb.ContentPart(provider_state=pb.ProviderState(issuer=part.issuer, data=part.data))
+
+
+def call_to_proto(call: ToolCall) -> pb.ToolCall:
+    """Write a call of a tool."""
+    return pb.ToolCall(call_id=call.call_id, name=call.name, arguments=call.arguments.encode())
+
+
+def result_from_proto(result: pb.ToolResult) -> ToolResult:
+    """Read the result of a tool."""
+    return ToolResult(result.call_id, result.text, result.is_error)
 
 
 def tool_from_proto(field: str, tool: pb.Tool) -> Tool:

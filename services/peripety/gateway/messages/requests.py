@@ -22,6 +22,7 @@ from peripety.gateway.model import (
     CacheConfig,
     CacheTTL,
     GenerateRequest,
+    Options,
     ResponseCacheMode,
     ResponseSchema,
 )
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 _RESPONSE_CACHE_MODES = {
-    pb.RESPONSE_CACHE_MODE_UNSPECIFIED: ResponseCacheMode.OFF,
+    pb.RESPONSE_CACHE_MODE_UNSPECIFIED: None,
     pb.RESPONSE_CACHE_MODE_OFF: ResponseCacheMode.OFF,
     pb.RESPONSE_CACHE_MODE_USE: ResponseCacheMode.USE,
     pb.RESPONSE_CACHE_MODE_REFRESH: ResponseCacheMode.REFRESH,
@@ -80,9 +81,7 @@ def from_proto(field: str, asking: Asking) -> GenerateRequest:
     Raises:
         InvalidArgumentError: a field is wrong.
     """
-    prompt, options = asking.prompt, asking.options
-    if options.response_cache not in _RESPONSE_CACHE_MODES:
-        raise refuse(f"{field}.options.response_cache", "must be a mode that the contract names")
+    prompt = asking.prompt
     return GenerateRequest(
         system=prompt.system or None,
         messages=tuple(
@@ -96,17 +95,53 @@ def from_proto(field: str, asking: Asking) -> GenerateRequest:
         if prompt.HasField("tool_choice")
         else None,
         schema=_schema(field, asking),
+        **options_from_proto(f"{field}.options", asking.options).set_fields(),
+    )
+
+
+def options_from_proto(field: str, options: pb.GenerationOptions) -> Options:
+    """Read how to generate, as far as it is said.
+
+    Raises:
+        InvalidArgumentError: an option cannot be read.
+    """
+    if options.response_cache not in _RESPONSE_CACHE_MODES:
+        raise refuse(f"{field}.response_cache", "must be a mode that the contract names")
+    has = options.HasField
+    return Options(
         model=options.model or None,
-        fallback_models=tuple(options.fallback_models),
-        max_output_tokens=options.max_output_tokens if options.HasField("max_output_tokens") else None,
-        temperature=options.temperature if options.HasField("temperature") else None,
-        seed=options.seed if options.HasField("seed") else None,
-        stop_sequences=tuple(options.stop_sequences),
-        cache=_cache(field, options.cache),
+        max_output_tokens=options.max_output_tokens if has("max_output_tokens") else None,
+        temperature=options.temperature if has("temperature") else None,
+        seed=options.seed if has("seed") else None,
+        stop_sequences=tuple(options.stop_sequences) or None,
+        fallback_models=tuple(options.fallback_models) or None,
+        cache=_cache(f"{field}.cache", options.cache) if has("cache") else None,
         response_cache=_RESPONSE_CACHE_MODES[options.response_cache],
-        budget=budget_from_proto(f"{field}.options.budget", options.budget)
-        if options.HasField("budget")
-        else None,
+        budget=budget_from_proto(f"{field}.budget", options.budget) if has("budget") else None,
+    )
+
+
+def options_to_proto(options: Options) -> pb.GenerationOptions:
+    """Write how to generate."""
+    cache, mode = options.cache, options.response_cache
+    return pb.GenerationOptions(
+        model=options.model or "",
+        max_output_tokens=options.max_output_tokens,
+        temperature=options.temperature,
+        seed=options.seed,
+        stop_sequences=options.stop_sequences,
+        fallback_models=options.fallback_models,
+        cache=None
+        if cache is None
+        else pb.CacheConfig(
+            disabled=not cache.enabled,
+            ttl=pb.CacheTtl.Value(f"CACHE_TTL_{cache.ttl.name}"),
+            expected_reuse=cache.expected_reuse,
+        ),
+        response_cache=pb.RESPONSE_CACHE_MODE_UNSPECIFIED
+        if mode is None
+        else pb.ResponseCacheMode.Value(f"RESPONSE_CACHE_MODE_{mode.name}"),
+        budget=None if options.budget is None else budget_to_proto(options.budget),
     )
 
 
@@ -120,26 +155,8 @@ def to_proto(request: GenerateRequest) -> pb.GenerateRequest:
             tools=[tool_to_proto(tool) for tool in request.tools],
             tool_choice=None if request.tool_choice is None else choice_to_proto(request.tool_choice),
         ),
-        options=pb.GenerationOptions(
-            model=request.model or "",
-            max_output_tokens=request.max_output_tokens,
-            temperature=request.temperature,
-            seed=request.seed,
-            stop_sequences=request.stop_sequences,
-            fallback_models=request.fallback_models,
-            cache=pb.CacheConfig(
-                disabled=not request.cache.enabled,
-                ttl=pb.CacheTtl.Value(f"CACHE_TTL_{request.cache.ttl.name}"),
-                expected_reuse=request.cache.expected_reuse,
-            ),
-            response_cache=pb.ResponseCacheMode.Value(f"RESPONSE_CACHE_MODE_{request.response_cache.name}"),
-            budget=None if request.budget is None else budget_to_proto(request.budget),
-        ),
-        schema=None
-        if request.schema is None
-        else pb.ResponseSchema(
-            name=request.schema.name, document=json.dumps(dict(request.schema.document)).encode()
-        ),
+        options=options_to_proto(Options.of(request)),
+        schema=None if request.schema is None else schema_to_proto(request.schema),
     )
 
 
@@ -179,14 +196,23 @@ def budget_to_proto(budget: Budget) -> common.Budget:
     return written
 
 
+def schema_from_proto(field: str, schema: pb.ResponseSchema) -> ResponseSchema:
+    """Read a schema; raises InvalidArgumentError when it is no JSON object."""
+    return ResponseSchema(schema.name, json_object(f"{field}.document", schema.document))
+
+
+def schema_to_proto(schema: ResponseSchema) -> pb.ResponseSchema:
+    """Write a schema; the caller's own check stays here."""
+    return pb.ResponseSchema(name=schema.name, document=json.dumps(dict(schema.document)).encode())
+
+
 def _cache(field: str, cache: pb.CacheConfig) -> CacheConfig:
     if cache.ttl not in _CACHE_TTLS:
-        raise refuse(f"{field}.options.cache.ttl", "must be a lifetime that the contract names")
+        raise refuse(f"{field}.ttl", "must be a lifetime that the contract names")
     return CacheConfig(not cache.disabled, _CACHE_TTLS[cache.ttl], cache.expected_reuse)
 
 
 def _schema(field: str, asking: Asking) -> ResponseSchema | None:
     if isinstance(asking, pb.CountTokensRequest) or not asking.HasField("schema"):
         return None
-    schema = asking.schema
-    return ResponseSchema(schema.name, json_object(f"{field}.schema.document", schema.document))
+    return schema_from_proto(f"{field}.schema", asking.schema)

@@ -25,6 +25,7 @@ from peripety.gateway.model.asking import (
     CacheConfig,
     CacheTTL,
     GenerateRequest,
+    Options,
     ResponseCacheMode,
     ResponseSchema,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "GatewayEvent",
     "GenerateRequest",
     "ModelGateway",
+    "Options",
     "Part",
     "ProviderState",
     "Reasoning",

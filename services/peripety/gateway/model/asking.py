@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from peripety.errors import Finding
 
@@ -18,6 +18,7 @@ __all__ = [
     "CacheConfig",
     "CacheTTL",
     "GenerateRequest",
+    "Options",
     "ResponseCacheMode",
     "ResponseSchema",
 ]
@@ -137,3 +138,28 @@ class GenerateRequest:
     budget: Budget | None = None
     conversation_id: str | None = None
     conversation_budget: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to generate, as far as somebody has said: fields of `GenerateRequest`, in which None is unset."""
+
+    model: str | None = None
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    stop_sequences: tuple[str, ...] | None = None
+    fallback_models: tuple[str, ...] | None = None
+    cache: CacheConfig | None = None
+    response_cache: ResponseCacheMode | None = None
+    budget: Budget | None = None
+
+    @classmethod
+    def of(cls, request: GenerateRequest) -> Self:
+        """The options of a request."""
+        return cls(**{one.name: getattr(request, one.name) for one in fields(cls)})
+
+    def set_fields(self) -> dict[str, Any]:
+        """The options that are set, by name."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}

@@ -19,7 +19,7 @@ from peripety.errors import (
     UnavailableError,
 )
 from peripety.gateway.conversations.conversations import Conversations
-from peripety.gateway.conversations.model import Charter, Question, Request
+from peripety.gateway.conversations.model import Charter, Question
 from peripety.gateway.conversations.store import ConversationStore
 from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
 from peripety.gateway.model import (
@@ -37,6 +37,7 @@ from peripety.gateway.model import (
     ToolResult,
     Usage,
 )
+from peripety.gateway.request_log import Request
 from peripety.gateway.streams import completion_of
 
 if TYPE_CHECKING:
