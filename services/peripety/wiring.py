@@ -16,6 +16,7 @@ from peripety.redis import RedisServer
 from peripety.storage import Database
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from contextlib import AsyncExitStack
 
     import grpc
@@ -36,12 +37,14 @@ class Wiring:
         server: the server to register handlers with.
         resources: closed in reverse order after the server has stopped.
         services: full names of the registered services, for health and reflection.
+        stopping: called once the server takes no new calls, while those under way end.
     """
 
     config: Config
     server: grpc.aio.Server
     resources: AsyncExitStack
     services: list[str] = field(default_factory=list)
+    stopping: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     _ports: dict[type[Any], Any] = field(default_factory=dict)
     _channels: dict[str, grpc.aio.Channel] = field(default_factory=dict)
     _database: Database | None = None
@@ -93,6 +96,11 @@ class Wiring:
             )
             self.resources.push_async_callback(self._channels[service].close)
         return self._channels[service]
+
+    def when_stopping(self, stop: Callable[[], Awaitable[None]]) -> None:
+        """Have work that outlives its call stopped as soon as the server stops, and at the latest with it."""
+        self.stopping.append(stop)
+        self.resources.push_async_callback(stop)
 
     def register(self, full_service_name: str) -> None:
         """Announce a service, by its full protobuf name, to health checks and reflection."""

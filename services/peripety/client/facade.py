@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
@@ -28,12 +29,14 @@ class Client:
 
     Attributes:
         gateway: language models.
+        agents: manifests of phases over one conversation.
         scenarios: texts to scenarios.
         sessions: scenarios being played.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.gateway = GatewayServiceStub(channel)
+        self.agents = AgentServiceStub(channel)
         self.scenarios = ScenarioServiceStub(channel)
         self.sessions = SessionServiceStub(channel)
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 __all__ = ["SERVICES", "reads"]
 
 SERVICES = {
-    "gateway": "peripety.api.gateway.v1.gateway_pb2",
-    "scenarios": "peripety.api.scenario.v1.scenario_pb2",
-    "sessions": "peripety.api.session.v1.session_pb2",
+    "gateway": ("peripety.api.gateway.v1.gateway_pb2", "peripety.api.agent.v1.agent_pb2"),
+    "scenarios": ("peripety.api.scenario.v1.scenario_pb2",),
+    "sessions": ("peripety.api.session.v1.session_pb2",),
 }
 
 _READING_VERBS = ("Get", "List")
@@ -24,7 +24,8 @@ def reads(service: str) -> Iterator[str]:
 
     The contract names its methods by what they do, and `Get` and `List` never have an effect.
     """
-    for descriptor in import_module(SERVICES[service]).DESCRIPTOR.services_by_name.values():
-        for method in descriptor.methods:
-            if method.name.startswith(_READING_VERBS) and not method.server_streaming:
-                yield f"{descriptor.full_name}/{method.name}"
+    for module in SERVICES[service]:
+        for descriptor in import_module(module).DESCRIPTOR.services_by_name.values():
+            for method in descriptor.methods:
+                if method.name.startswith(_READING_VERBS) and not method.server_streaming:
+                    yield f"{descriptor.full_name}/{method.name}"

@@ -7,8 +7,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from peripety.api.agent.v1 import agent_pb2
+from peripety.api.agent.v1.agent_pb2_grpc import add_AgentServiceServicer_to_server
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
+from peripety.gateway.agents.runs import Runs
+from peripety.gateway.agents.service import AgentServicer
+from peripety.gateway.agents.store import RunStore
 from peripety.gateway.batch import Batches
 from peripety.gateway.calling import Caller
 from peripety.gateway.calling.budgets import Budgets, MemoryLedger
@@ -41,7 +46,7 @@ __all__ = ["bind"]
 
 
 async def bind(wiring: Wiring) -> None:
-    """Make the configured provider ready, provide `ModelGateway`, and register the service."""
+    """Make the configured provider ready, provide `ModelGateway`, and register the services."""
     providers = Providers(wiring.config)
     wiring.resources.push_async_callback(providers.aclose)
     clock = Clock()
@@ -59,9 +64,10 @@ async def bind(wiring: Wiring) -> None:
     models = ModelList(
         Catalogue.load(wiring.config.models), providers.default, lambda: datetime.now(UTC).date()
     )
+    database = await wiring.database()
     conversations = Conversations(
         gateway,
-        ConversationStore(await wiring.database(), _microseconds),
+        ConversationStore(database, _microseconds),
         partial(_room_for_prompts, providers),
         _microseconds,
     )
@@ -75,6 +81,10 @@ async def bind(wiring: Wiring) -> None:
     )
     add_GatewayServiceServicer_to_server(GatewayServicer(parts), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
+    runs = Runs(RunStore(database, _microseconds), conversations, _microseconds)
+    wiring.when_stopping(runs.aclose)
+    add_AgentServiceServicer_to_server(AgentServicer(runs), wiring.server)
+    wiring.register(agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name)
 
 
 def _caller(wiring: Wiring, clock: Clock, usage: UsageBook) -> Caller:

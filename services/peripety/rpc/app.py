@@ -56,6 +56,7 @@ class App:
 
     def __init__(self, wiring: Wiring, interceptor: CallInterceptor, health: Health, address: str) -> None:
         self._server = wiring.server
+        self._stopping = wiring.stopping
         self._drain_seconds = wiring.config.drain_seconds
         self._interceptor = interceptor
         self._health = health
@@ -86,7 +87,7 @@ class App:
         _log.info("stopping", grace_seconds=seconds)
         await self._health.enter_graceful_shutdown()
         self._interceptor.end_watches()
-        await self._server.stop(seconds)
+        await asyncio.gather(self._server.stop(seconds), *(stop() for stop in self._stopping))
 
     def _on_signal(self) -> None:
         grace = 0.0 if self._stops else None

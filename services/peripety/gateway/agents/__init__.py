@@ -1,0 +1,1 @@
+"""Agents: manifests of phases that are worked through over one stored conversation."""

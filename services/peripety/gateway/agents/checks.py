@@ -1,0 +1,116 @@
+"""What is wrong with a manifest and its inputs: all of it at once, before anything runs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.gateway.agents.templates import names_in, phase_named
+from peripety.gateway.checks import check_options, check_schema, check_tools
+from peripety.gateway.model import GenerateRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from peripety.gateway.agents.model import Manifest, Phase
+    from peripety.gateway.model import Options
+
+__all__ = ["check_manifest", "check_replaced"]
+
+_PHASE_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_MANIFEST = ".manifest"
+
+
+def check_manifest(manifest: Manifest, inputs: Mapping[str, str]) -> None:
+    """Refuse a manifest that cannot be worked through with these inputs.
+
+    Raises:
+        InvalidArgumentError: a field is wrong, or an input is used by no phase; the violations name all.
+    """
+    violations = list(_of_all(manifest))
+    for index, phase in enumerate(manifest.phases):
+        field = f"{_MANIFEST}.phases[{index}]"
+        violations += _of_phase(field, manifest, index, phase, inputs)
+        if phase.phase_id in {earlier.phase_id for earlier in manifest.phases[:index]}:
+            violations.append(FieldViolation(f"{field}.phase_id", f"'{phase.phase_id}' is there already"))
+    used = {name for phase in manifest.phases for name in names_in(phase.input_template)}
+    violations += [
+        FieldViolation(
+            f".inputs[{name}]", f"is used by no phase; leave it out, or put {{{{{name}}}}} into one"
+        )
+        for name in inputs
+        if name not in used
+    ]
+    _refuse(violations)
+
+
+def check_replaced(manifest: Manifest, index: int, inputs: Mapping[str, str]) -> None:
+    """Refuse a phase that was put in the place of another one, if it cannot be worked through there.
+
+    Raises:
+        InvalidArgumentError: a field of it is wrong.
+    """
+    _refuse(list(_of_phase(".phase", manifest, index, manifest.phases[index], inputs)))
+
+
+def _of_all(manifest: Manifest) -> Iterator[FieldViolation]:
+    if not manifest.name.strip():
+        yield FieldViolation(f"{_MANIFEST}.name", "is required")
+    if not manifest.phases:
+        yield FieldViolation(f"{_MANIFEST}.phases", "must be at least one")
+    yield from _found(f"{_MANIFEST}.", lambda: check_tools(manifest.tools, None))
+    yield from _of_options(f"{_MANIFEST}.options", manifest.options)
+
+
+def _of_phase(
+    field: str, manifest: Manifest, index: int, phase: Phase, inputs: Mapping[str, str]
+) -> Iterator[FieldViolation]:
+    if not _PHASE_ID.fullmatch(phase.phase_id):
+        yield FieldViolation(f"{field}.phase_id", "must be lower_snake_case, of at most 64 characters")
+    if not phase.input_template.strip():
+        yield FieldViolation(f"{field}.input_template", "is required: it is what the user says")
+    earlier = {before.phase_id for before in manifest.phases[:index]}
+    for name in names_in(phase.input_template):
+        problem = _problem_of_name(name, inputs, earlier)
+        if problem is not None:
+            yield FieldViolation(f"{field}.input_template", problem)
+    offered = {tool.name for tool in manifest.tools}
+    for place, name in enumerate(phase.tool_names):
+        if name not in offered:
+            yield FieldViolation(f"{field}.tool_names[{place}]", f"'{name}' is no tool of the manifest")
+    if phase.max_tool_rounds < 0:
+        yield FieldViolation(f"{field}.max_tool_rounds", "must be 0, for the default, or more")
+    yield from _of_options(f"{field}.options", phase.options)
+    if phase.schema is not None:
+        schema = phase.schema
+        yield from _found(f"{field}.", lambda: check_schema(schema))
+
+
+def _problem_of_name(name: str, inputs: Collection[str], earlier: Collection[str]) -> str | None:
+    phase = phase_named(name)
+    if phase is None:
+        return None if name in inputs else f"names {{{{{name}}}}}, which .inputs does not hold"
+    return None if phase in earlier else f"names {{{{{name}}}}}, and no phase before it is called '{phase}'"
+
+
+def _of_options(field: str, options: Options) -> Iterator[FieldViolation]:
+    request = GenerateRequest(None, (), **options.set_fields())
+    return _found(f"{field}.", lambda: check_options(request))
+
+
+def _found(prefix: str, check: Callable[[], None]) -> Iterator[FieldViolation]:
+    """What a check of the gateway finds, with its fields where they stand in the manifest."""
+    try:
+        check()
+    except InvalidArgumentError as error:
+        for violation in error.violations:
+            yield FieldViolation(prefix + violation.field, violation.reason)
+
+
+def _refuse(violations: list[FieldViolation]) -> None:
+    if violations:
+        reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
+        raise InvalidArgumentError(
+            f"The agent cannot run: {reasons}", code="MANIFEST_INVALID", violations=violations
+        )

@@ -1,0 +1,287 @@
+"""Runs of agents as their callers use them: started, followed, continued, done anew, stopped.
+
+A run is worked on by a task of some process, and told by its log. Whoever follows it reads that log, so it
+does not matter who works, and whether a connection holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety.errors import (
+    FailedPreconditionError,
+    FieldViolation,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
+from peripety.gateway.agents.changes import Change
+from peripety.gateway.agents.checks import check_manifest, check_replaced
+from peripety.gateway.agents.model import Progress, Run, RunEnded, RunState
+from peripety.gateway.agents.workers import Workers
+from peripety.gateway.conversations.model import Charter
+from peripety.gateway.request_log import Request
+from peripety.pages import Page, Position, page_of, page_size, position_in
+from peripety.requests import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from peripety.gateway.agents.changes import RunSummary, Started
+    from peripety.gateway.agents.model import Manifest, Phase, Recorded
+    from peripety.gateway.agents.store import RunStore
+    from peripety.gateway.conversations.conversations import Conversations
+    from peripety.gateway.model import Budget, ToolCall, ToolResult
+
+__all__ = ["Runs"]
+
+_LOOK_AGAIN_SECONDS = 0.25
+_EVENTS_AT_ONCE = 200
+_RUNS = uuid.UUID("5d1b0c0e-61a4-4d52-9d5e-0f6a7a3f6c11")
+
+
+class Runs:
+    """The runs of a database.
+
+    Args:
+        store: keeps them.
+        conversations: hold their histories.
+        now: the time in microseconds since 1970.
+    """
+
+    def __init__(self, store: RunStore, conversations: Conversations, now: Callable[[], int]) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._now = now
+        self._workers = Workers(store, conversations, now)
+
+    async def start(
+        self, manifest: Manifest, inputs: dict[str, str], budget: Budget | None, request: Request
+    ) -> Started:
+        """Start a run; again by the same request, return the same one.
+
+        Raises:
+            InvalidArgumentError: the manifest cannot be worked through with these inputs.
+            AlreadyExistsError: the request id was used for a different request, as in all that follow.
+        """
+        done = await self._store.started_by(request)
+        if done is not None:
+            return done
+        check_manifest(manifest, inputs)
+        run_id = _id_from(request)
+        charter = Charter(manifest.system, manifest.tools, manifest.history, _without_time(budget))
+        conversation = await self._conversations.create(charter, _derived(request, "conversation"))
+        now = self._now()
+        return await self._add(
+            Run(run_id, manifest, inputs, budget, conversation.conversation_id, now, now), request
+        )
+
+    async def go_on(self, run_id: str, results: Sequence[ToolResult], request: Request) -> Started:
+        """Hand in the results that a run waits for; again by the same request, nothing changes.
+
+        Raises:
+            NotFoundError: there is no such run, as in all that follow.
+            FailedPreconditionError: the run waits for nothing.
+            InvalidArgumentError: a result is missing, or is for no call.
+        """
+
+        def decide(run: Run) -> Change:
+            if run.state is not RunState.WAITING_FOR_TOOLS:
+                raise _wrong_state(run, "waits for no tools", "NOT_WAITING_FOR_TOOLS")
+            _check_results(run.progress.pending, results)
+            answered = (*run.progress.answered, tuple(results))
+            return Change(
+                state=RunState.RUNNING, progress=replace(run.progress, answered=answered, pending=())
+            )
+
+        lease = self._workers.new_lease()
+        started = await self._store.change(run_id, request, decide, lease)
+        if started.run is not None:
+            self._workers.work_on(started.run, lease, anew=False)
+        return started
+
+    async def do_anew(self, run_id: str, phase: Phase, *, following: bool, request: Request) -> Started:
+        """Start a run that does a phase of another one anew; again by the same request, return the same one.
+
+        Args:
+            run_id: the other run, which stays as it is.
+            phase: the phase as it should be.
+            following: whether to go on with the phases after it.
+            request: the request.
+
+        Raises:
+            NotFoundError: there is no such run, or no phase of that id in it.
+            FailedPreconditionError: the run has not come to that phase.
+            InvalidArgumentError: the phase cannot be worked through in that place.
+        """
+        done = await self._store.started_by(request)
+        if done is not None:
+            return done
+        parent = await self._store.get(run_id)
+        index = _index_of(phase.phase_id, parent)
+        phases = parent.manifest.phases
+        manifest = replace(
+            parent.manifest, phases=(*phases[:index], phase, *(phases[index + 1 :] if following else ()))
+        )
+        check_replaced(manifest, index, parent.inputs)
+        reached = parent.results[index] if index < len(parent.results) else parent.progress
+        fork = await self._conversations.fork(
+            parent.conversation_id, reached.turns_before, _derived(request, "conversation")
+        )
+        now = self._now()
+        run = Run(
+            _id_from(request),
+            manifest,
+            parent.inputs,
+            parent.budget,
+            fork.conversation_id,
+            now,
+            now,
+            parent_id=run_id,
+            progress=Progress(phase=index, turns_before=reached.turns_before),
+            results=parent.results[:index],
+        )
+        return await self._add(run, request)
+
+    async def follow(self, run_id: str, after: int = 0) -> AsyncIterator[Recorded]:
+        """The events of a run after a sequence: recorded ones, then live ones, until it ends or waits.
+
+        A run that nobody works on is taken up at the phase it was in.
+
+        Raises:
+            NotFoundError: there is no such run, or it was deleted meanwhile.
+            UnavailableError: the server stops; the run can be followed elsewhere.
+        """
+        while True:
+            news = self._workers.news_of(run_id)
+            log = await self._store.log(run_id, after, _EVENTS_AT_ONCE)
+            for recorded in log.events:
+                yield recorded
+                after = recorded.sequence
+            if len(log.events) == _EVENTS_AT_ONCE:
+                continue
+            if log.state is not RunState.RUNNING:
+                return
+            if self._workers.stopping:
+                raise _stopping()
+            if news is not None:
+                await news.wait()
+            elif not (log.abandoned and await self._workers.take_up(run_id)):
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+    async def resume(self, run_id: str, after: int) -> AsyncIterator[Recorded]:
+        """Follow a run from where a follower was; raises what `follow` raises.
+
+        Raises:
+            InvalidArgumentError: there is no event of that sequence.
+        """
+        run = await self._store.get(run_id)
+        if not 0 <= after <= run.last_sequence:
+            raise refuse(".after_sequence", f"must be from 0 to {run.last_sequence}, the last event")
+        async for recorded in self.follow(run_id, after):
+            yield recorded
+
+    async def get(self, run_id: str) -> Run:
+        """A run with the results of its phases."""
+        return await self._store.get(run_id)
+
+    async def list(self, state: RunState | None, asked_size: int, token: str) -> Page[RunSummary]:
+        """A page of runs, newest first; only those in a state when one is named."""
+        size = page_size(asked_size)
+        found = await self._store.newest(state, position_in(token, named=True), size + 1)
+        return page_of(found, size, lambda one: Position(one.created, one.run_id))
+
+    async def cancel(self, run_id: str, request: Request) -> Run:
+        """Stop a run, and keep what was done; again by the same request, nothing changes.
+
+        Raises:
+            FailedPreconditionError: the run has ended.
+        """
+
+        def decide(run: Run) -> Change:
+            if run.state not in {RunState.RUNNING, RunState.WAITING_FOR_TOOLS}:
+                raise _wrong_state(run, "has ended", "RUN_ENDED")
+            progress = replace(run.progress, pending=())
+            return Change((RunEnded(run),), RunState.CANCELLED, progress)
+
+        await self._store.change(run_id, request, decide)
+        await self._workers.stop(run_id)
+        return await self._store.get(run_id)
+
+    async def delete(self, run_id: str, request: Request) -> None:
+        """Delete a run and its conversation; again by the same request, nothing happens."""
+        if await self._store.started_by(request) is not None:
+            return
+        run = await self._store.get(run_id)
+        await self._workers.stop(run_id)
+        # The conversation goes first: should the run stay behind, the same request still finds it.
+        with suppress(NotFoundError):
+            await self._conversations.delete(run.conversation_id, _derived(request, "conversation"))
+        await self._store.delete(run_id, request)
+
+    async def aclose(self) -> None:
+        """Stop working: every run can be taken up elsewhere at once, and followers are sent there."""
+        await self._workers.aclose()
+
+    async def _add(self, run: Run, request: Request) -> Started:
+        lease = self._workers.new_lease()
+        started = await self._store.add(run, lease, request)
+        if started.run is not None:
+            self._workers.work_on(started.run, lease, anew=True)
+        return started
+
+
+def _id_from(request: Request) -> str:
+    """The id of the run that a request makes; what a crash leaves behind, the same request finds again."""
+    return str(uuid.uuid5(_RUNS, request.request_id))
+
+
+def _derived(request: Request, purpose: str) -> Request:
+    """The request for a part of what a request wants."""
+    return Request(str(uuid.uuid5(uuid.UUID(request.request_id), purpose)), request.digest)
+
+
+def _without_time(budget: Budget | None) -> Budget | None:
+    """What of a run's budget its conversation keeps: only the run knows when it works."""
+    return None if budget is None else replace(budget, max_seconds=None)
+
+
+def _index_of(phase_id: str, run: Run) -> int:
+    index = next((at for at, one in enumerate(run.manifest.phases) if one.phase_id == phase_id), None)
+    if index is None:
+        raise NotFoundError(f".phase.phase_id: the run has no phase '{phase_id[:64]}'", code="UNKNOWN_PHASE")
+    if index > run.progress.phase:
+        raise _wrong_state(run, f"has not come to phase '{phase_id}'", "PHASE_NOT_REACHED")
+    return index
+
+
+def _check_results(pending: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
+    given = [result.call_id for result in results]
+    wanted = [call.call_id for call in pending]
+    violations = [
+        FieldViolation(".results", f"must hold a result for the call '{call.call_id}' of {call.name}")
+        for call in pending
+        if call.call_id not in given
+    ]
+    violations += [
+        FieldViolation(f".results[{index}].call_id", "is no call that the run waits for, or is there already")
+        for index, call_id in enumerate(given)
+        if call_id not in wanted or call_id in given[:index]
+    ]
+    if violations:
+        reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
+        raise InvalidArgumentError(f"The run cannot go on: {reasons}", violations=violations)
+
+
+def _wrong_state(run: Run, problem: str, code: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"The run {problem}: its state is {run.state.name}", code=code, details={"state": run.state.name}
+    )
+
+
+def _stopping() -> UnavailableError:
+    return UnavailableError("The server is stopping; resume the run, here or elsewhere", code="STOPPING")

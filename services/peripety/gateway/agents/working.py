@@ -1,0 +1,269 @@
+"""Works through the phases of a run, from wherever it stands.
+
+A phase is a question, and then as many rounds of tool calls as it takes. Each is one turn of the run's
+conversation, asked by a request whose id follows from the run: a turn that was committed before an
+interruption is told again, and never asked again. So a phase can always be gone through from its beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import deque
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+import structlog
+
+from peripety import context, logs
+from peripety.errors import (
+    DeadlineError,
+    FailedPreconditionError,
+    InternalError,
+    NotFoundError,
+    PeripetyError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from peripety.gateway.agents.changes import Change, LostLeaseError
+from peripety.gateway.agents.model import (
+    PhaseCompleted,
+    PhaseResult,
+    PhaseStarted,
+    Progress,
+    RunEnded,
+    RunState,
+    ToolsRequested,
+)
+from peripety.gateway.agents.templates import fill
+from peripety.gateway.conversations.model import Question
+from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    Completed,
+    FallingBack,
+    GenerateRequest,
+    Spent,
+    ToolChoice,
+    ToolChoiceMode,
+    ToolResult,
+)
+from peripety.gateway.request_log import Request
+from peripety.gateway.streams import following
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from peripety.gateway.agents.model import Phase, Run
+    from peripety.gateway.agents.recorder import Recorder
+    from peripety.gateway.conversations.conversations import Conversations
+    from peripety.gateway.model import Completion, ToolCall
+
+__all__ = ["Work"]
+
+_MICROSECONDS = 1_000_000
+
+_log = structlog.get_logger(__name__)
+
+
+class Work:
+    """The work on one run.
+
+    Args:
+        run: the run, as it stands.
+        conversations: hold its history.
+        recorder: records what happens.
+        now: the time in microseconds since 1970.
+    """
+
+    def __init__(
+        self, run: Run, conversations: Conversations, recorder: Recorder, now: Callable[[], int]
+    ) -> None:
+        self._run = run
+        self._conversations = conversations
+        self._recorder = recorder
+        self._now = now
+        self._began = now()
+        self._progress = run.progress
+        self._answers = {result.phase_id: _answer(result.completion) for result in run.results}
+
+    async def go(self, *, anew: bool) -> None:
+        """Work until the run has ended or waits for tools.
+
+        Args:
+            anew: whether the phase that the run is in begins, or begins anew; else it goes on behind the
+                results that it waited for.
+
+        Raises:
+            LostLeaseError: somebody else works on the run, or nobody is to.
+            UnavailableError: the database does not work; the run can be taken up later.
+        """
+        try:
+            while (phase := self._phase_now()) is not None:
+                if anew:
+                    await self._begin(phase)
+                if not await self._worked_through(phase, told=anew):
+                    return
+                anew = True
+        except LostLeaseError:
+            raise
+        except Exception as error:  # the border: a run that fails says so to whoever follows it
+            if isinstance(error, UnavailableError) and error.code.startswith("STORAGE_"):
+                raise
+            failure = self._public(error)
+            change = Change((RunEnded(self._run),), RunState.FAILED, await self._so_far(), failure)
+            await self._recorder.commit(change)
+
+    def _phase_now(self) -> Phase | None:
+        return replace(self._run, progress=self._progress).phase
+
+    async def _begin(self, phase: Phase) -> None:
+        self._progress = replace(self._progress, started=self._progress.started or self._now())
+        started = PhaseStarted(phase.phase_id, self._input(phase))
+        await self._recorder.commit(Change((started,), progress=self._progress))
+
+    async def _worked_through(self, phase: Phase, *, told: bool) -> bool:
+        """Bring a phase to its end; False when it waits for tools.
+
+        Args:
+            phase: the phase.
+            told: whether to tell what the rounds say whose results are there already.
+        """
+        text = self._input(phase)
+        said = ChatMessage.user(f"{phase.system}\n\n{text}" if phase.system else text)
+        spent = Spent()
+        answered = deque(self._progress.answered)
+        for number in count():
+            completion = await self._asked(phase, number, said, told=told or not answered)
+            spent += Spent.on(completion)
+            calls = completion.tool_calls
+            if not calls:
+                await self._complete(phase, text, completion, spent, rounds=number + 1)
+                return True
+            if number >= phase.tool_rounds:
+                raise _too_many_rounds(phase)
+            wanted = tuple(call for call in calls if call.name in phase.tool_names)
+            if wanted and not answered:
+                await self._wait(phase, wanted)
+                return False
+            said = _results(phase, calls, answered.popleft() if wanted else ())
+        raise AssertionError  # pragma: no cover - the rounds are counted without end
+
+    async def _asked(self, phase: Phase, number: int, said: ChatMessage, *, told: bool) -> Completion:
+        """Ask one question of a phase, or hear again what was answered to it."""
+        request_id = str(uuid.uuid5(uuid.UUID(self._run.run_id), f"{self._progress.phase}/{number}"))
+        question = Question(
+            conversation_id=self._run.conversation_id,
+            named=Request(request_id, request_id),
+            request=GenerateRequest(
+                None,
+                (said,),
+                schema=phase.schema,
+                tool_choice=self._choice(phase, number),
+                **(self._run.manifest.options.set_fields() | phase.options.set_fields()),
+            ),
+            expected_turn_count=self._progress.turns_before + number,
+        )
+        try:
+            async with (
+                context.bounded(self._seconds_left()),
+                following(self._conversations.stream(question)) as events,
+            ):
+                async for event in events:
+                    if isinstance(event, Completed):
+                        return event.completion
+                    # Nothing was released of an answer that another model is asked for instead.
+                    if told and not isinstance(event, FallingBack):
+                        self._recorder.tell(event)
+        except DeadlineError:
+            self._seconds_left()  # says so if it is the run whose time is up
+            raise
+        raise InternalError("A stream of events ended without its last one")
+
+    def _choice(self, phase: Phase, number: int) -> ToolChoice | None:
+        if not self._run.manifest.tools:
+            return None
+        free = phase.tool_names and number < phase.tool_rounds
+        return ToolChoice(ToolChoiceMode.AUTO if free else ToolChoiceMode.NONE)
+
+    async def _wait(self, phase: Phase, calls: tuple[ToolCall, ...]) -> None:
+        waiting = replace(await self._so_far(), pending=calls)
+        requested = ToolsRequested(phase.phase_id, calls)
+        await self._recorder.commit(Change((requested,), RunState.WAITING_FOR_TOOLS, waiting))
+
+    async def _complete(
+        self, phase: Phase, text: str, completion: Completion, spent: Spent, *, rounds: int
+    ) -> None:
+        done = await self._so_far()
+        result = PhaseResult(
+            phase.phase_id, text, completion, spent, done.turns_before, done.started, self._now()
+        )
+        self._answers[phase.phase_id] = _answer(completion)
+        self._progress = Progress(
+            done.phase + 1, done.turns_before + rounds, worked=done.worked, spent=done.spent
+        )
+        self._began = self._now()
+        change = Change((PhaseCompleted(result),), progress=self._progress)
+        if self._phase_now() is None:
+            events = (*change.events, RunEnded(self._run))
+            change = replace(change, events=events, state=RunState.COMPLETED)
+        await self._recorder.commit(change)
+
+    def _input(self, phase: Phase) -> str:
+        return fill(phase.input_template, self._run.inputs, self._answers)
+
+    async def _so_far(self) -> Progress:
+        """The progress, with what was used until now."""
+        spent = self._progress.spent
+        try:
+            spent = (await self._conversations.get(self._run.conversation_id)).spent
+        except NotFoundError:
+            _log.warning("the conversation of a run is gone", run_id=self._run.run_id)
+        return replace(self._progress, worked=self._worked(), spent=spent)
+
+    def _worked(self) -> int:
+        return self._progress.worked + self._now() - self._began
+
+    def _seconds_left(self) -> float | None:
+        budget = self._run.budget
+        if budget is None or budget.max_seconds is None:
+            return None
+        left = budget.max_seconds - self._worked() / _MICROSECONDS
+        if left <= 0:
+            raise ResourceExhaustedError(
+                f"The run has worked for the {budget.max_seconds:g} s that its budget allows:"
+                " start a new one with more, or do its last phase anew",
+                code="BUDGET_EXHAUSTED",
+            ) from None
+        return left
+
+    def _public(self, error: Exception) -> PeripetyError:
+        if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
+            return error
+        _log.error("unexpected error in a run", run_id=self._run.run_id, **logs.outline(error))
+        return InternalError("Something went wrong in the server, not in the run; quote its id")
+
+
+def _answer(completion: Completion) -> str:
+    """What later phases may quote: the value where there is one, without what a model wrote around it."""
+    if completion.value is None:
+        return completion.text
+    return json.dumps(completion.value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _results(phase: Phase, calls: Iterable[ToolCall], given: Sequence[ToolResult]) -> ChatMessage:
+    """What is said to calls: the results that came in, and an error to each that the phase does not allow."""
+    by_call = {result.call_id: result for result in given}
+    offered = ", ".join(phase.tool_names) or "none"
+    refusal = f"This tool cannot be called now. Tools that can be called now: {offered}."
+    parts = (by_call.get(call.call_id, ToolResult(call.call_id, refusal, is_error=True)) for call in calls)
+    return ChatMessage(ChatRole.USER, tuple(parts))
+
+
+def _too_many_rounds(phase: Phase) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"The model called tools in more than {phase.tool_rounds} rounds of phase '{phase.phase_id}', though"
+        " it could not any more: allow more with max_tool_rounds, or ask for less",
+        code="TOOL_ROUNDS_USED_UP",
+    )
