@@ -64,7 +64,13 @@ class Assembly:
         return [ReasoningDelta(text)] if self._add(Reasoning, text) else []
 
     def open_call(self, call_id: str, name: str) -> GrowingCall:
-        """Begin a tool call; several may grow at once, and keep the order in which they began."""
+        """Begin a tool call; several may grow at once, and keep the order in which they began.
+
+        Raises:
+            UnavailableError: there is a call with this id already: their results could not be told apart.
+        """
+        if any(isinstance(piece, GrowingCall) and piece.call_id == call_id for piece in self._pieces):
+            raise malformed(f"two calls have the id '{call_id}'")
         call = GrowingCall(call_id, name)
         if name != self._answer_tool:
             self._pieces.append(call)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from peripety.errors import UnavailableError
 from peripety.gateway.model import Text, TextDelta, ToolCall, ToolCallDelta
 from peripety.gateway.providers.assembling import Assembly
 
@@ -15,6 +18,14 @@ def test_the_arguments_of_the_answer_tool_are_the_text_of_the_answer() -> None:
         TextDelta(": 1}"),
     ]
     assert assembly.parts() == (Text('{"a": 1}'),)
+
+
+def test_two_calls_cannot_have_one_id() -> None:
+    assembly = Assembly()
+    assembly.open_call("c", "take")
+    with pytest.raises(UnavailableError) as caught:
+        assembly.open_call("c", "take")
+    assert caught.value.code == "STREAM_MALFORMED"
 
 
 def test_every_other_tool_is_called_as_ever() -> None:
