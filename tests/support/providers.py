@@ -65,6 +65,7 @@ PROVIDERS = (
     ),
     Spoken(ProviderName.DEEPSEEK, "deepseek", "deepseek-v4-pro", shows_reasoning=True, tells_refusals=False),
     Spoken(ProviderName.AZURE, "azure", "gpt-5"),
+    Spoken(ProviderName.SCRIPTED, "scripted", "scripted"),
 )
 
 
