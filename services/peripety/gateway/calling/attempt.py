@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from peripety.errors import PeripetyError
+    from peripety.gateway.model import CachePlan
     from peripety.gateway.providers.base import Call, Finished
 
 __all__ = ["Attempt"]
@@ -33,6 +34,7 @@ class Attempt:
         code: how it ended: `OK`, the code of the error, or `CANCELLED` when its caller left.
         cost: what it cost; None when that is not known.
         finished: the end of the answer, if there is one.
+        cache_plan: what the prompt cache is expected to do.
     """
 
     begun: datetime
@@ -42,6 +44,7 @@ class Attempt:
     code: str = "CANCELLED"
     cost: Cost | None = None
     finished: Finished | None = None
+    cache_plan: CachePlan | None = None
 
     def end(self, finished: Finished, cost: Cost | None) -> None:
         """Note the end of a whole answer."""
@@ -96,4 +99,5 @@ class Attempt:
             schema_report=finished.schema_report,
             cost=None if self.cost is None else self.cost.total,
             cache_savings=None if self.cost is None else self.cost.cache_savings,
+            cache_plan=self.cache_plan,
         )

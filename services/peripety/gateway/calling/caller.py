@@ -23,6 +23,7 @@ from peripety.gateway.calling.retries import RetryBudget, pause_before_retry
 from peripety.gateway.model import Completed
 from peripety.gateway.models import cost_of_call
 from peripety.gateway.models.names import class_of
+from peripety.gateway.prompt_cache import PromptCache
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.streams import following
 
@@ -75,6 +76,7 @@ class Caller:
         self._counters = counters or Counters(clock.now)
         self._budgets = budgets or Budgets(config.daily_budget, MemoryLedger(clock), NoHistory(), clock)
         self._report = report
+        self._prompt_cache = PromptCache(clock.now, clock.today)
         self._accounts: dict[str, _Account] = {}
 
     def purse(self, request: GenerateRequest) -> Purse:
@@ -172,10 +174,14 @@ class Caller:
     async def _made(self, attempt: Attempt, provider: Provider, call: Call) -> AsyncIterator[Delta]:
         """Make a call, and notice what becomes of it."""
         begun = self._clock.now()
+        visit = self._prompt_cache.visit(provider.account, call)
+        attempt.cache_plan = visit.plan
         try:
-            async with following(provider.stream(call)) as events:
+            async with following(provider.stream(visit.call)) as events:
                 async for event in events:
+                    visit.started()
                     if isinstance(event, Finished):
+                        visit.ended(event)
                         attempt.end(event, cost_of_call(event.usage, call.data, attempt.begun))
                     else:
                         attempt.released = True

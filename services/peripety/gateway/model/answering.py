@@ -116,6 +116,8 @@ class CacheBlock(Enum):
     """The system text."""
     MESSAGE = "message"
     """A message."""
+    MODEL = "model"
+    """The choice of the model, each of which has a cache of its own; only as a difference."""
 
 
 @dataclass(frozen=True, slots=True)

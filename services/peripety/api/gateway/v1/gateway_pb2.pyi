@@ -216,6 +216,8 @@ class _CacheBlockEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CacheBlock
     """The system text."""
     CACHE_BLOCK_MESSAGE: _CacheBlock.ValueType  # 3
     """A message; `message_index` says which."""
+    CACHE_BLOCK_MODEL: _CacheBlock.ValueType  # 4
+    """The choice of the model, each of which has a cache of its own; only in `first_difference`."""
 
 class CacheBlock(_CacheBlock, metaclass=_CacheBlockEnumTypeWrapper):
     """What kind of block a cache breakpoint stands behind."""
@@ -228,6 +230,8 @@ CACHE_BLOCK_SYSTEM: CacheBlock.ValueType  # 2
 """The system text."""
 CACHE_BLOCK_MESSAGE: CacheBlock.ValueType  # 3
 """A message; `message_index` says which."""
+CACHE_BLOCK_MODEL: CacheBlock.ValueType  # 4
+"""The choice of the model, each of which has a cache of its own; only in `first_difference`."""
 Global___CacheBlock: _TypeAlias = CacheBlock  # noqa: Y015
 
 class _HistoryStrategy:

@@ -1,0 +1,124 @@
+"""A request as the pieces of a prompt, in the order of the cached prefix: tools, system text, messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeAlias
+
+from peripety.gateway.model import (
+    CacheBlock,
+    ChatRole,
+    ProviderState,
+    Reasoning,
+    ResponseSchema,
+    SchemaMethod,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from peripety.gateway.models import CacheKind
+from peripety.gateway.providers.schemas import method_of, with_answer_tool
+from peripety.gateway.structured import schema_hint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from peripety.gateway.model import ChatMessage
+    from peripety.gateway.providers.base import Call
+
+__all__ = ["Content", "Piece", "as_sent", "pieces_of", "pieces_of_message"]
+
+Content: TypeAlias = Tool | ResponseSchema | Text | ToolCall | ToolResult | ProviderState
+
+# OpenAI's models read the schema of their answer as a part of the prompt.
+_SCHEMA_IS_READ = frozenset({CacheKind.AUTOMATIC, CacheKind.AUTOMATIC_BREAKPOINTS})
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One piece of a prompt: what a provider counts and caches as one block.
+
+    Attributes:
+        section: where in the prompt it stands.
+        content: what it says; the system text is a `Text` as well.
+        role: who says it.
+        message: the index of its message, from 0.
+        begins: whether it is the first of its message.
+        ends: whether it is the last of its message. Each result of a tool is a message of its own where that
+            makes a difference.
+        stays: whether later requests repeat it.
+    """
+
+    section: CacheBlock
+    content: Content
+    role: ChatRole = ChatRole.SYSTEM
+    message: int = 0
+    begins: bool = True
+    ends: bool = True
+    stays: bool = True
+
+
+def as_sent(call: Call) -> Call:
+    """Return the call with the tool that stands in for its schema, if one does."""
+    request = call.request
+    if request.schema is None or method_of(call) is not SchemaMethod.TOOL:
+        return call
+    return replace(call, request=with_answer_tool(request, request.schema))
+
+
+def pieces_of(call: Call) -> Iterator[Piece]:
+    """Yield the pieces of a call as it is sent."""
+    request = call.request
+    for tool in request.tools:
+        yield Piece(CacheBlock.TOOLS, tool)
+    if request.schema is not None and call.data.cache.kind in _SCHEMA_IS_READ:
+        yield Piece(CacheBlock.SYSTEM, request.schema)
+    if request.system:
+        yield Piece(CacheBlock.SYSTEM, Text(request.system))
+    for index in _in_order(call):
+        yield from pieces_of_message(call, request.messages[index], index)
+    if request.schema is not None and method_of(call) is SchemaMethod.EXTRACTION:
+        hint = Text(schema_hint(request.schema.document))
+        yield Piece(
+            CacheBlock.MESSAGE, hint, ChatRole.USER, len(request.messages) - 1, begins=False, stays=False
+        )
+
+
+def pieces_of_message(call: Call, message: ChatMessage, index: int) -> Iterator[Piece]:
+    """Yield what is sent of a message: no reasoning, and nothing that another provider issued."""
+    contents: list[Content] = [
+        part
+        for part in message.parts
+        if not isinstance(part, Reasoning)
+        and (not isinstance(part, ProviderState) or _is_repeated(call, message, part))
+    ]
+    for place, content in enumerate(contents):
+        yield Piece(
+            CacheBlock.MESSAGE,
+            content,
+            message.role,
+            index,
+            begins=place == 0,
+            ends=place == len(contents) - 1 or isinstance(content, ToolResult),
+        )
+
+
+def _is_repeated(call: Call, message: ChatMessage, state: ProviderState) -> bool:
+    if state.issuer != call.data.provider:
+        return False
+    # DeepSeek reads what it thought again where that led to calls of tools, and nowhere else.
+    return call.data.cache.kind is not CacheKind.UNITS or bool(message.tool_calls)
+
+
+def _in_order(call: Call) -> Iterable[int]:
+    """The messages as they are sent, by index: for Anthropic, instructions come last in a user's turn."""
+    messages = call.request.messages
+    if call.data.cache.kind is not CacheKind.BREAKPOINTS or not call.data.traits.system_messages:
+        return range(len(messages))
+    return [
+        index
+        for _, turn in groupby(range(len(messages)), lambda at: messages[at].role is ChatRole.ASSISTANT)
+        for index in sorted(turn, key=lambda at: messages[at].role is ChatRole.SYSTEM)
+    ]
