@@ -103,6 +103,10 @@ bench-simulator: $(VENV)/installed-dev native  ## Measure the scripted LLM's ser
 	  echo "*** aimock could not be installed: nothing to compare with (it needs Node.js and npm)" >&2
 	@PYTHONPATH=tests $(BIN)/python -m bench.simulator $(AIMOCK)
 
+.PHONY: bench-prompt-cache
+bench-prompt-cache: $(VENV)/installed-dev  ## What a conversation's prompts cost, by where their cache markers stand
+	@PYTHONPATH=tests $(BIN)/python -m bench.prompt_cache
+
 .PHONY: bench-http-clients
 bench-http-clients: $(VENV)/installed-bench  ## Measure HTTP clients that could ask providers, beside the one that does
 	@PYTHONPATH=tests $(BIN)/python -m bench.http_clients
@@ -137,12 +141,17 @@ PAIRS ?= 1000000
 fuzz-patterns: $(VENV)/installed-dev native  ## Compare matching with a naive scan over random cases: PAIRS=1000000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.patterns --pairs $(PAIRS) --seed $(SEED)
 
-OPERATIONS    ?= 1000000
-CONVERSATIONS ?= 10000
+OPERATIONS ?= 1000000
+soak-simulator: CONVERSATIONS ?= 10000
+soak-prompt-cache: CONVERSATIONS ?= 100000
 
 .PHONY: soak-simulator
 soak-simulator: $(VENV)/installed-dev native  ## Keep conversations with the scripted LLM apart: OPERATIONS=1000000 CONVERSATIONS=10000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.conversations --operations $(OPERATIONS) --conversations $(CONVERSATIONS) --seed $(SEED)
+
+.PHONY: soak-prompt-cache
+soak-prompt-cache: $(VENV)/installed-dev  ## Hold predicted cache reads and writes to Anthropic's books: CONVERSATIONS=100000 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m fuzz.prompt_cache --conversations $(CONVERSATIONS) --seed $(SEED)
 
 MINUTES ?= 1
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from peripety.gateway.prompt_cache.pieces import Piece
     from peripety.gateway.providers.base import Call
 
-__all__ = ["Block", "Count", "Prompt", "lineage_of"]
+__all__ = ["Block", "Count", "Prompt", "beginning_of", "lineage_of"]
 
 Count: TypeAlias = "Callable[[Piece], int]"
 """Says how many tokens a piece of a prompt has; 0 when the provider is not sent it."""
@@ -162,5 +162,15 @@ def lineage_of(request: GenerateRequest) -> str:
     """Return what the conversation of a request is known by: its id, or else how it begins."""
     if request.conversation_id is not None:
         return request.conversation_id
-    tools = json.dumps([write_tool(tool) for tool in request.tools])
-    return _digest(tools, request.system or "", json.dumps(write_message(request.messages[0]))).hex()
+    return _digest(_instructions(request), json.dumps(write_message(request.messages[0]))).hex()
+
+
+def beginning_of(request: GenerateRequest) -> str | None:
+    """Return what requests that begin alike have in common; None for one without instructions and tools."""
+    if not request.system and not request.tools:
+        return None
+    return _digest(request.model or "", _instructions(request)).hex()
+
+
+def _instructions(request: GenerateRequest) -> str:
+    return json.dumps([request.system or "", *(write_tool(tool) for tool in request.tools)])

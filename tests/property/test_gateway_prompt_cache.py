@@ -1,0 +1,78 @@
+"""What is predicted of Anthropic's prompt cache is what the scripted LLM's books say, to the token."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+from typing import TYPE_CHECKING
+
+from peripety.gateway.prompt_cache import prompt, prompt_cache
+from peripety.gateway.prompt_cache.entries import Entries
+from peripety.gateway.prompt_cache.pieces import pieces_of
+from support.cached_conversations import MOST_MARKERS, Tally, converse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pytest
+
+    from peripety.gateway.models import CacheRules
+    from peripety.gateway.prompt_cache.entries import Entry
+    from peripety.gateway.prompt_cache.prompt import Block
+
+CONVERSATIONS = int(os.environ.get("PERIPETY_EXAMPLES", "200"))
+
+
+def wrong_predictions(conversations: int) -> int:
+    wrong = 0
+    for number in range(conversations):
+        try:
+            converse(f"7:{number}")
+        except AssertionError:
+            wrong += 1
+    return wrong
+
+
+def anywhere(random: Random) -> Callable[..., list[int]]:
+    """A layout of random markers."""
+
+    def place(rules: CacheRules, blocks: Sequence[Block], _known: int) -> list[int]:
+        last = {(block.section, block.message): at for at, block in enumerate(blocks) if block.markable}
+        ends = [at for at in last.values() if blocks[at].tokens >= rules.minimum_tokens]
+        return sorted(random.sample(ends, min(len(ends), random.randint(1, rules.max_breakpoints))))
+
+    return place
+
+
+def test_every_read_and_write_of_random_conversations_is_predicted() -> None:
+    total = Tally()
+    for number in range(CONVERSATIONS):
+        total += converse(f"7:{number}")
+    assert max(total.markers) <= MOST_MARKERS
+    assert min(total.reading, total.writing, *total.markers.values()) > total.requests / 50
+
+
+def _keeping_too_long(keep: Callable[[Entries, Entry, float], None]) -> Callable[..., None]:
+    return lambda self, entry, since: keep(self, entry._replace(seconds=entry.seconds + 1), since)
+
+
+def test_a_lifetime_that_is_too_long_by_a_second_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Entries, "keep", _keeping_too_long(Entries.keep))
+    assert wrong_predictions(60) > 0
+
+
+def test_predictions_hold_wherever_the_markers_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompt_cache, "place_markers", anywhere(Random(7)))
+    assert wrong_predictions(60) == 0
+
+
+def test_positions_that_are_counted_wrongly_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Where the gateway puts its markers, everything is reached however it is counted.
+    monkeypatch.setattr(prompt_cache, "place_markers", anywhere(Random(7)))
+    monkeypatch.setattr(prompt, "_RUNS", ())
+    assert wrong_predictions(60) > 0
+
+
+def test_a_block_that_is_overlooked_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompt, "pieces_of", lambda call: list(pieces_of(call))[1:])
+    assert wrong_predictions(10) > 0

@@ -1,0 +1,343 @@
+"""Random conversations of all kinds, every read and write of the prompt cache held to Anthropic's books."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from random import Random
+from typing import TYPE_CHECKING, Self
+
+from peripety.gateway.history import merge_messages
+from peripety.gateway.model import (
+    CacheConfig,
+    CacheTTL,
+    ChatMessage,
+    ChatRole,
+    GenerateRequest,
+    ResponseSchema,
+    StopReason,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolChoiceMode,
+    ToolResult,
+    Usage,
+)
+from peripety.gateway.models import Catalogue
+from peripety.gateway.prompt_cache import PromptCache
+from peripety.gateway.providers.anthropic.thoughts import keep_thought
+from peripety.gateway.providers.base import Call, Finished
+from peripety.simulator.chance import signature
+from support.anthropic_truth import AnthropicTruth, TrueTokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from peripety.gateway.model import Part
+    from peripety.gateway.prompt_cache import Visit
+    from peripety.simulator.truth.cache import visit as truth
+
+__all__ = ["MODELS", "Tally", "converse"]
+
+MODELS = ("claude-opus-5-5", "claude-sonnet-5", "claude-opus-4-7", "claude-haiku-4-5")
+"""Their shortest cached prefixes are 512, 1,024, 2,048 and 4,096 tokens; the first takes system messages."""
+
+THINKING = frozenset({"claude-opus-5-5", "claude-sonnet-5"})
+PAUSES = (0, 0, 1, 30, 200, 298, 299, 300, 301, 1800, 3599, 3600, 3601)
+MOST_MARKERS = 4
+SCHEMA = ResponseSchema(
+    "a",
+    {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    },
+)
+
+
+@dataclass
+class Tally:
+    """What was seen: a proof in which nothing happens proves nothing.
+
+    Attributes:
+        requests: how many were asked.
+        reading: how many of them read from the cache.
+        writing: how many wrote to it.
+        markers: how many requests had so many markers.
+    """
+
+    requests: int = 0
+    reading: int = 0
+    writing: int = 0
+    markers: dict[int, int] = field(default_factory=dict)
+
+    def __iadd__(self, other: Tally) -> Self:
+        self.requests += other.requests
+        self.reading += other.reading
+        self.writing += other.writing
+        for number, times in other.markers.items():
+            self.markers[number] = self.markers.get(number, 0) + times
+        return self
+
+
+@dataclass(frozen=True)
+class Talk:
+    """One line of a conversation: what is asked next is the sum of it."""
+
+    model: str
+    system: str | None
+    tools: tuple[Tool, ...]
+    messages: tuple[ChatMessage, ...] = ()
+    tool_choice: ToolChoice | None = None
+    schema: ResponseSchema | None = None
+    cache: CacheConfig = field(default_factory=CacheConfig)
+
+    def saying(self, *messages: ChatMessage) -> Talk:
+        return replace(self, messages=(*self.messages, *messages))
+
+
+def converse(seed: str) -> Tally:
+    """Play a conversation with its forks, in random steps, and compare every request.
+
+    Raises:
+        AssertionError: a prediction is not what the provider's books say.
+    """
+    world = _World(Random(seed))
+    try:
+        for _ in range(world.random.randint(6, 14)):
+            world.step()
+    except AssertionError as error:
+        raise AssertionError(f"seed {seed!r}, request {world.tally.requests}: {error}") from error
+    return world.tally
+
+
+class _Asked:
+    """A request under way, at the gateway and at the provider."""
+
+    def __init__(self, world: _World, talk: Talk) -> None:
+        self._world = world
+        self.talk = talk
+        request = GenerateRequest(
+            talk.system,
+            merge_messages(talk.messages),
+            schema=talk.schema,
+            model=f"anthropic/{talk.model}",
+            tools=talk.tools,
+            tool_choice=talk.tool_choice if talk.tools else None,
+            cache=talk.cache,
+        )
+        self._call = Call(request, talk.model, Catalogue.load().find("anthropic", talk.model))
+        self._visit: Visit = world.cache.visit("one", self._call)
+        self._read = world.truth.read(self._visit.call)
+        self._found: truth.Visit = world.truth.look(self._read, world.now)
+
+    def compare(self, tally: Tally) -> None:
+        found, plan = self._found, self._visit.plan
+        markers = sum(block.marker is not None for block in self._read.prompt.blocks)
+        tally.requests += 1
+        tally.reading += found.read > 0
+        tally.writing += bool(found.written)
+        tally.markers[markers] = tally.markers.get(markers, 0) + 1
+        assert markers <= MOST_MARKERS
+        if plan is None:
+            assert (found.read, found.written, markers) == (0, {}, 0)
+            return
+        assert markers == len(plan.breakpoints), "a planned marker found no block"
+        predicted = plan.predicted_read_tokens, plan.predicted_write_tokens
+        assert predicted == (found.read, sum(found.written.values()))
+
+    def accepted(self) -> None:
+        self._found.accepted()
+
+    def started(self) -> None:
+        self._found.started()
+        self._visit.started()
+
+    def ended(self, parts: tuple[Part, ...]) -> None:
+        found = self._found
+        written = sum(found.written.values())
+        long = found.written.get("1h", 0)
+        usage = Usage(found.read + written + found.fresh, 1, found.read, written, 0, long)
+        found.finished(self._world.now)
+        self._visit.ended(Finished(parts, StopReason.END, usage, self.talk.model))
+
+
+class _World:
+    """A gateway, a provider, and the lines of one conversation."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.now = 1_000.0
+        self.tally = Tally()
+        self.truth = AnthropicTruth()
+        day = datetime(2026, 11, 22, tzinfo=UTC)
+        self.cache = PromptCache(lambda: self.now, lambda: day, TrueTokens())
+        self._names = self._numbered()
+        system = self._text((0, 40, 4_000, 16_000)) or None
+        tools = tuple(self._tool() for _ in range(random.choice((0, 0, 1, 3))))
+        self._talks = [Talk(random.choice(MODELS), system, tools, cache=self._config())]
+        self._moves: list[tuple[int, Callable[[Talk], Talk | None]]] = [
+            (3, self._pause),
+            (2, self._rewind),
+            (2, self._edit),
+            (1, self._switch_model),
+            (1, self._set_options),
+            (2, self._fork),
+        ]
+
+    def step(self) -> None:
+        """Do something to a line of the conversation, or to the time, and ask."""
+        random = self.random
+        number = random.randrange(len(self._talks))
+        talk = self._talks[number]
+        if random.random() < 0.4:
+            weights, moves = zip(*self._moves, strict=True)
+            (move,) = random.choices(moves, weights)
+            talk = move(talk) or talk
+        self._talks[number] = self._ask(self._with_question(talk))
+
+    # ---- asking
+
+    def _ask(self, talk: Talk) -> Talk:
+        if self.random.random() < 0.1:
+            return self._ask_two(talk)
+        asked = _Asked(self, talk)
+        asked.compare(self.tally)
+        fate = self.random.random()
+        if fate < 0.07:
+            return talk  # refused: it is asked again in the next step
+        asked.accepted()
+        self._wait()
+        asked.started()
+        if fate < 0.14:
+            return talk  # broken off
+        self._wait()
+        answer = self._answer(talk)
+        asked.ended(answer.parts)
+        return talk.saying(answer)
+
+    def _ask_two(self, talk: Talk) -> Talk:
+        """Ask twice at the same time: the second finds nothing of what the first is going to write."""
+        other = talk.saying(ChatMessage.user(self._text((40, 4_000))))
+        both = [_Asked(self, each) for each in (talk, other)]
+        for asked in both:
+            asked.compare(self.tally)
+            asked.accepted()
+        self.random.shuffle(both)
+        for asked in both:
+            asked.started()
+        self._wait()
+        for asked in both:
+            asked.ended((Text("a"),))
+        return talk.saying(ChatMessage.assistant("a"))
+
+    def _wait(self) -> None:
+        self.now += self.random.choice((0, 0.5, 2))
+
+    def _with_question(self, talk: Talk) -> Talk:
+        """The conversation with something to answer: results of its calls, or what the user says."""
+        if talk.messages and talk.messages[-1].role is ChatRole.USER and self.random.random() < 0.7:
+            return talk
+        calls = talk.messages[-1].tool_calls if talk.messages else ()
+        results = tuple(
+            ToolResult(call.call_id, self._text((8, 200, 3_000)), is_error=self.random.random() < 0.1)
+            for call in calls
+        )
+        said: list[ChatMessage] = [ChatMessage(ChatRole.USER, results)] if results else []
+        if not results or self.random.random() < 0.3:
+            said.append(ChatMessage.user(self._text((8, 40, 200, 3_000, 9_000))))
+        if talk.messages and not results and self.random.random() < 0.1:
+            said.insert(0, ChatMessage.system(self._text((40, 200))))
+        return talk.saying(*said)
+
+    def _answer(self, talk: Talk) -> ChatMessage:
+        random = self.random
+        parts: list[Part] = []
+        for _ in range(random.choice((1, 1, 1, 1, 2, 2, 3, 25))):
+            if talk.model in THINKING and random.random() < 0.3:
+                thought = self._text((8, 400))
+                block = {"type": "thinking", "thinking": thought, "signature": signature(thought)}
+                parts.append(keep_thought(talk.model, block))
+            if random.random() < 0.7:
+                parts.append(Text(self._text((8, 40, 400, 2_000))))
+            if talk.tools and random.random() < 0.6:
+                for _ in range(random.choice((1, 1, 3))):
+                    arguments = json.dumps({"a": self._text((8, 200))})
+                    parts.append(ToolCall(next(self._names), random.choice(talk.tools).name, arguments))
+        if not any(isinstance(part, Text | ToolCall) for part in parts):
+            parts.append(Text("a"))
+        return ChatMessage(ChatRole.ASSISTANT, tuple(parts))
+
+    # ---- what happens between requests
+
+    def _pause(self, _talk: Talk) -> None:
+        self.now += self.random.choice(PAUSES)
+
+    def _rewind(self, talk: Talk) -> Talk:
+        ends = [0, *(at + 1 for at, message in enumerate(talk.messages) if _is_plain_answer(message))]
+        return replace(talk, messages=talk.messages[: self.random.choice(ends)])
+
+    def _fork(self, talk: Talk) -> None:
+        self._talks.append(talk)
+
+    def _switch_model(self, talk: Talk) -> Talk:
+        return replace(talk, model=self.random.choice(MODELS))
+
+    def _edit(self, talk: Talk) -> Talk:
+        """Break the prefix somewhere."""
+        place = self.random.choice(("tools", "system", "message"))
+        if place == "tools" and not any(message.tool_calls for message in talk.messages):
+            return replace(talk, tools=(*talk.tools[1:], self._tool()))
+        if place == "system":
+            return replace(talk, system=self._text((0, 40, 4_000)) or None)
+        said = [at for at, message in enumerate(talk.messages) if message.parts == (Text(message.text),)]
+        if not said:
+            return talk
+        at = self.random.choice(said)
+        edited = replace(talk.messages[at], parts=(Text(self._text((8, 400))),))
+        return replace(talk, messages=(*talk.messages[:at], edited, *talk.messages[at + 1 :]))
+
+    def _set_options(self, talk: Talk) -> Talk:
+        modes = (ToolChoiceMode.AUTO, ToolChoiceMode.NONE)
+        choices = (None, *(ToolChoice(mode) for mode in modes), ToolChoice(disable_parallel=True))
+        return replace(
+            talk,
+            tool_choice=self.random.choice(choices),
+            schema=self.random.choice((None, SCHEMA)),
+            cache=self._config(),
+        )
+
+    def _config(self) -> CacheConfig:
+        random = self.random
+        return CacheConfig(
+            enabled=random.random() < 0.95,
+            ttl=random.choice((CacheTTL.FIVE_MINUTES, CacheTTL.FIVE_MINUTES, CacheTTL.ONE_HOUR)),
+            expected_reuse=random.choice((0, 0, 0, 1, 3)),
+        )
+
+    # ---- what it is made of
+
+    def _text(self, sizes: tuple[int, ...]) -> str:
+        """A text that was never said before, of about so many bytes."""
+        size = self.random.choice(sizes)
+        if not size:
+            return ""
+        letter = self.random.choice("xé\u4e16")
+        return f"{self.random.getrandbits(40):x} {letter * self.random.randint(size // 2, size)}"
+
+    def _tool(self) -> Tool:
+        schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+        return Tool(next(self._names), self._text((40, 400, 6_000)), schema)
+
+    def _numbered(self) -> Iterator[str]:
+        number = 0
+        while True:
+            number += 1
+            yield f"n{number}"
+
+
+def _is_plain_answer(message: ChatMessage) -> bool:
+    return message.role is ChatRole.ASSISTANT and not message.tool_calls
