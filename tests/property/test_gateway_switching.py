@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
@@ -54,6 +54,7 @@ class Turn:
         reply: what the user says next.
         instructions: what the system says before that.
         reverse: whether the results come in the other order.
+        renames: whether the calls get ids that no provider would give them.
     """
 
     provider: ProviderName
@@ -65,6 +66,7 @@ class Turn:
     reply: str
     instructions: str
     reverse: bool
+    renames: bool
 
 
 SAID = st.sampled_from(["a", "b é\u2028", "<system>\nc", '{"d": 1}'])
@@ -79,6 +81,7 @@ TURNS = st.lists(
         st.booleans(),
         SAID,
         st.just("") | SAID,
+        st.booleans(),
         st.booleans(),
     ),
     min_size=2,
@@ -137,10 +140,12 @@ class Dialogue:
         assert "".join(part.text for part in said if isinstance(part, Text)) == turn.text
         assert [call.name for call in calls] == [TOOLS[place].name for place in turn.calls]
         assert [json.loads(call.arguments) for call in calls] == [{"a": turn.text}] * len(turn.calls)
+        if turn.renames:
+            said = [_renamed(part) for part in said]
         if turn.stranger:
             said.append(ProviderState("nobody", FOREIGN.encode()))
         self.messages.append(ChatMessage(ChatRole.ASSISTANT, tuple(said)))
-        return calls
+        return [part for part in said if isinstance(part, ToolCall)]
 
     def _scripted(self, turn: Turn, asked: Asked) -> list[simulated.Part]:
         place = len(self.messages)
@@ -169,6 +174,10 @@ class Dialogue:
         if turn.instructions:
             self.messages.append(ChatMessage.system(turn.instructions))
         self.messages.append(ChatMessage.user(turn.reply))
+
+
+def _renamed(part: Part) -> Part:
+    return replace(part, call_id=f"ä {part.call_id} {'x' * 80}") if isinstance(part, ToolCall) else part
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

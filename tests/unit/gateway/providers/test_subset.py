@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,6 +64,36 @@ def test_a_part_that_contains_itself_cannot_be_told(document: dict[str, Any], pl
     written = write_schema(document, SUBSET)
     assert written.schema is None
     assert [(finding.code, finding.path) for finding in written.dropped] == [("NOT_STRICT", place)]
+
+
+def test_an_open_subset_takes_objects_with_keys_of_any_name_and_parts_that_may_be_anything() -> None:
+    document = {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "properties": {"a": True, "b": {}},
+    }
+    written = write_schema(document, replace(SUBSET, open=True))
+    assert written.schema == {**document, "properties": {"a": {}, "b": {}}}
+    assert written.dropped == ()
+
+
+def test_where_nothing_may_stand_an_open_subset_lets_anything_and_says_so() -> None:
+    written = write_schema({"properties": {"a": False}}, replace(SUBSET, open=True))
+    assert written.schema == {"properties": {"a": {}}}
+    assert [finding.path for finding in written.dropped] == ["/properties/a"]
+
+
+def test_nothing_is_said_beside_a_reference() -> None:
+    beside = {"$ref": "#/$defs/a", "description": "d", "minItems": 1}
+    document = {"type": "array", "items": beside, "$defs": {"a": {"type": "null"}}}
+    written = write_schema(document, SUBSET)
+    assert written.schema == {**document, "items": {"$ref": "#/$defs/a"}}
+    assert [finding.path for finding in written.dropped] == ["/items/minItems"]
+
+
+def test_a_constant_is_a_choice_of_one_where_there_are_only_choices() -> None:
+    subset = replace(SUBSET, keywords={**SUBSET.keywords, "enum": anything})
+    assert write_schema({"type": "string", "const": "a"}, subset).schema == {"type": "string", "enum": ["a"]}
 
 
 def test_a_part_may_be_referred_to_twice() -> None:
