@@ -151,3 +151,11 @@ class ModelData:
     def is_any_other(self) -> bool:
         """Whether it stands for all models that are not named."""
         return self.name == "*"
+
+    @property
+    def usual_output_tokens(self) -> int | None:
+        """How many tokens to ask for when a request leaves it open.
+
+        None where nothing is known of the model: its server would refuse more than it takes.
+        """
+        return self.default_output_tokens if self.max_output_tokens or not self.is_any_other else None

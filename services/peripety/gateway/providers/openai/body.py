@@ -51,10 +51,8 @@ def to_openai_body(call: Call, dialect: Dialect) -> Body:
 
 def _options(call: Call) -> dict[str, Any]:
     request, data = call.request, call.data
-    # How much a server takes that nothing is known of is left to the server: too much would be refused.
-    usual_limit = data.default_output_tokens if data.max_output_tokens else None
     options = {
-        data.traits.length_field: request.max_output_tokens or usual_limit,
+        data.traits.length_field: request.max_output_tokens or data.usual_output_tokens,
         "temperature": request.temperature if data.traits.sampling else None,
         "seed": request.seed if Capability.SEED in data.capabilities else None,
         "stop": list(request.stop_sequences) or None,

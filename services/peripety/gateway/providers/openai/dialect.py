@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ class Dialect:
         without_reasoning: what makes a model answer without reasoning; empty where nothing does.
         max_stops: the most texts that may end an answer.
         inline_thoughts: whether what a model thinks may stand in its text, between tags.
+        opened_thoughts: names of models whose templates open the thought: only its end is in their text.
     """
 
     path: str = "/chat/completions"
@@ -42,6 +44,7 @@ class Dialect:
     without_reasoning: Mapping[str, Any] = field(default_factory=dict)
     max_stops: int = 16
     inline_thoughts: bool = False
+    opened_thoughts: re.Pattern[str] | None = None
 
 
 OPENAI = Dialect(
@@ -62,4 +65,8 @@ DEEPSEEK = Dialect(
     json_mode=True, one_call_at_a_time=False, without_reasoning={"thinking": {"type": "disabled"}}
 )
 # llama.cpp, vLLM and their like make a grammar of a schema, which their sampler follows.
-GENERIC = Dialect(schema_method=SchemaMethod.GRAMMAR, inline_thoughts=True)
+GENERIC = Dialect(
+    schema_method=SchemaMethod.GRAMMAR,
+    inline_thoughts=True,
+    opened_thoughts=re.compile(r"deepseek-r1|qwq|qwen3.*thinking", re.IGNORECASE),
+)

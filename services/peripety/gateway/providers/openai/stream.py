@@ -66,10 +66,9 @@ class ChatCompletionStream:
         self._assembly = Assembly(ANSWER_TOOL if self._answers_by_tool else None)
         names = ToolNames(tool.name for tool in call.request.tools)
         self._calls = StreamedCalls(self._assembly, names, CallIds(call.request.messages))
-        # An answer that is held to a schema from its first character on has no thoughts in it.
-        free = method in {None, SchemaMethod.EXTRACTION}
-        thinks = free and Capability.REASONING in call.data.capabilities
-        self._inline = InlineThoughts(thinks=thinks) if dialect.inline_thoughts else None
+        self._inline = (
+            InlineThoughts(thinks=_thinks(call, method, dialect)) if dialect.inline_thoughts else None
+        )
         self._thoughts: list[str] = []
         self._finish_reason: str | None = None
         self._refused = False
@@ -173,6 +172,16 @@ class ChatCompletionStream:
             raise self._failures.in_stream({"message": "it has no machine to go on with", "code": 503})
         self._finish_reason = reason
         return self._release(cut=reason == "length")
+
+
+def _thinks(call: Call, method: SchemaMethod | None, dialect: Dialect) -> bool:
+    """Whether an answer may begin with a thought that no tag opens."""
+    if method not in {None, SchemaMethod.EXTRACTION}:
+        # It is held to a schema from its first character on.
+        return False
+    opened = dialect.opened_thoughts
+    known = opened is not None and opened.search(call.model) is not None
+    return known or Capability.REASONING in call.data.capabilities
 
 
 def _counted(usage: Mapping[str, Any]) -> Usage:

@@ -55,9 +55,8 @@ def to_counted(call: Call) -> dict[str, Any]:
 
 def _options(call: Call) -> dict[str, Any]:
     request, data = call.request, call.data
-    usual_limit = data.default_output_tokens if data.max_output_tokens else None
     options = {
-        "max_output_tokens": request.max_output_tokens or usual_limit,
+        "max_output_tokens": request.max_output_tokens or data.usual_output_tokens,
         "temperature": request.temperature if data.traits.sampling else None,
         # Without a copy on the server, the next turn has to bring along what the model thought.
         "include": ["reasoning.encrypted_content"] if Capability.REASONING in data.capabilities else None,

@@ -88,6 +88,12 @@ def test_the_length_is_left_open_where_nobody_knows_how_much_the_model_takes(
     assert not {"max_tokens", "max_completion_tokens"} & body(provider, model).keys()
 
 
+def test_a_model_of_ones_own_is_limited_as_its_card_says() -> None:
+    call = call_of(asking())
+    call = replace(call, data=replace(call.data, name="mine", default_output_tokens=4_096))
+    assert to_openai_body(call, GENERIC).document["max_tokens"] == 4_096
+
+
 def test_options_that_a_model_takes_go_along_and_others_are_dropped() -> None:
     options = {"temperature": 0.0, "seed": 0}
     assert options.items() <= body("generic", "m", **options).items()

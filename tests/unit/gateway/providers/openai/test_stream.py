@@ -327,9 +327,15 @@ def test_thoughts_between_tags_are_reasoning_on_servers_that_leave_them_there() 
         assert read(*events, dialect=dialect)[1].parts == (Text("<think>hm</think>\n\na"),)
 
 
-def test_thoughts_that_the_template_began_are_reasoning_of_models_that_reason() -> None:
-    reasoning = replace(CALL.data, capabilities=frozenset({Capability.REASONING}))
-    call = replace(CALL, data=reasoning)
+REASONING = [
+    replace(CALL, data=replace(CALL.data, capabilities=frozenset({Capability.REASONING}))),
+    call_of(asking(tools=TOOLS), "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"),
+    call_of(asking(tools=TOOLS), "Qwen/Qwen3-30B-A3B-Thinking-2507"),
+]
+
+
+@pytest.mark.parametrize("call", REASONING, ids=lambda call: call.model)
+def test_thoughts_that_the_template_began_are_reasoning_of_models_that_reason(call: Call) -> None:
     assert read(delta("hm</think>a"), finish(), call=call)[1].parts == (Reasoning("hm"), Text("a"))
     assert read(delta("hm"), finish("length"), call=call)[1].parts == (Reasoning("hm"),)
     assert read(delta("a"), finish(), call=call)[1].parts == (Text("a"),)
@@ -338,8 +344,7 @@ def test_thoughts_that_the_template_began_are_reasoning_of_models_that_reason() 
 
 
 def test_an_answer_that_a_grammar_holds_to_its_schema_is_not_held_back() -> None:
-    reasoning = replace(CALL.data, capabilities=frozenset({Capability.REASONING}))
-    stream = stream_of(replace(CALL, data=reasoning), method=SchemaMethod.GRAMMAR)
+    stream = stream_of(REASONING[0], method=SchemaMethod.GRAMMAR)
     assert fed(stream, delta("{")) == [TextDelta("{")]
 
 
