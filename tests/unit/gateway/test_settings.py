@@ -79,6 +79,7 @@ def test_the_key_of_gemini_goes_by_two_names(monkeypatch: pytest.MonkeyPatch) ->
     [
         (ProviderName.OLLAMA, "OLLAMA_API_BASE", ("", "/", "/v1", "/v1/", "/api")),
         (ProviderName.OLLAMA, "OPENAI_API_BASE", ("", "/", "/v1", "/v1/", "/api")),
+        (ProviderName.AZURE, "AZURE_API_BASE", ("", "/", "/openai/v1/", "/openai")),
         (ProviderName.GEMINI, "GEMINI_API_BASE", ("", "/", "/v1beta", "/v1/")),
         (ProviderName.ANTHROPIC, "ANTHROPIC_API_BASE", ("", "/", "/v1", "/v1/")),
     ],
@@ -87,7 +88,7 @@ def test_a_base_url_may_end_with_the_version(
     monkeypatch: pytest.MonkeyPatch, provider: ProviderName, variable: str, ends: tuple[str, ...]
 ) -> None:
     for end in ends:
-        found = endpoint(monkeypatch, provider, **CHOICES[provider], **{variable: f"{URL}/a{end}"})
+        found = endpoint(monkeypatch, provider, **{**CHOICES[provider], variable: f"{URL}/a{end}"})
         assert found.base_url == f"{URL}/a"
 
 

@@ -60,7 +60,7 @@ _NEEDS = {
     ),
     ProviderName.DEEPSEEK: _Needs("DEEPSEEK", "https://api.deepseek.com", key=True),
     ProviderName.OLLAMA: _Needs("OLLAMA", "http://127.0.0.1:11434", key=False, versions=("/v1", "/api")),
-    ProviderName.AZURE: _Needs("AZURE", None, key=True),
+    ProviderName.AZURE: _Needs("AZURE", None, key=True, versions=("/openai/v1", "/openai")),
     ProviderName.GENERIC: _Needs("OPENAI", None, key=False),
     ProviderName.SCRIPTED: _Needs("SCRIPTED", None, key=False, model="scripted"),
 }
