@@ -112,12 +112,12 @@ def test_signatures_come_back_with_the_parts_that_they_came_with() -> None:
     ]
     _, end = read(*(chunk(part) for part in parts), chunk(**STOP))
     said = ChatMessage(ChatRole.ASSISTANT, end.parts)
-    assert to_contents([ChatMessage.user("u"), said], signed=True)[1]["parts"] == parts
+    assert to_contents([ChatMessage.user("u"), said], MODEL, signed=True)[1]["parts"] == parts
 
 
 def test_a_signed_thought_is_not_said_again_and_its_signature_is() -> None:
     _, end = read(chunk({"text": "r", "thought": True, "thoughtSignature": "s"}, {"text": "a"}, **STOP))
-    assert end.parts == (Signature("s", 0).to_state(), Reasoning("r"), Text("a"))
+    assert end.parts == (Signature("s", 0).to_state(MODEL), Reasoning("r"), Text("a"))
 
 
 def test_counts_are_totals_and_the_last_one_holds() -> None:

@@ -19,19 +19,20 @@ __all__ = ["to_contents"]
 _Json = dict[str, Any]
 
 
-def to_contents(messages: Sequence[ChatMessage], *, signed: bool) -> list[_Json]:
+def to_contents(messages: Sequence[ChatMessage], model: str, *, signed: bool) -> list[_Json]:
     """Write the turns down; one of which nothing can be said here is left out.
 
     Args:
         messages: merged.
+        model: the model that is asked; it alone is given its signatures back.
         signed: whether the model wants its calls signed; calls of others then get the documented dummy.
     """
     called = tools_called(messages)
-    contents = [_content(message, called, signed=signed) for message in messages]
+    contents = [_content(message, called, model, signed=signed) for message in messages]
     return [content for content in contents if content["parts"]]
 
 
-def _content(message: ChatMessage, called: Mapping[str, str], *, signed: bool) -> _Json:
+def _content(message: ChatMessage, called: Mapping[str, str], model: str, *, signed: bool) -> _Json:
     role, parts = message.role, list[_Json]()
     match role:
         case ChatRole.SYSTEM:
@@ -39,7 +40,7 @@ def _content(message: ChatMessage, called: Mapping[str, str], *, signed: bool) -
         case ChatRole.USER:
             parts = list(_asked(message, called))
         case ChatRole.ASSISTANT:
-            parts = list(_answered(message))
+            parts = list(_answered(message, model))
             if signed:
                 _sign_for_others(parts)
     return {"role": role.to_provider_string(ISSUER), "parts": parts}
@@ -55,13 +56,13 @@ def _asked(message: ChatMessage, called: Mapping[str, str]) -> Iterator[_Json]:
             yield {"functionResponse": {"id": part.call_id, "name": name, "response": response}}
 
 
-def _answered(message: ChatMessage) -> Iterator[_Json]:
+def _answered(message: ChatMessage, model: str) -> Iterator[_Json]:
     signature: Signature | None = None
     for part in message.parts:
         match part:
-            case ProviderState() if part.issuer == ISSUER:
-                signature = Signature.of(part)
-                if signature.characters == 0:
+            case ProviderState():
+                signature = Signature.of(part, model)
+                if signature is not None and signature.characters == 0:
                     yield {"text": "", "thoughtSignature": signature.value}
             case Text():
                 yield from _texts(part.text, signature)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import jiter
 
-from peripety.errors import FieldViolation, InvalidArgumentError
 from peripety.gateway.model import ProviderState
 
 __all__ = ["ISSUER", "UNSIGNED", "Signature"]
@@ -34,26 +33,22 @@ class Signature:
     value: str
     characters: int | None = None
 
-    def to_state(self) -> ProviderState:
-        """The signature as a conversation keeps it."""
-        return ProviderState(ISSUER, json.dumps([self.value, self.characters]).encode())
+    def to_state(self, model: str) -> ProviderState:
+        """The signature as a conversation keeps it, with the model that was asked."""
+        return ProviderState(ISSUER, json.dumps([model, self.value, self.characters]).encode())
 
     @classmethod
-    def of(cls, state: ProviderState) -> Signature:
-        """Read a signature of one's own.
-
-        Raises:
-            InvalidArgumentError: it was changed on the way.
-        """
+    def of(cls, state: ProviderState, model: str) -> Signature | None:
+        """The signature as it came; None when it came from another provider, or from another model."""
+        if state.issuer != ISSUER:
+            return None
         try:
-            match jiter.from_json(state.data):
-                case [str(value), None]:
-                    return cls(value)
-                case [str(value), int(characters)] if characters >= 0:
-                    return cls(value, characters)
+            kept = jiter.from_json(state.data)
         except ValueError:
-            pass
-        reason = f"has a state of {ISSUER} that is not as it was issued; send states back unchanged"
-        raise InvalidArgumentError(
-            f"The prompt cannot be sent: messages {reason}", violations=[FieldViolation("messages", reason)]
-        )
+            return None
+        match kept:
+            case [issuer, str(value), None] if issuer == model:
+                return cls(value)
+            case [issuer, str(value), int(characters)] if issuer == model and characters >= 0:
+                return cls(value, characters)
+        return None

@@ -54,6 +54,7 @@ class GeminiStream:
 
     def __init__(self, failures: Failures, call: Call, report: SchemaReport | None = None) -> None:
         self._failures = failures
+        self._asked = call.model
         self._model = call.model
         called = tools_called(call.request.messages).values()
         self._names = ToolNames([*called, *(tool.name for tool in call.request.tools)])
@@ -131,12 +132,14 @@ class GeminiStream:
         is_thought = part.get("thought") is True
         if signature:
             # Thoughts are not sent back: what signs one comes back with an empty text in its place.
-            self._assembly.add_state(Signature(signature, 0 if is_thought else len(text)).to_state())
+            self._assembly.add_state(
+                Signature(signature, 0 if is_thought else len(text)).to_state(self._asked)
+            )
         return self._assembly.add_reasoning(text) if is_thought else self._assembly.add_text(text)
 
     def _read_call(self, call: Mapping[str, Any], signature: str) -> list[Delta]:
         if signature:
-            self._assembly.add_state(Signature(signature).to_state())
+            self._assembly.add_state(Signature(signature).to_state(self._asked))
         name = self._names.from_wire(text_in(call.get("name")))
         growing = self._assembly.open_call(text_in(call.get("id")) or self._ids.next(), name)
         arguments = json.dumps(object_in(call.get("args")), ensure_ascii=False, separators=(",", ":"))
