@@ -92,4 +92,10 @@ def test_a_script_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
 
 def test_without_a_script_the_variable_is_named(tmp_path: Path) -> None:
     done = peripety(tmp_path, {"MODEL_PROVIDER": "scripted"}, "serve")
-    assert (done.returncode, "PERIPETY_SCRIPT" in done.stderr) == (2, True)
+    assert (done.returncode, "PERIPETY_SCRIPT" in done.stderr) == (1, True)
+
+
+def test_a_service_that_asks_no_model_needs_no_script(tmp_path: Path) -> None:
+    settings = {"MODEL_PROVIDER": "scripted", "PERIPETY_GATEWAY_ADDRESS": "127.0.0.1:1"}
+    with ServerProcess(tmp_path, "scenarios", settings) as server:
+        assert server.stop() == 0

@@ -125,12 +125,12 @@ async def serve(
 @asynccontextmanager
 async def _script_for(config: Config, services: Collection[str]) -> AsyncIterator[Config]:
     """Serve the script that answers the gateway's prompts, if there is one."""
-    if config.script is None or not config.needs_script or "gateway" not in services:
+    if not config.needs_script or "gateway" not in services:
         yield config
         return
     # Only who has a script loads what reads it.
     with_script = import_module("peripety.rpc.scripted").with_script
-    async with with_script(config, config.script) as settings:
+    async with with_script(config) as settings:
         yield settings
 
 

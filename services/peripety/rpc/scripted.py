@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from peripety.errors import FailedPreconditionError
 from peripety.simulator.scenario.load import load_scenario
 from peripety.simulator.server import serve
 from peripety.simulator.simulator import Simulator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from peripety.config import Config
 
@@ -24,13 +24,19 @@ __all__ = ["with_script"]
 
 
 @asynccontextmanager
-async def with_script(config: Config, file: Path) -> AsyncIterator[Config]:
-    """Serve a script on this machine until the block ends, and give the settings that point to it.
+async def with_script(config: Config) -> AsyncIterator[Config]:
+    """Serve the script on this machine until the block ends, and give the settings that point to it.
 
     Raises:
+        FailedPreconditionError: there is no script.
         InvalidArgumentError: the script cannot be used; the message names each problem's `file:line:column`.
     """
-    scenario = load_scenario(file)
+    if config.script is None:
+        raise FailedPreconditionError(
+            "The provider scripted needs the file of what it answers: set PERIPETY_SCRIPT",
+            code="PROVIDER_NOT_CONFIGURED",
+        )
+    scenario = load_scenario(config.script)
     simulator = Simulator(scenario)
     key = SecretStr(scenario.keys[0]) if scenario.keys else None
     try:
