@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.channel import open_channel
 from peripety.client.facade import Client
 from peripety.config import ProviderName
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.gateway.bind import bind
-from peripety.rpc.app import serve_bound
-from support.apps import config_for
-from support.providers import PROVIDERS, Spoken, config_of
+from support.providers import PROVIDERS, Spoken
+from support.service import channel_to
 from support.simulator import served
 
 if TYPE_CHECKING:
@@ -33,8 +30,7 @@ COUNTING = {ProviderName.ANTHROPIC, ProviderName.GEMINI, ProviderName.OPENAI_RES
 @asynccontextmanager
 async def gateway(tmp_path: Path, spoken: Spoken) -> AsyncIterator[tuple[Served, Client]]:
     with served(SCENARIO) as simulator:
-        config = config_of(spoken, simulator.url, **config_for(tmp_path).model_dump(exclude_unset=True))
-        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+        async with channel_to(tmp_path, spoken, simulator.url) as channel:
             yield simulator, Client(channel)
 
 
@@ -89,9 +85,7 @@ async def test_a_conversation_counts_with_all_that_it_sends(tmp_path: Path) -> N
 
 
 async def test_a_provider_that_cannot_be_asked_leaves_an_estimate(tmp_path: Path) -> None:
-    nobody = "http://127.0.0.1:9"
-    config = config_of(PROVIDERS[0], nobody, **config_for(tmp_path).model_dump(exclude_unset=True))
-    async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+    async with channel_to(tmp_path, PROVIDERS[0], "http://127.0.0.1:9") as channel:
         counted = await Client(channel).gateway.CountTokens(pb.CountTokensRequest(prompt=prompt()))
     assert counted.input_tokens > 0
     assert not counted.exact

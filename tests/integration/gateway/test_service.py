@@ -23,7 +23,6 @@ from peripety.errors import (
     InvalidArgumentError,
     NotFoundError,
     UnavailableError,
-    UnsupportedError,
 )
 from peripety.gateway.bind import bind
 from peripety.gateway.conversations import Conversation
@@ -265,12 +264,6 @@ async def test_a_bad_request_is_refused_by_the_name_of_its_field(
                 pass
     assert field in str(caught.value)
     assert server.requests == []
-
-
-async def test_a_call_that_comes_later_is_unimplemented(tmp_path: Path) -> None:
-    async with served(tmp_path, answering("a")) as (_, channel):
-        with pytest.raises(UnsupportedError):
-            await Client(channel).gateway.GetUsage(pb.GetUsageRequest())
 
 
 async def test_a_gateway_of_another_process_behaves_like_one_of_this(tmp_path: Path) -> None:
