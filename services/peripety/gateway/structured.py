@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
@@ -24,7 +25,9 @@ from peripety.gateway.model import (
     GenerateRequest,
     Repairing,
     ResponseSchema,
+    Spent,
     StopReason,
+    ToolCall,
     Usage,
     sum_of_known,
 )
@@ -44,6 +47,7 @@ __all__ = [
 ]
 
 _TOKEN_KINDS = tuple(field.name for field in fields(Usage))
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _MAX_FINDINGS_TOLD = 20
 _INSTRUCTION = (
     "That answer was refused. Answer again with the whole JSON document and every finding put right."
@@ -151,18 +155,24 @@ async def ask_until_valid(
 
     Raises:
         FailedPreconditionError: the model declined (code ANSWER_REFUSED), or its last answer was not valid
-            (code ANSWER_INVALID). What was used until then is in the details; see `used_until`.
+            (code ANSWER_INVALID).
+        PeripetyError: what `ask` raises. What was used until then is in the details; see `used_until`.
     """
     question = request
     refused: Completion | None = None
     while True:
-        async with following(ask(question)) as events:
-            async for event in events:
-                if isinstance(event, Completed):
-                    completion = _following(refused, event.completion)
-                else:
-                    yield event
-        if completion.stop_reason is StopReason.TOOL_USE:
+        try:
+            async with following(ask(question)) as events:
+                async for event in events:
+                    if isinstance(event, Completed):
+                        completion = _following(refused, event.completion)
+                    else:
+                        yield event
+        except PeripetyError as error:
+            if refused is not None:
+                error.details |= _used(refused)
+            raise
+        if request.tools and completion.stop_reason is StopReason.TOOL_USE:
             # The answer comes after the results of the tools.
             yield Completed(completion)
             return
@@ -177,17 +187,23 @@ async def ask_until_valid(
         question = _with_findings(request, completion.message, verdict.findings)
 
 
-def used_until(error: PeripetyError) -> tuple[int, Usage] | None:
-    """The calls and tokens that an answer cost before it was given up; None when the error does not say."""
-    told = error.details
-    if not all(told.get(name, "").isdecimal() for name in ("calls", *_TOKEN_KINDS)):
+def used_until(error: PeripetyError) -> Spent | None:
+    """What an answer had used before it was given up; None when the error does not say."""
+    told = {name: int(text) for name, text in error.details.items() if _WHOLE_NUMBER.fullmatch(text)}
+    if not all(name in told for name in ("calls", *_TOKEN_KINDS)):
         return None
-    return int(told["calls"]), Usage(**{name: int(told[name]) for name in _TOKEN_KINDS})
+    usage = Usage(**{name: told[name] for name in _TOKEN_KINDS})
+    return Spent(told["calls"], usage, told.get("cost"), told.get("cache_savings"))
 
 
 def _used(completion: Completion) -> dict[str, str]:
-    counts = {"calls": completion.calls, **asdict(completion.usage)}
-    return {name: str(count) for name, count in counts.items()}
+    figures = {
+        "calls": completion.calls,
+        **asdict(completion.usage),
+        "cost": completion.cost,
+        "cache_savings": completion.cache_savings,
+    }
+    return {name: str(figure) for name, figure in figures.items() if figure is not None}
 
 
 async def _judge(judge: Judge, completion: Completion, schema: ResponseSchema) -> Verdict:
@@ -220,8 +236,14 @@ def _with_findings(
 ) -> GenerateRequest:
     told = [{"code": f.code, "path": f.path, "message": f.message} for f in findings[:_MAX_FINDINGS_TOLD]]
     complaint = json.dumps({"findings": told, "instruction": _INSTRUCTION}, ensure_ascii=False)
-    said = answer if answer.text else ChatMessage.assistant("(no answer)")
-    return replace(request, messages=(*request.messages, said, ChatMessage.user(complaint)))
+    return replace(request, messages=(*request.messages, _said(answer), ChatMessage.user(complaint)))
+
+
+def _said(answer: ChatMessage) -> ChatMessage:
+    """A refused answer as it goes back: as it was, without calls that get no result."""
+    if not answer.text.strip():
+        return ChatMessage.assistant("(no answer)")
+    return replace(answer, parts=tuple(part for part in answer.parts if not isinstance(part, ToolCall)))
 
 
 def _answer_invalid(completion: Completion, findings: Sequence[Finding]) -> FailedPreconditionError:

@@ -104,9 +104,9 @@ class Asker:
             if error.code not in _OTHERWISE:
                 raise
             self.findings = _findings(error)
-            calls_and_usage = used_until(error)
-            if calls_and_usage is not None:
-                self._used(calls_and_usage[1])
+            used = used_until(error)
+            if used is not None:
+                self._used(used.usage)
             yield FoundWrong(self.findings)
         except TimeoutError:
             self.findings = tuple(filter(None, [self.exhausted()]))

@@ -161,7 +161,7 @@ class _Draft:
         """Note what the answer had used when it was given up, where the error knows."""
         used = used_until(error) if isinstance(error, PeripetyError) else None
         if used is not None:
-            self.used = Work(*used)
+            self.used = Work(used.calls, used.usage)
 
     def retract(self, reason: str) -> Iterator[Prose]:
         """Take back what was released, if anything was."""

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety.errors import FailedPreconditionError, Finding, InvalidArgumentError, Severity
+from peripety.errors import (
+    FailedPreconditionError,
+    Finding,
+    InvalidArgumentError,
+    Severity,
+    UnavailableError,
+)
 from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
@@ -17,13 +23,26 @@ from peripety.gateway.model import (
     Completion,
     GatewayEvent,
     GenerateRequest,
+    Part,
+    ProviderState,
+    Reasoning,
     Repairing,
     ResponseSchema,
+    Spent,
     StopReason,
+    Text,
     TextDelta,
+    Tool,
+    ToolCall,
     Usage,
 )
-from peripety.gateway.structured import ask_until_valid, extract_json, parse_json_with_schema, schema_hint
+from peripety.gateway.structured import (
+    ask_until_valid,
+    extract_json,
+    parse_json_with_schema,
+    schema_hint,
+    used_until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -398,6 +417,76 @@ async def test_a_refusal_is_not_argued_with() -> None:
         await ask(model)
     assert caught.value.code == "ANSWER_REFUSED"
     assert len(model.questions) == 1
+
+
+async def test_what_both_calls_used_is_in_the_details_of_the_error() -> None:
+    model = Model("no", "still no", costs=(5, 7))
+    with pytest.raises(FailedPreconditionError) as caught:
+        await ask(model)
+    assert used_until(caught.value) == Spent(2, Usage(20, 4, 8, 2), 12, 12)
+    model = Model("no", "still no", costs=(5, None))
+    with pytest.raises(FailedPreconditionError) as caught:
+        await ask(model)
+    assert used_until(caught.value) == Spent(2, Usage(20, 4, 8, 2), None, None)
+
+
+async def test_a_repair_that_fails_otherwise_tells_what_the_first_call_used() -> None:
+    class Failing(Model):
+        async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+            if self.questions:
+                raise UnavailableError("it hung up", code="PROVIDER_UNREACHABLE")
+            async for event in super().ask(request):
+                yield event
+
+    with pytest.raises(UnavailableError) as caught:
+        await ask(Failing("no", costs=(-5,)))
+    assert used_until(caught.value) == Spent(1, Usage(10, 2, 4, 1), -5, -5)
+
+
+@pytest.mark.parametrize("details", [{}, {"calls": "2"}, {"calls": "2", "input_tokens": "many"}])
+def test_an_error_that_does_not_tell_what_was_used_says_so(details: dict[str, str]) -> None:
+    assert used_until(UnavailableError("x", details=details)) is None
+
+
+STATE = ProviderState("anthropic", b"signature")
+THOUGHT = Reasoning("hm")
+CALL = ToolCall("c", "t", "{}")
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ((THOUGHT, STATE, Text('{"a": "x"}')), (THOUGHT, STATE, Text('{"a": "x"}'))),
+        ((STATE, Text("Let me see."), CALL), (STATE, Text("Let me see."))),
+        ((STATE, Text(" \n")), (Text("(no answer)"),)),
+        ((CALL,), (Text("(no answer)"),)),
+    ],
+)
+async def test_a_refused_answer_goes_back_as_it_was_without_calls_that_get_no_result(
+    parts: tuple[Part, ...], said: tuple[Part, ...]
+) -> None:
+    class Thoughtful(Model):
+        async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+            first = not self.questions
+            async for event in super().ask(request):
+                if isinstance(event, Completed) and first:
+                    message = ChatMessage(ChatRole.ASSISTANT, parts)
+                    yield Completed(replace(event.completion, message=message))
+                else:
+                    yield event
+
+    model = Thoughtful("", '{"a": 1}')
+    assert completion(await ask(model)).value == {"a": 1}
+    assert model.questions[1].messages[1] == ChatMessage(ChatRole.ASSISTANT, said)
+
+
+@pytest.mark.parametrize("offered", [True, False])
+async def test_calls_come_before_the_answer_only_where_tools_are_offered(offered: bool) -> None:
+    model = Model("", '{"a": 1}', stop=StopReason.TOOL_USE)
+    tools = (Tool("t", "", {"type": "object"}),) if offered else ()
+    events = [e async for e in ask_until_valid(model.ask, replace(QUESTION, tools=tools), ANSWER)]
+    assert completion(events).value == (None if offered else {"a": 1})
+    assert len(model.questions) == (1 if offered else 2)
 
 
 async def test_a_long_list_of_findings_is_told_in_part() -> None:

@@ -146,7 +146,7 @@ class Conversations:
         except PeripetyError as error:
             used = used_until(error)
             if used is not None:
-                await asyncio.shield(self._store.spend(question.conversation_id, Spent(*used)))
+                await asyncio.shield(self._store.spend(question.conversation_id, used))
             raise
 
     async def request_for(
