@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from peripety.gateway.model import ChatRole, ProviderState, Reasoning, Text, ToolCall, ToolResult
 from peripety.gateway.providers.earlier_turns import to_call_id
 from peripety.gateway.providers.openai.caching import cache_marks
-from peripety.gateway.providers.openai_responses.thoughts import kept_thought
+from peripety.gateway.providers.openai_responses.kept import kept_item
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from peripety.gateway.model import ChatMessage, Part
+    from peripety.gateway.model import ChatMessage
     from peripety.gateway.providers.base import Call
 
 __all__ = ["to_items"]
@@ -52,28 +52,36 @@ def _users(message: ChatMessage, mark: Mapping[str, Any]) -> Iterator[_Item]:
 
 
 def _models(message: ChatMessage, model: str) -> list[_Item]:
-    items = [item for part in message.parts if (item := _models_item(part, model)) is not None]
+    items: list[_Item] = []
+    phase: _Item = {}
+    for part in message.parts:
+        match part:
+            case Text() if part.text:
+                items.append({"type": "message", "role": "assistant", "content": part.text, **phase})
+                phase = {}
+            case ToolCall():
+                items.append(_called(part))
+            case ProviderState():
+                kept = kept_item(model, part)
+                if kept.get("type") == "message":
+                    phase = {"phase": kept.get("phase")}
+                elif kept:
+                    items.append(kept)
+            case Text() | Reasoning() | ToolResult():
+                pass
     # A thought has to be followed by what it led to: one that led to nothing is refused.
     while items and items[-1]["type"] == "reasoning":
         items.pop()
     return items
 
 
-def _models_item(part: Part, model: str) -> _Item | None:
-    match part:
-        case Text() if part.text:
-            return {"type": "message", "role": "assistant", "content": part.text}
-        case ToolCall():
-            return {
-                "type": "function_call",
-                "call_id": to_call_id(part.call_id, _MAX_CALL_ID),
-                "name": to_wire_name(part.name),
-                "arguments": part.arguments,
-            }
-        case ProviderState():
-            return kept_thought(model, part)
-        case Text() | Reasoning() | ToolResult():
-            return None
+def _called(call: ToolCall) -> _Item:
+    return {
+        "type": "function_call",
+        "call_id": to_call_id(call.call_id, _MAX_CALL_ID),
+        "name": to_wire_name(call.name),
+        "arguments": call.arguments,
+    }
 
 
 def _said(role: str, text: str, mark: Mapping[str, Any]) -> _Item:

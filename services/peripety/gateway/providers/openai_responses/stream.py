@@ -10,7 +10,7 @@ from peripety.gateway.providers.assembling import Assembly
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.providers.earlier_turns import CallIds
 from peripety.gateway.providers.fields import count_in, malformed, object_in, parse_object, text_in
-from peripety.gateway.providers.openai_responses.thoughts import keep_thought
+from peripety.gateway.providers.openai_responses.kept import keep_phase, keep_thought
 from peripety.gateway.providers.schemas import ANSWER_TOOL
 from peripety.gateway.tool_names import ToolNames
 
@@ -130,6 +130,8 @@ class ResponseStream:
             name = self._names.from_wire(text_in(item.get("name")))
             call_id = self._ids.unlike(text_in(item.get("call_id")))
             self._calls[_index(event, "output_index")] = self._assembly.open_call(call_id, name)
+        elif item.get("type") == "message" and (phase := keep_phase(self._asked, item)):
+            self._assembly.add_state(phase)
         return ()
 
     def _read_text(self, event: Mapping[str, Any]) -> Sequence[Delta]:
@@ -159,8 +161,8 @@ class ResponseStream:
 
     def _close(self, event: Mapping[str, Any]) -> Sequence[Delta]:
         item = object_in(event.get("item"))
-        if item.get("type") == "reasoning" and (state := keep_thought(self._asked, item)):
-            self._assembly.add_state(state)
+        if item.get("type") == "reasoning" and (thought := keep_thought(self._asked, item)):
+            self._assembly.add_state(thought)
         return ()
 
     def _piece(self, event: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ from peripety.gateway.model import (
     ToolResult,
 )
 from peripety.gateway.providers.openai_responses import ResponsesWire
-from peripety.gateway.providers.openai_responses.thoughts import keep_thought, kept_thought
+from peripety.gateway.providers.openai_responses.kept import keep_phase, keep_thought, kept_item
 from support.calls import asking, call_of
 
 CLOSED = {
@@ -152,7 +152,23 @@ def test_another_model_is_not_sent_thoughts_that_it_cannot_read() -> None:
     "state", [ProviderState("anthropic", THOUGHT.data), ProviderState(THOUGHT.issuer, b"{")]
 )
 def test_foreign_and_broken_states_are_left_out(state: ProviderState) -> None:
-    assert kept_thought("gpt-6-sol", state) is None
+    assert kept_item("gpt-6-sol", state) == {}
+
+
+def test_a_text_is_sent_back_in_the_phase_in_which_it_was_said() -> None:
+    phases = [keep_phase("gpt-6-sol", {"phase": phase}) for phase in ("commentary", "final_answer")]
+    assert phases[0] is not None
+    assert phases[1] is not None
+    said = ChatMessage(ChatRole.ASSISTANT, (phases[0], Text("I look."), phases[1], Text("It is 7.")))
+    first, second = items(ChatMessage.user("u"), said)[2:]
+    assert first == {"type": "message", "role": "assistant", "content": "I look.", "phase": "commentary"}
+    assert (second["content"], second["phase"]) == ("It is 7.", "final_answer")
+    other = items(ChatMessage.user("u"), said, model="gpt-4.1")
+    assert [item.get("phase") for item in other[2:]] == [None, None]
+
+
+def test_a_phase_that_is_not_told_is_not_kept() -> None:
+    assert keep_phase("m", {"phase": None}) is None
 
 
 def test_a_thought_that_led_to_nothing_is_left_out() -> None:

@@ -24,8 +24,8 @@ from peripety.gateway.model import (
 from peripety.gateway.providers.endpoint import Endpoint
 from peripety.gateway.providers.failures import Failures
 from peripety.gateway.providers.openai_responses import ResponsesWire
+from peripety.gateway.providers.openai_responses.kept import kept_item
 from peripety.gateway.providers.openai_responses.stream import ResponseStream
-from peripety.gateway.providers.openai_responses.thoughts import kept_thought
 from peripety.gateway.providers.schemas import ANSWER_TOOL
 from support.calls import asking, call_of
 
@@ -132,8 +132,22 @@ def test_thoughts_are_kept_encrypted_in_their_place_and_their_summary_is_shown()
     assert [type(part) for part in end.parts] == [Reasoning, ProviderState, Text]
     assert end.parts[0] == Reasoning("h\n\nm")
     assert isinstance(end.parts[1], ProviderState)
-    assert kept_thought("gpt-6-sol", end.parts[1]) == ITEM
+    assert kept_item("gpt-6-sol", end.parts[1]) == ITEM
     assert deltas[0] == ReasoningDelta("h")
+
+
+def test_the_phases_of_two_texts_keep_them_apart() -> None:
+    begun = [
+        event("output_item.added", output_index=index, item={"type": "message", "phase": phase})
+        for index, phase in enumerate(("commentary", "final_answer"))
+    ]
+    _, end = read(begun[0], text("a"), begun[1], text("b", 1), ended())
+    first, *_, second = (part for part in end.parts if isinstance(part, ProviderState))
+    assert [kept_item("gpt-6-sol", state)["phase"] for state in (first, second)] == [
+        "commentary",
+        "final_answer",
+    ]
+    assert [part.text for part in end.parts if isinstance(part, Text)] == ["a", "b"]
 
 
 def test_thoughts_of_an_open_model_are_shown() -> None:
