@@ -142,6 +142,7 @@ fuzz-patterns: $(VENV)/installed-dev native  ## Compare matching with a naive sc
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.patterns --pairs $(PAIRS) --seed $(SEED)
 
 OPERATIONS ?= 1000000
+PROVIDER   ?= anthropic
 soak-simulator: CONVERSATIONS ?= 10000
 soak-prompt-cache: CONVERSATIONS ?= 100000
 
@@ -150,8 +151,8 @@ soak-simulator: $(VENV)/installed-dev native  ## Keep conversations with the scr
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.conversations --operations $(OPERATIONS) --conversations $(CONVERSATIONS) --seed $(SEED)
 
 .PHONY: soak-prompt-cache
-soak-prompt-cache: $(VENV)/installed-dev  ## Hold predicted cache reads and writes to Anthropic's books: CONVERSATIONS=100000 SEED=1
-	@PYTHONPATH=tests $(BIN)/python -m fuzz.prompt_cache --conversations $(CONVERSATIONS) --seed $(SEED)
+soak-prompt-cache: $(VENV)/installed-dev  ## Hold predicted cache reads and writes to a provider's books: CONVERSATIONS=100000 PROVIDER=anthropic SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m fuzz.prompt_cache --conversations $(CONVERSATIONS) --provider "$(PROVIDER)" --seed $(SEED)
 
 MINUTES ?= 1
 

@@ -27,7 +27,7 @@ from peripety.gateway.models import Catalogue, cost_of
 from peripety.gateway.prompt_cache import PromptCache
 from peripety.gateway.providers.base import Call, Finished
 from peripety.simulator.model import ApiError
-from support.anthropic_truth import AnthropicTruth, TrueTokens
+from support.cache_truth import CacheTruth, TrueTokens, read_as_sent, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +76,7 @@ def rows() -> Iterator[Row]:
 def _planned() -> Row:
     now = [0.0]
     cache = PromptCache(lambda: now[0], lambda: DAY, TrueTokens())
-    truth, spent = AnthropicTruth(), []
+    truth, spent = CacheTruth(), []
     for call in _calls():
         visit = cache.visit("one", call)
         spent.append(_asked(truth, visit.call, now[0]))
@@ -86,7 +86,7 @@ def _planned() -> Row:
 
 
 def _fixed(name: str, layout: Layout, change: dict[str, Any] | None = None) -> Row:
-    now, truth = 0.0, AnthropicTruth()
+    now, truth = 0.0, CacheTruth()
     spent: list[Usage] = []
     for call in _calls():
         try:
@@ -97,13 +97,12 @@ def _fixed(name: str, layout: Layout, change: dict[str, Any] | None = None) -> R
     return _row(name, spent)
 
 
-def _asked(truth: AnthropicTruth, call: Call, now: float, change: dict[str, Any] | None = None) -> Usage:
-    found = truth.look(truth.read(call, change), now)
+def _asked(truth: CacheTruth, call: Call, now: float, change: dict[str, Any] | None = None) -> Usage:
+    found = truth.look(read_as_sent(call, change), now)
     found.accepted()
     found.finished(now)
     found.started()
-    written = sum(found.written.values())
-    return Usage(found.fresh + found.read + written, 0, found.read, written)
+    return replace(usage_of(found), output_tokens=0)
 
 
 def _calls() -> Iterator[Call]:

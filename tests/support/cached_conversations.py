@@ -1,4 +1,4 @@
-"""Random conversations of all kinds, every read and write of the prompt cache held to Anthropic's books."""
+"""Random conversations of all kinds, every cache read and write held to the provider's books."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
     GenerateRequest,
+    ProviderState,
     ResponseSchema,
     StopReason,
     Text,
@@ -23,14 +24,13 @@ from peripety.gateway.model import (
     ToolChoice,
     ToolChoiceMode,
     ToolResult,
-    Usage,
 )
 from peripety.gateway.models import Catalogue
 from peripety.gateway.prompt_cache import PromptCache
 from peripety.gateway.providers.anthropic.thoughts import keep_thought
 from peripety.gateway.providers.base import Call, Finished
 from peripety.simulator.chance import signature
-from support.anthropic_truth import AnthropicTruth, TrueTokens
+from support.cache_truth import CacheTruth, TrueTokens, kept_answer, read_as_sent, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,14 +39,11 @@ if TYPE_CHECKING:
     from peripety.gateway.prompt_cache import Visit
     from peripety.simulator.truth.cache import visit as truth
 
-__all__ = ["MODELS", "Tally", "converse"]
+__all__ = ["PROVIDERS", "Provider", "Tally", "converse"]
 
-MODELS = ("claude-opus-5-5", "claude-sonnet-5", "claude-opus-4-7", "claude-haiku-4-5")
-"""Their shortest cached prefixes are 512, 1,024, 2,048 and 4,096 tokens; the first takes system messages."""
-
-THINKING = frozenset({"claude-opus-5-5", "claude-sonnet-5"})
-PAUSES = (0, 0, 1, 30, 200, 298, 299, 300, 301, 1800, 3599, 3600, 3601)
+PAUSES = (0, 0, 1, 30, 200, 298, 299, 300, 301, 1799, 1800, 1801, 3599, 3600, 3601, 10_799, 10_800)
 MOST_MARKERS = 4
+STEP = 128
 SCHEMA = ResponseSchema(
     "a",
     {
@@ -58,6 +55,41 @@ SCHEMA = ResponseSchema(
 )
 
 
+@dataclass(frozen=True)
+class Provider:
+    """A provider, and how much of its cache can be told beforehand.
+
+    Attributes:
+        name: its name.
+        models: the models that are asked.
+        thinking: those of them whose answers hold thoughts.
+        mixes: whether texts and calls come in any order, each a block of its own.
+        within: by how many tokens a prediction may be above what is found; None when it is equal to it.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    thinking: frozenset[str] = frozenset()
+    mixes: bool = False
+    within: int | None = None
+
+
+PROVIDERS = {
+    # Their shortest cached prefixes are 512, 1,024, 2,048 and 4,096 tokens; the first takes system messages.
+    "anthropic": Provider(
+        "anthropic",
+        ("claude-opus-5-5", "claude-sonnet-5", "claude-opus-4-7", "claude-haiku-4-5"),
+        frozenset({"claude-opus-5-5", "claude-sonnet-5"}),
+        mixes=True,
+    ),
+    "openai": Provider("openai", ("gpt-6-sol", "gpt-5.6-luna")),
+    # These find what blocks begin with as well, in steps of so many tokens, and so more than is predicted.
+    "older openai": Provider("openai", ("gpt-4.1", "gpt-5.5"), within=0),
+    "deepseek": Provider("deepseek", ("deepseek-flash", "deepseek-v4-pro"), within=0),
+    "gemini": Provider("gemini", ("gemini-2.5-pro", "gemini-2.5-flash"), within=128),
+}
+
+
 @dataclass
 class Tally:
     """What was seen: a proof in which nothing happens proves nothing.
@@ -66,18 +98,21 @@ class Tally:
         requests: how many were asked.
         reading: how many of them read from the cache.
         writing: how many wrote to it.
+        missed: of how many more was found than predicted.
         markers: how many requests had so many markers.
     """
 
     requests: int = 0
     reading: int = 0
     writing: int = 0
+    missed: int = 0
     markers: dict[int, int] = field(default_factory=dict)
 
     def __iadd__(self, other: Tally) -> Self:
         self.requests += other.requests
         self.reading += other.reading
         self.writing += other.writing
+        self.missed += other.missed
         for number, times in other.markers.items():
             self.markers[number] = self.markers.get(number, 0) + times
         return self
@@ -99,13 +134,17 @@ class Talk:
         return replace(self, messages=(*self.messages, *messages))
 
 
-def converse(seed: str) -> Tally:
+def converse(seed: str, provider: Provider = PROVIDERS["anthropic"]) -> Tally:
     """Play a conversation with its forks, in random steps, and compare every request.
+
+    Args:
+        seed: what happens depends on it alone.
+        provider: who is asked.
 
     Raises:
         AssertionError: a prediction is not what the provider's books say.
     """
-    world = _World(Random(seed))
+    world = _World(Random(seed), provider)
     try:
         for _ in range(world.random.randint(6, 14)):
             world.step()
@@ -124,17 +163,18 @@ class _Asked:
             talk.system,
             merge_messages(talk.messages),
             schema=talk.schema,
-            model=f"anthropic/{talk.model}",
+            model=f"{world.provider.name}/{talk.model}",
             tools=talk.tools,
             tool_choice=talk.tool_choice if talk.tools else None,
             cache=talk.cache,
         )
-        self._call = Call(request, talk.model, Catalogue.load().find("anthropic", talk.model))
+        self._call = Call(request, talk.model, Catalogue.load().find(world.provider.name, talk.model))
         self._visit: Visit = world.cache.visit("one", self._call)
-        self._read = world.truth.read(self._visit.call)
+        self._read = read_as_sent(self._visit.call)
         self._found: truth.Visit = world.truth.look(self._read, world.now)
 
     def compare(self, tally: Tally) -> None:
+        """Hold the plan to what the provider finds."""
         found, plan = self._found, self._visit.plan
         markers = sum(block.marker is not None for block in self._read.prompt.blocks)
         tally.requests += 1
@@ -143,42 +183,50 @@ class _Asked:
         tally.markers[markers] = tally.markers.get(markers, 0) + 1
         assert markers <= MOST_MARKERS
         if plan is None:
-            assert (found.read, found.written, markers) == (0, {}, 0)
+            # Who caches without being asked does so unless there is a way to turn it off.
+            assert (found.written, markers) == ({}, 0)
+            assert found.read == 0 or self._world.provider.within is not None
             return
         assert markers == len(plan.breakpoints), "a planned marker found no block"
-        predicted = plan.predicted_read_tokens, plan.predicted_write_tokens
-        assert predicted == (found.read, sum(found.written.values()))
+        assert plan.predicted_write_tokens == sum(found.written.values())
+        within = self._world.provider.within
+        if within is None:
+            assert plan.predicted_read_tokens == found.read
+        else:
+            assert plan.predicted_read_tokens <= found.read + within, (plan, found.read)
+            tally.missed += found.read > plan.predicted_read_tokens + STEP
 
     def accepted(self) -> None:
+        """The provider lets it in."""
         self._found.accepted()
 
     def started(self) -> None:
+        """The answer has begun."""
         self._found.started()
         self._visit.started()
 
-    def ended(self, parts: tuple[Part, ...]) -> None:
-        found = self._found
-        written = sum(found.written.values())
-        long = found.written.get("1h", 0)
-        usage = Usage(found.read + written + found.fresh, 1, found.read, written, 0, long)
-        found.finished(self._world.now)
-        self._visit.ended(Finished(parts, StopReason.END, usage, self.talk.model))
+    def ended(self, answer: ChatMessage) -> None:
+        """The whole answer has come."""
+        self._found.finished(self._world.now, kept_answer(self._call, answer))
+        usage = usage_of(self._found)
+        self._visit.ended(Finished(answer.parts, StopReason.END, usage, self.talk.model))
 
 
 class _World:
     """A gateway, a provider, and the lines of one conversation."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, provider: Provider) -> None:
         self.random = random
+        self.provider = provider
         self.now = 1_000.0
         self.tally = Tally()
-        self.truth = AnthropicTruth()
+        self.truth = CacheTruth()
         day = datetime(2026, 11, 22, tzinfo=UTC)
         self.cache = PromptCache(lambda: self.now, lambda: day, TrueTokens())
         self._names = self._numbered()
         system = self._text((0, 40, 4_000, 16_000)) or None
         tools = tuple(self._tool() for _ in range(random.choice((0, 0, 1, 3))))
-        self._talks = [Talk(random.choice(MODELS), system, tools, cache=self._config())]
+        self._talks = [Talk(random.choice(provider.models), system, tools, cache=self._config())]
         self._moves: list[tuple[int, Callable[[Talk], Talk | None]]] = [
             (3, self._pause),
             (2, self._rewind),
@@ -216,7 +264,7 @@ class _World:
             return talk  # broken off
         self._wait()
         answer = self._answer(talk)
-        asked.ended(answer.parts)
+        asked.ended(answer)
         return talk.saying(answer)
 
     def _ask_two(self, talk: Talk) -> Talk:
@@ -231,7 +279,7 @@ class _World:
             asked.started()
         self._wait()
         for asked in both:
-            asked.ended((Text("a"),))
+            asked.ended(ChatMessage.assistant("a"))
         return talk.saying(ChatMessage.assistant("a"))
 
     def _wait(self) -> None:
@@ -256,20 +304,26 @@ class _World:
     def _answer(self, talk: Talk) -> ChatMessage:
         random = self.random
         parts: list[Part] = []
-        for _ in range(random.choice((1, 1, 1, 1, 2, 2, 3, 25))):
-            if talk.model in THINKING and random.random() < 0.3:
-                thought = self._text((8, 400))
-                block = {"type": "thinking", "thinking": thought, "signature": signature(thought)}
-                parts.append(keep_thought(talk.model, block))
+        for _ in range(random.choice((1, 1, 1, 1, 2, 2, 3, 25)) if self.provider.mixes else 1):
+            if talk.model in self.provider.thinking and random.random() < 0.3:
+                parts.append(self._thought(talk.model))
             if random.random() < 0.7:
                 parts.append(Text(self._text((8, 40, 400, 2_000))))
             if talk.tools and random.random() < 0.6:
-                for _ in range(random.choice((1, 1, 3))):
-                    arguments = json.dumps({"a": self._text((8, 200))})
-                    parts.append(ToolCall(next(self._names), random.choice(talk.tools).name, arguments))
+                parts += [self._call(talk) for _ in range(random.choice((1, 1, 3)))]
         if not any(isinstance(part, Text | ToolCall) for part in parts):
             parts.append(Text("a"))
+        if self.provider.name == "deepseek" and any(isinstance(part, ToolCall) for part in parts):
+            parts.insert(0, ProviderState("deepseek", self._text((8, 400)).encode()))
         return ChatMessage(ChatRole.ASSISTANT, tuple(parts))
+
+    def _thought(self, model: str) -> ProviderState:
+        thought = self._text((8, 400))
+        return keep_thought(model, {"type": "thinking", "thinking": thought, "signature": signature(thought)})
+
+    def _call(self, talk: Talk) -> ToolCall:
+        arguments = json.dumps({"a": self._text((8, 200))})
+        return ToolCall(next(self._names), self.random.choice(talk.tools).name, arguments)
 
     # ---- what happens between requests
 
@@ -284,7 +338,7 @@ class _World:
         self._talks.append(talk)
 
     def _switch_model(self, talk: Talk) -> Talk:
-        return replace(talk, model=self.random.choice(MODELS))
+        return replace(talk, model=self.random.choice(self.provider.models))
 
     def _edit(self, talk: Talk) -> Talk:
         """Break the prefix somewhere."""
@@ -301,12 +355,14 @@ class _World:
         return replace(talk, messages=(*talk.messages[:at], edited, *talk.messages[at + 1 :]))
 
     def _set_options(self, talk: Talk) -> Talk:
-        modes = (ToolChoiceMode.AUTO, ToolChoiceMode.NONE)
-        choices = (None, *(ToolChoice(mode) for mode in modes), ToolChoice(disable_parallel=True))
+        choices = [None, ToolChoice(), ToolChoice(ToolChoiceMode.NONE)]
+        if self.provider.within is None:
+            choices.append(ToolChoice(disable_parallel=True))
         return replace(
             talk,
             tool_choice=self.random.choice(choices),
-            schema=self.random.choice((None, SCHEMA)),
+            # A text that tells the schema becomes one block with what the user says.
+            schema=self.random.choice((None, SCHEMA)) if self.provider.name != "deepseek" else None,
             cache=self._config(),
         )
 

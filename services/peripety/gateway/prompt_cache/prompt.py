@@ -82,7 +82,7 @@ class Prompt:
         self._call = as_sent(call)
         self._kind = call.data.cache.kind
         self._settings = _settings(self._call)
-        self._root = _digest(account, call.data.provider, call.model)
+        self._root = _digest(account, call.data.provider, call.model, _machine(call))
         self.blocks = tuple(self._blocks(count))
 
     @property
@@ -123,6 +123,14 @@ class Prompt:
                 return piece.ends and isinstance(piece.content, Text | ToolResult)
             case _:
                 return False
+
+
+def _machine(call: Call) -> str:
+    """Which of a provider's machines has the cache: where it matters, each has one of its own."""
+    if call.data.cache.kind is not CacheKind.AUTOMATIC:
+        return ""
+    # Requests are sent to the same one by what the provider is told that they have in common.
+    return call.request.conversation_id or _instructions(call.request)
 
 
 def _settings(call: Call) -> Mapping[CacheBlock, str]:
