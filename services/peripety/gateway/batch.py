@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from peripety.errors import InvalidArgumentError, PeripetyError
+from peripety.gateway.prompt_cache import OneFillsTheCache
 from peripety.gateway.response_cache.answers import decode
 from peripety.gateway.response_cache.key import key_of
 from peripety.gateway.streams import following
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from peripety.gateway.model import Completion, GenerateRequest, ModelGateway
+    from peripety.gateway.prompt_cache import Release
     from peripety.gateway.providers.registry import Answerer
     from peripety.gateway.response_cache import ResponseCache
 
@@ -59,10 +61,13 @@ class Batches:
     An answer is kept where stored answers are, under the id of its batch: whoever sends a batch again, after
     a connection was lost, asks no model for what was answered. Failures are not kept.
 
+    Prompts of a batch that begin alike wait until the first of them has filled the provider's prompt cache.
+
     Args:
         gateway: answers one prompt.
         cache: keeps answers.
         answerer: says who would answer a request, and for whose account.
+        release: when the model of a request lets others read what it has cached.
         under_way: the most items of a batch that are read and whose results are not taken yet.
     """
 
@@ -71,11 +76,13 @@ class Batches:
         gateway: ModelGateway,
         cache: ResponseCache,
         answerer: Callable[[GenerateRequest], Answerer],
+        release: Callable[[GenerateRequest], Release],
         under_way: int = _UNDER_WAY,
     ) -> None:
         self._gateway = gateway
         self._cache = cache
         self._answerer = answerer
+        self._release = release
         self._under_way = under_way
 
     async def answer(self, items: AsyncIterator[Item]) -> AsyncIterator[list[ItemResult]]:
@@ -107,36 +114,40 @@ class Batches:
     ) -> None:
         """Put the result of each item in the queue, and None at the end."""
         seen: set[str] = set()
+        gateway = OneFillsTheCache(self._gateway, self._release)
         try:
             async with following(items), asyncio.TaskGroup() as group:
                 async for item in items:
                     await room.acquire()
                     problem = _problem_of(item.item_id, seen)
+                    if problem is not None:
+                        results.put_nowait(ItemResult(item.item_id, problem))
+                        continue
                     seen.add(item.item_id)
-                    group.create_task(self._answer(item, problem, results))
+                    group.create_task(self._answer(item, gateway, results))
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
         finally:
             results.put_nowait(None)
 
     async def _answer(
-        self, item: Item, problem: PeripetyError | None, results: asyncio.Queue[ItemResult | None]
+        self, item: Item, gateway: ModelGateway, results: asyncio.Queue[ItemResult | None]
     ) -> None:
-        outcome: Completion | PeripetyError
         try:
-            outcome = problem or await self._outcome(item)
+            outcome = await self._outcome(item, gateway)
         except PeripetyError as error:
-            outcome = error
-        results.put_nowait(ItemResult(item.item_id, outcome))
+            results.put_nowait(ItemResult(item.item_id, error))
+        else:
+            results.put_nowait(ItemResult(item.item_id, outcome))
 
-    async def _outcome(self, item: Item) -> Completion | PeripetyError:
+    async def _outcome(self, item: Item, gateway: ModelGateway) -> Completion:
         if isinstance(item.request, PeripetyError):
-            return item.request
+            raise item.request
         key = _key(item, key_of(item.request, self._answerer(item.request)))
         stored = self._cache.at_hand(key) or await self._cache.look_up(key)
         if stored is not None:
             return decode(stored.data)
-        completion = await self._gateway.generate(item.request)
+        completion = await gateway.generate(item.request)
         # Before it is sent: it is answered, whether or not the caller hears of it.
         await self._cache.write(key, self._cache.keep(key, completion))
         return completion

@@ -25,6 +25,7 @@ from peripety.gateway.counting import TokenCounter
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.models import Catalogue, ModelList
+from peripety.gateway.prompt_cache import Release, release_of
 from peripety.gateway.providers.registry import Providers
 from peripety.gateway.response_cache import (
     CachingModelGateway,
@@ -53,8 +54,9 @@ async def bind(wiring: Wiring) -> None:
     usage = UsageBook(UsageStore(await wiring.database()), clock.today)
     wiring.resources.push_async_callback(usage.aclose)
     cache = await _response_cache(wiring)
+    caller = _caller(wiring, clock, usage)
     gateway = CachingModelGateway(
-        LocalModelGateway(providers, _caller(wiring, clock, usage)),
+        LocalModelGateway(providers, caller),
         cache,
         providers.answerer,
         usage.add_hit,
@@ -73,8 +75,8 @@ async def bind(wiring: Wiring) -> None:
     )
     parts = GatewayParts(
         gateway=gateway,
-        batches=Batches(gateway, cache, providers.answerer),
-        counter=TokenCounter(providers),
+        batches=Batches(gateway, cache, providers.answerer, partial(_release, providers)),
+        counter=TokenCounter(providers, caller.cache_plan),
         conversations=conversations,
         models=models,
         usage=usage,
@@ -85,6 +87,12 @@ async def bind(wiring: Wiring) -> None:
     wiring.when_stopping(runs.aclose)
     add_AgentServiceServicer_to_server(AgentServicer(runs), wiring.server)
     wiring.register(agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name)
+
+
+def _release(providers: Providers, request: GenerateRequest) -> Release:
+    """When others can read what a request has written to the prompt cache of its model."""
+    _, call = providers.select(request)
+    return release_of(call.data.cache) if request.cache.enabled else Release.AT_ONCE
 
 
 def _caller(wiring: Wiring, clock: Clock, usage: UsageBook) -> Caller:

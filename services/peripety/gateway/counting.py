@@ -11,7 +11,10 @@ from peripety.gateway.history import merge_messages
 from peripety.gateway.sizes import prompt_tokens
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import GenerateRequest
+    from collections.abc import Callable
+
+    from peripety.gateway.model import CachePlan, GenerateRequest
+    from peripety.gateway.providers.base import Call, Provider
     from peripety.gateway.providers.registry import Providers
 
 __all__ = ["TokenCount", "TokenCounter"]
@@ -24,10 +27,12 @@ class TokenCount:
     Attributes:
         input_tokens: the tokens that a model would read.
         exact: whether its provider has counted them; otherwise they are estimated, rather too many.
+        cache_plan: what the prompt cache would do; None when it is left alone, or nothing is known of it.
     """
 
     input_tokens: int
     exact: bool
+    cache_plan: CachePlan | None = None
 
 
 class TokenCounter:
@@ -35,10 +40,12 @@ class TokenCounter:
 
     Args:
         providers: who may count.
+        plan: says what the prompt cache would do with a call.
     """
 
-    def __init__(self, providers: Providers) -> None:
+    def __init__(self, providers: Providers, plan: Callable[[Provider, Call], CachePlan | None]) -> None:
         self._providers = providers
+        self._plan = plan
 
     async def count(self, request: GenerateRequest) -> TokenCount:
         """Ask the provider, or estimate when it does not count or cannot be asked now.
@@ -55,6 +62,5 @@ class TokenCounter:
             counted = await provider.count_tokens(call)
         except (ResourceExhaustedError, UnavailableError):
             counted = None
-        if counted is None:
-            return TokenCount(prompt_tokens(request), exact=False)
-        return TokenCount(counted, exact=True)
+        tokens = prompt_tokens(request) if counted is None else counted
+        return TokenCount(tokens, counted is not None, self._plan(provider, call))

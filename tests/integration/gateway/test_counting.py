@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 SCENARIO = '[[responses]]\npattern = { type = "any" }\nresponse = "fine"\n'
 TOOL = pb.Tool(name="measure", description="Reads a gauge.", input_schema=b'{"type": "object"}')
-COUNTING = {ProviderName.ANTHROPIC, ProviderName.GEMINI, ProviderName.OPENAI_RESPONSES}
+COUNTING = {
+    ProviderName.ANTHROPIC,
+    ProviderName.GEMINI,
+    ProviderName.OPENAI_RESPONSES,
+    ProviderName.SCRIPTED,
+}
 
 
 @asynccontextmanager
@@ -51,6 +56,7 @@ async def test_what_a_provider_counts_is_what_it_bills(tmp_path: Path, spoken: S
         *_, last = [event async for event in client.gateway.Generate(request)]
     assert counted.exact
     assert counted.input_tokens == last.completed.usage.input_tokens
+    assert counted.cache_plan == last.completed.cache_plan
 
 
 @pytest.mark.parametrize("spoken", [one for one in PROVIDERS if one.name not in COUNTING], ids=str)
@@ -89,6 +95,24 @@ async def test_a_provider_that_cannot_be_asked_leaves_an_estimate(tmp_path: Path
         counted = await Client(channel).gateway.CountTokens(pb.CountTokensRequest(prompt=prompt()))
     assert counted.input_tokens > 0
     assert not counted.exact
+
+
+async def test_the_plan_says_what_the_cache_would_do_and_asking_for_it_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    long = pb.Prompt(system="You read gauges. " * 2_000, messages=[message("How much?")])
+    async with gateway(tmp_path, PROVIDERS[0]) as (_, client):
+        plans = [
+            (await client.gateway.CountTokens(pb.CountTokensRequest(prompt=long))).cache_plan
+            for _ in range(2)
+        ]
+        request = pb.GenerateRequest(request_id=str(uuid.uuid4()), prompt=long)
+        *_, last = [event async for event in client.gateway.Generate(request)]
+        after = (await client.gateway.CountTokens(pb.CountTokensRequest(prompt=long))).cache_plan
+    assert plans[0] == plans[1] == last.completed.cache_plan
+    assert plans[0].predicted_write_tokens > 4_000
+    assert plans[0].predicted_read_tokens == 0
+    assert after.predicted_read_tokens > 4_000
 
 
 async def test_what_cannot_be_sent_is_not_counted(tmp_path: Path) -> None:

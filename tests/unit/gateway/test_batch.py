@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from peripety.errors import InternalError, InvalidArgumentError, PeripetyError, UnavailableError
 from peripety.gateway.batch import Batches, Item, ItemResult
-from peripety.gateway.model import Completion, GenerateRequest, ResponseCacheMode, StopReason, Usage
+from peripety.gateway.model import Completion, GenerateRequest, ResponseCacheMode, StopReason, Tool, Usage
+from peripety.gateway.prompt_cache import Release
 from peripety.gateway.providers.registry import Answerer
 from peripety.gateway.response_cache import MemoryAnswers, ResponseCache
 from peripety.gateway.streams import following
@@ -28,7 +30,13 @@ class Sending:
         self.inner = GatedGateway()
         self.read: list[str] = []
         cache = ResponseCache(MemoryAnswers(1_000_000), [], ttl=60, clock=lambda: 0.0)
-        self.batches = Batches(self.inner, cache, lambda _: Answerer("p", "m", "a"), under_way)
+        self.batches = Batches(
+            self.inner,
+            cache,
+            lambda _: Answerer("p", "m", "a"),
+            lambda request: Release.AT_FIRST_EVENT if request.tools else Release.AT_ONCE,
+            under_way,
+        )
 
     async def items(self, *items: Item) -> AsyncIterator[Item]:
         for item_ in items:
@@ -108,6 +116,23 @@ async def test_no_more_is_read_than_results_are_taken() -> None:
         assert await anext(batches) == [ItemResult("b", answer("b"))]
         await sending.inner.call(3)
         assert sending.read == ["a", "b", "c", "d"]
+
+
+async def test_of_prompts_that_begin_alike_the_first_goes_alone_until_its_answer_begins(
+    sending: Sending,
+) -> None:
+    alike = [
+        Item(BATCH, name, replace(question(name), tools=(Tool("t", "", {"type": "object"}),)))
+        for name in ("a", "b", "c")
+    ]
+    results = sending.results(*alike, item("d"))
+    await sending.call("d")
+    first = await sending.inner.call_about("a")
+    assert {call.request.messages[0].text for call in sending.inner.calls} == {"a", "d"}
+    first.write("a")
+    for name in ("b", "c", "a"):
+        await sending.call(name)
+    assert len(await results) == 4
 
 
 async def test_whoever_leaves_ends_all_calls(sending: Sending) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from peripety.config import Config
     from peripety.gateway.calling.budgets import Purse
     from peripety.gateway.calling.reports import CallReport
-    from peripety.gateway.model import GatewayEvent, GenerateRequest
+    from peripety.gateway.model import CachePlan, GatewayEvent, GenerateRequest
     from peripety.gateway.providers.base import Call, Delta, Provider
 
 __all__ = ["Caller"]
@@ -82,6 +82,10 @@ class Caller:
     def purse(self, request: GenerateRequest) -> Purse:
         """Return the budgets of a request, for all the calls that it takes."""
         return self._budgets.purse(request)
+
+    def cache_plan(self, provider: Provider, call: Call) -> CachePlan | None:
+        """Return what the prompt cache would do with a call; None when it is left alone or not known."""
+        return self._prompt_cache.visit(provider.account, call).plan
 
     async def call(
         self, provider: Provider, call: Call, purse: Purse | None = None, patience: float = math.inf

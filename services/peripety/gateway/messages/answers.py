@@ -117,7 +117,11 @@ def completion_to_proto(completion: Completion) -> pb.Completion:
 
 def count_to_proto(count: TokenCount) -> pb.CountTokensResponse:
     """Write the size of a prompt."""
-    return pb.CountTokensResponse(input_tokens=count.input_tokens, exact=count.exact)
+    return pb.CountTokensResponse(
+        input_tokens=count.input_tokens,
+        exact=count.exact,
+        cache_plan=None if count.cache_plan is None else _plan_to_proto(count.cache_plan),
+    )
 
 
 def event_from_proto(response: pb.GenerateResponse) -> GatewayEvent | None:
