@@ -66,13 +66,23 @@ class CacheTruth:
 class TrueTokens:
     """Counts the tokens of prompts as the scripted LLM does."""
 
+    def __init__(self) -> None:
+        self._counted: dict[tuple[str, Piece], int] = {}
+
     def count_for(self, call: Call) -> Count:
         """Return what counts the pieces of a call's prompt."""
         if call.data.provider == "anthropic":
-            return lambda piece: _count(piece, call)
+            return lambda piece: self._count(piece, call)
         # Nothing is left out on the way, so that each piece is the next block.
         blocks = iter(read_as_sent(call).prompt.blocks)
         return lambda _: next(blocks).tokens
+
+    def _count(self, piece: Piece, call: Call) -> int:
+        if isinstance(piece.content, Tool):
+            return _count(piece, call)
+        if (call.model, piece) not in self._counted:
+            self._counted[call.model, piece] = _count(piece, call)
+        return self._counted[call.model, piece]
 
     def learn(self, call: Call, counted: int, reported: int) -> None:
         """There is nothing to learn: it is no estimate."""

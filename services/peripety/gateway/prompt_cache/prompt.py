@@ -112,7 +112,7 @@ class Prompt:
             yield Block(piece.section, piece.message, key, tokens, position, markable, piece.ends)
 
     def _extended(self, key: bytes, piece: Piece) -> bytes:
-        return _digest(self._settings[piece.section], _written(piece), key=key)
+        return _digest(self._settings[piece.section], *_said(piece), key=key)
 
     def _takes_marker(self, piece: Piece) -> bool:
         match self._kind:
@@ -145,16 +145,22 @@ def _settings(call: Call) -> Mapping[CacheBlock, str]:
     return {CacheBlock.TOOLS: "", CacheBlock.SYSTEM: answer, CacheBlock.MESSAGE: chosen}
 
 
-def _written(piece: Piece) -> str:
+def _said(piece: Piece) -> tuple[str, ...]:
+    """All that a piece says."""
     content = piece.content
     match content:
+        case Text(text):
+            return "text", piece.role.value, text
+        case ToolCall(call_id, name, arguments):
+            return "call", call_id, name, arguments
+        case ToolResult(call_id, text, is_error):
+            return "result", call_id, text, str(is_error)
+        case ProviderState(issuer, data):
+            return "state", issuer, data.decode("latin-1")
         case Tool():
-            written = write_tool(content)
-        case ResponseSchema():
-            written = {"name": content.name, "schema": dict(content.document)}
-        case _:
-            written = write_message(ChatMessage(piece.role, (content,)))
-    return json.dumps(written)
+            return "tool", json.dumps(write_tool(content))
+        case ResponseSchema(name, document):
+            return "schema", name, json.dumps(dict(document))
 
 
 def _digest(*texts: str, key: bytes = b"") -> bytes:
