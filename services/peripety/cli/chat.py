@@ -15,7 +15,7 @@ from peripety.api.gateway.v1 import gateway_pb2_grpc
 from peripety.cli.choosing import ask
 from peripety.cli.embedded import embedded_services
 from peripety.cli.failure import explain
-from peripety.cli.jsonify import jsonify
+from peripety.cli.jsonify import jsonify, readable
 from peripety.cli.output import asides, errors, results, write_json
 from peripety.cli.spending import model_usage_line, usage_line
 from peripety.cli.text import printable
@@ -157,7 +157,7 @@ class _Talk:
         )
         async for response in self.gateway.Generate(request):
             if self.options.as_json:
-                write_json(_told(response))
+                write_json(jsonify(readable(response)))
             else:
                 self._show(response)
             if response.HasField("completed"):
@@ -211,14 +211,3 @@ class _Talk:
 
     async def _quit(self, _rest: str) -> None:
         self.over = True
-
-
-def _told(response: pb.GenerateResponse) -> dict[str, object]:
-    """An event as JSON, without what only a provider can read."""
-    told = pb.GenerateResponse()
-    told.CopyFrom(response)
-    if told.HasField("completed"):
-        readable = [part for part in told.completed.message.parts if not part.HasField("provider_state")]
-        del told.completed.message.parts[:]
-        told.completed.message.parts.extend(readable)
-    return jsonify(told)

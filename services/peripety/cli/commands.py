@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from peripety.cli.agent_commands import agent
 from peripety.cli.failure import explain
 from peripety.cli.streams import discard_output, open_closed_streams
 from peripety.errors import PeripetyError
@@ -28,6 +29,9 @@ app = typer.Typer(
     rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+app.add_typer(agent)
 
 
 class Service(Enum):

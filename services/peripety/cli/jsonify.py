@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from peripety.api.gateway.v1 import gateway_pb2 as pb
+
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-__all__ = ["enum_word", "jsonify"]
+__all__ = ["enum_word", "jsonify", "readable"]
+
+M = TypeVar("M", bound="Message")
 
 
 def jsonify(message: Message) -> dict[str, Any]:
     """Return the set fields of a message by name. `bytes` of this API hold JSON and become its value."""
     return {field.name: _field(field, value) for field, value in message.ListFields()}
+
+
+def readable(message: M) -> M:
+    """A copy of a message without what only a provider can read."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    _drop_states(copy)
+    return copy
 
 
 def enum_word(field: FieldDescriptor, number: int) -> str:
@@ -47,3 +59,14 @@ def _value(field: FieldDescriptor, value: Any) -> Any:
     if field.type == FieldDescriptor.TYPE_BYTES:
         return json.loads(value)
     return value
+
+
+def _drop_states(message: Message) -> None:
+    if isinstance(message, pb.ChatMessage):
+        parts = [part for part in message.parts if not part.HasField("provider_state")]
+        del message.parts[:]
+        message.parts.extend(parts)
+    for field, value in message.ListFields():
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            for inner in value if field.is_repeated else (value,):
+                _drop_states(inner)

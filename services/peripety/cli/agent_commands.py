@@ -1,0 +1,107 @@
+"""`peripety agent`: its commands and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["agent"]
+
+agent = typer.Typer(
+    name="agent", help="Work through phases over one conversation with a model.", no_args_is_help=True
+)
+
+Server = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Ask this server. [default: run everything in this process]"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
+
+
+@agent.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What the agent does: a TOML file.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-i", "--input", metavar="NAME=VALUE", help="A value for {{NAME}}; =@FILE reads it from a file."
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Go on with this run instead of starting one.")
+    ] = None,
+    rerun: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PHASE", help="With --resume: do this phase of it anew, as FILE has it now, as a new run."
+        ),
+    ] = None,
+    following: Annotated[
+        bool, typer.Option("--following", help="With --rerun: go on with the phases after it.")
+    ] = False,
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="With --rerun: other instructions.")
+    ] = None,
+    input_template: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="With --rerun: another template.")
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run an agent and show what its phases say and use; tools with a command are run here."""
+    from peripety.cli import agent_run  # noqa: PLC0415 - loads the services
+    from peripety.cli.agent_file import read_agent  # noqa: PLC0415
+
+    if rerun is None and (following or system is not None or input_template is not None):
+        raise typer.BadParameter("--following, --system and --input-template go with --rerun PHASE")
+    if rerun is not None and resume is None:
+        raise typer.BadParameter("--rerun goes with --resume RUN, the run whose phase it is")
+    described = read_agent(file)
+    anew = None
+    if rerun is not None:
+        phase = described.phase(rerun)
+        phase.system = phase.system if system is None else system
+        phase.input_template = phase.input_template if input_template is None else input_template
+        anew = agent_run.Anew(phase, following)
+    given = dict(map(_input, inputs or ()))
+    raise typer.Exit(
+        agent_run.run(described, given, server=server, resumed=resume, anew=anew, as_json=as_json)
+    )
+
+
+@agent.command("list")
+def list_(
+    count: Annotated[int, typer.Option(min=1, max=1000, help="The most to print.")] = 20,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, newest first."""
+    from peripety.cli.agent_run import list_runs  # noqa: PLC0415 - loads the services
+
+    list_runs(server, count, as_json=as_json)
+
+
+@agent.command()
+def show(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run.")],
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the phases of a run came to."""
+    from peripety.cli.agent_run import show_run  # noqa: PLC0415 - loads the services
+
+    show_run(run_id, server, as_json=as_json)
+
+
+def _input(given: str) -> tuple[str, str]:
+    name, separator, value = given.partition("=")
+    if not name or not separator:
+        raise typer.BadParameter(f"--input takes NAME=VALUE, and {given!r} has no name or no =")
+    if not value.startswith("@"):
+        return name, value
+    try:
+        return name, Path(value[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"--input {name}: cannot read {value[1:]}: {error}") from None

@@ -1,0 +1,251 @@
+"""Files that describe agents: TOML in, a manifest out, or everything that is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from peripety.api.agent.v1 import agent_pb2 as pb
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.api.gateway.v1 import gateway_pb2 as gateway
+from peripety.cli.agent_tools import Command
+from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.simulator.scenario.files import FileError, Files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["AgentFile", "read_agent"]
+
+_FILE = "$file"
+_PICO = 10**12
+_TTLS = {"5m": gateway.CACHE_TTL_FIVE_MINUTES, "1h": gateway.CACHE_TTL_ONE_HOUR}
+
+_Count = Annotated[int, Field(ge=0)]
+_Number = Annotated[float, Field(ge=0, strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFile:
+    """An agent, and what only the command line needs to know of it.
+
+    Attributes:
+        manifest: what it does.
+        budget: the most that a run may use; None for no cap.
+        commands: the tools that are commands of this machine, by name.
+    """
+
+    manifest: pb.Manifest
+    budget: common.Budget | None
+    commands: Mapping[str, Command]
+
+    def phase(self, phase_id: str) -> pb.Phase:
+        """A phase of it.
+
+        Raises:
+            InvalidArgumentError: there is none of that id.
+        """
+        for phase in self.manifest.phases:
+            if phase.phase_id == phase_id:
+                return phase
+        known = ", ".join(phase.phase_id for phase in self.manifest.phases)
+        raise InvalidArgumentError(f"There is no phase {phase_id} in the file; there are {known}")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Budget(_Table):
+    max_calls: _Count = 0
+    max_tokens: _Count = 0
+    max_dollars: _Number = 0
+    max_seconds: _Number = 0
+
+    def message(self) -> common.Budget:
+        written = common.Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
+        if self.max_dollars:
+            written.max_cost.currency_code = "USD"
+            written.max_cost.pico_units = round(self.max_dollars * _PICO)
+        if self.max_seconds:
+            written.max_time.FromTimedelta(timedelta(seconds=self.max_seconds))
+        return written
+
+
+class _Cache(_Table):
+    enabled: bool = True
+    ttl: Literal["5m", "1h"] = "5m"
+    expected_reuse: _Count = 0
+
+    def message(self) -> gateway.CacheConfig:
+        return gateway.CacheConfig(
+            disabled=not self.enabled, ttl=_TTLS[self.ttl], expected_reuse=self.expected_reuse
+        )
+
+
+class _Options(_Table):
+    model: str = ""
+    max_output_tokens: int | None = None
+    temperature: _Number | None = None
+    seed: _Count | None = None
+    stop_sequences: list[str] = []
+    fallback_models: list[str] = []
+    cache: _Cache | None = None
+    response_cache: Literal["off", "use", "refresh"] | None = None
+    budget: _Budget | None = None
+
+    def message(self) -> gateway.GenerationOptions:
+        mode = "UNSPECIFIED" if self.response_cache is None else self.response_cache.upper()
+        return gateway.GenerationOptions(
+            model=self.model,
+            max_output_tokens=self.max_output_tokens,
+            temperature=self.temperature,
+            seed=self.seed,
+            stop_sequences=self.stop_sequences,
+            fallback_models=self.fallback_models,
+            cache=None if self.cache is None else self.cache.message(),
+            response_cache=gateway.ResponseCacheMode.Value(f"RESPONSE_CACHE_MODE_{mode}"),
+            budget=None if self.budget is None else self.budget.message(),
+        )
+
+
+class _History(_Table):
+    strategy: Literal["compact", "sliding_window", "refuse"] = "compact"
+    max_turns: _Count = 0
+    max_input_tokens: _Count = 0
+
+    def message(self) -> gateway.HistoryPolicy:
+        strategy = gateway.HistoryStrategy.Value(f"HISTORY_STRATEGY_{self.strategy.upper()}")
+        return gateway.HistoryPolicy(
+            strategy=strategy, max_turns=self.max_turns, max_input_tokens=self.max_input_tokens
+        )
+
+
+class _Tool(_Table):
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    strict: bool = False
+    command: Annotated[list[str], Field(min_length=1)] | None = None
+    timeout_seconds: Annotated[float, Field(gt=0, strict=False)] = 60
+
+    def message(self) -> gateway.Tool:
+        return gateway.Tool(
+            name=self.name,
+            description=self.description,
+            input_schema=json.dumps(self.input_schema).encode(),
+            strict=self.strict,
+        )
+
+
+class _Phase(_Table):
+    id: str
+    input: str
+    system: str = ""
+    options: _Options | None = None
+    tools: list[str] = []
+    answer_schema: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    max_tool_rounds: _Count = 0
+
+    def message(self) -> pb.Phase:
+        document = self.answer_schema
+        return pb.Phase(
+            phase_id=self.id,
+            system=self.system,
+            input_template=self.input,
+            options=None if self.options is None else self.options.message(),
+            tool_names=self.tools,
+            schema=None
+            if document is None
+            else gateway.ResponseSchema(name=self.id, document=json.dumps(document).encode()),
+            max_tool_rounds=self.max_tool_rounds,
+        )
+
+
+class _Agent(_Table):
+    name: str
+    system: str = ""
+    options: _Options | None = None
+    history: _History | None = None
+    budget: _Budget | None = None
+    tools: list[_Tool] = []
+    phases: Annotated[list[_Phase], Field(min_length=1)]
+
+    def message(self) -> pb.Manifest:
+        return pb.Manifest(
+            name=self.name,
+            system=self.system,
+            phases=[phase.message() for phase in self.phases],
+            tools=[tool.message() for tool in self.tools],
+            options=None if self.options is None else self.options.message(),
+            history=None if self.history is None else self.history.message(),
+        )
+
+
+def read_agent(path: Path) -> AgentFile:
+    """Read the file of an agent; `{ "$file" = "path" }` in it stands for what is in that file beside it.
+
+    Raises:
+        InvalidArgumentError: it cannot be read, or something in it is wrong; the violations name all of it.
+    """
+    try:
+        document = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise _wrong(path, [("", f"cannot be read: {error.strerror or error}")]) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _wrong(path, [("", f"is no TOML file: {error}")]) from None
+    problems: list[tuple[str, str]] = []
+    document = _with_files(document, "", Files(path.parent), problems)
+    try:
+        agent = _Agent.model_validate(document)
+    except ValidationError as error:
+        raise _wrong(path, [*problems, *_told(error)]) from None
+    if problems:
+        raise _wrong(path, problems)
+    commands = {
+        tool.name: Command(tuple(tool.command), path.parent, tool.timeout_seconds)
+        for tool in agent.tools
+        if tool.command is not None
+    }
+    budget = None if agent.budget is None else agent.budget.message()
+    return AgentFile(agent.message(), budget, commands)
+
+
+def _with_files(value: Any, place: str, files: Files, problems: list[tuple[str, str]]) -> Any:
+    """A value with what is in the files that it names; what cannot be had is noted and left as it is."""
+    if isinstance(value, list):
+        return [_with_files(one, f"{place}[{at}]", files, problems) for at, one in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {_FILE} and isinstance(value[_FILE], str):
+        try:
+            return files.value(value[_FILE])
+        except FileError as error:
+            problems.append((place, str(error)))
+            return value
+    return {name: _with_files(one, f"{place}.{name}", files, problems) for name, one in value.items()}
+
+
+def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
+    words = {"extra_forbidden": "is no key that is known here", "missing": "is required"}
+    for found in error.errors(include_url=False, include_input=False):
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in found["loc"])
+        yield place, words.get(found["type"], found["msg"])
+
+
+def _wrong(path: Path, problems: list[tuple[str, str]]) -> InvalidArgumentError:
+    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+    return InvalidArgumentError(
+        f"{path} describes no agent: {count}",
+        code="MANIFEST_INVALID",
+        violations=[
+            FieldViolation(f"{path}: {place.removeprefix('.')}" if place else str(path), problem)
+            for place, problem in problems
+        ],
+    )

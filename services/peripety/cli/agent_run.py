@@ -1,0 +1,221 @@
+"""`peripety agent`: run agents, look at runs, do phases anew."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+from uuid import uuid4
+
+from peripety.api.agent.v1 import agent_pb2 as pb
+from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub
+from peripety.api.gateway.v1 import gateway_pb2 as gateway
+from peripety.cli.choosing import ask
+from peripety.cli.embedded import embedded_services
+from peripety.cli.jsonify import enum_word, jsonify, readable
+from peripety.cli.output import asides, errors, results, tables, write_json
+from peripety.cli.spending import model_usage_line
+from peripety.cli.text import printable
+from peripety.client.channel import open_channel
+from peripety.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Mapping
+
+    from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceAsyncStub
+    from peripety.cli.agent_file import AgentFile
+
+__all__ = ["Anew", "list_runs", "run", "show_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """A phase to do anew.
+
+    Attributes:
+        phase: the phase as it should be.
+        following: whether to go on with the phases after it.
+    """
+
+    phase: pb.Phase
+    following: bool
+
+
+def run(
+    agent: AgentFile,
+    inputs: Mapping[str, str],
+    *,
+    server: str | None,
+    resumed: str | None,
+    anew: Anew | None,
+    as_json: bool,
+) -> int:
+    """Run an agent, or go on with a run of it, and show what happens; return the exit code.
+
+    Args:
+        agent: the agent; its commands are the tools of this machine.
+        inputs: values for the templates, by name.
+        server: `host:port` of a server; None runs it in this process.
+        resumed: the run to go on with; None starts one.
+        anew: the phase of that run to do anew.
+        as_json: whether to print events as lines of JSON.
+    """
+    return asyncio.run(_run(_Screen(agent, as_json), inputs, server, resumed, anew))
+
+
+def list_runs(server: str | None, count: int, *, as_json: bool) -> None:
+    """Print runs, newest first."""
+    asyncio.run(_list(server, count, as_json=as_json))
+
+
+def show_run(run_id: str, server: str | None, *, as_json: bool) -> None:
+    """Print what the phases of a run came to."""
+    asyncio.run(_show(run_id, server, as_json=as_json))
+
+
+@asynccontextmanager
+async def _agents(server: str | None) -> AsyncIterator[AgentServiceAsyncStub]:
+    async with AsyncExitStack() as stack:
+        where = embedded_services("gateway") if server is None else open_channel(server)
+        yield AgentServiceStub(await stack.enter_async_context(where))
+
+
+async def _run(
+    screen: _Screen, inputs: Mapping[str, str], server: str | None, resumed: str | None, anew: Anew | None
+) -> int:
+    agent, request_id = screen.agent, str(uuid4())
+    async with _agents(server) as stub:
+        if resumed is None:
+            started = pb.RunAgentRequest(
+                request_id=request_id, manifest=agent.manifest, inputs=inputs, budget=agent.budget
+            )
+            last = await screen.events(stub.RunAgent(started))
+        elif anew is None:
+            last = await screen.events(stub.ResumeRun(pb.ResumeRunRequest(run_id=resumed)))
+        else:
+            rerun = pb.RerunPhaseRequest(
+                request_id=request_id, run_id=resumed, phase=anew.phase, run_following=anew.following
+            )
+            last = await screen.events(stub.RerunPhase(rerun))
+        while last.HasField("tools_requested"):
+            given = [await screen.result_of(call) for call in last.tools_requested.calls]
+            on = pb.ContinueRunRequest(request_id=str(uuid4()), run_id=last.run_id, results=given)
+            last = await screen.events(stub.ContinueRun(on))
+    return 0 if last.HasField("completed") else 1
+
+
+class _Response(Protocol):
+    """A response of any call that streams a run."""
+
+    @property
+    def event(self) -> pb.RunEvent: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Screen:
+    """Shows the events of a run, and finds the results of its tools."""
+
+    agent: AgentFile
+    as_json: bool
+
+    async def events(self, responses: AsyncIterable[_Response]) -> pb.RunEvent:
+        """Show events until the run ends or waits; the last one."""
+        last = pb.RunEvent()
+        async for response in responses:
+            last = response.event
+            if self.as_json:
+                write_json(jsonify(readable(last)))
+            else:
+                self._event(last)
+        return last
+
+    async def result_of(self, call: gateway.ToolCall) -> gateway.ToolResult:
+        """The result of a tool, by its command or by the person at the terminal.
+
+        Raises:
+            FailedPreconditionError: it has no command, and there is nobody to ask.
+        """
+        if call.name in self.agent.commands:
+            return await self.agent.commands[call.name].result_of(call)
+        said = None
+        if sys.stdin.isatty():
+            said = await asyncio.to_thread(ask, f"{_call_line(call)} = ")
+        if said is None:
+            raise FailedPreconditionError(
+                f"The tool {printable(call.name)} has no command in the file, and nobody said what it gives:"
+                " add one, then go on with --resume",
+                code="TOOL_WITHOUT_COMMAND",
+            )
+        return gateway.ToolResult(call_id=call.call_id, text=said)
+
+    def _event(self, event: pb.RunEvent) -> None:
+        out = results()
+        match event.WhichOneof("event"):
+            case "phase_started":
+                if event.sequence == 1:
+                    asides().print(f"run {event.run_id}", style="dim")
+                out.print(f"── {event.phase_started.phase_id}", style="bold")
+            case "text_delta":
+                out.print(printable(event.text_delta), end="")
+                out.file.flush()
+            case "repairing":
+                out.print("\n(the answer was not valid; once more)", style="dim")
+            case "phase_completed":
+                out.print(f"\n   {model_usage_line(event.phase_completed.usage)}", style="dim")
+            case "tools_requested":
+                for call in event.tools_requested.calls:
+                    out.print(f"   {_call_line(call)}", style="dim")
+            case "completed":
+                out.print(f"── done: {model_usage_line(event.completed.usage)}", style="bold")
+            case "failed":
+                _tell_failure(event.failed)
+
+
+def _call_line(call: gateway.ToolCall) -> str:
+    return printable(f"{call.name} {call.arguments.decode(errors='replace')}")
+
+
+def _tell_failure(failed: pb.Run) -> None:
+    if failed.HasField("error"):
+        reason = f"{failed.error.message} ({failed.error.reason})"
+    else:
+        reason = "the run was cancelled"
+    errors().print(f"error: phase {failed.phase_id}: {printable(reason)}", style="red")
+
+
+async def _list(server: str | None, count: int, *, as_json: bool) -> None:
+    async with _agents(server) as stub:
+        found = await stub.ListRuns(pb.ListRunsRequest(page_size=count))
+    if as_json:
+        for one in found.runs:
+            write_json(jsonify(one))
+        return
+    for one in found.runs:
+        phases = f"{one.completed_phases}/{one.total_phases}"
+        begun = one.create_time.ToDatetime().isoformat(" ", "seconds")
+        tables().print(f"{one.run_id}  {begun}  {_state(one):18}  {phases:>5}  {printable(one.name)}")
+
+
+async def _show(run_id: str, server: str | None, *, as_json: bool) -> None:
+    async with _agents(server) as stub:
+        found = (await stub.GetRun(pb.GetRunRequest(run_id=run_id))).run
+    if as_json:
+        write_json(jsonify(readable(found)))
+        return
+    out = results()
+    out.print(f"{printable(found.manifest.name)}: {_state(found)}", style="bold")
+    for result in found.results:
+        out.print(f"── {result.phase_id}", style="bold")
+        out.print(printable(result.completion.text))
+        out.print(f"   {model_usage_line(result.usage)}", style="dim")
+    for call in found.pending_calls:
+        out.print(f"waits for {_call_line(call)}")
+    if found.state == pb.RUN_STATE_FAILED:
+        _tell_failure(found)
+    out.print(f"── in all: {model_usage_line(found.usage)}", style="bold")
+
+
+def _state(run: pb.Run | pb.RunSummary) -> str:
+    return enum_word(run.DESCRIPTOR.fields_by_name["state"], run.state).replace("_", " ")

@@ -1,0 +1,134 @@
+"""Files of agents: what they say, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.api.gateway.v1 import gateway_pb2 as gateway
+from peripety.cli.agent_file import read_agent
+from peripety.errors import InvalidArgumentError
+from support.repository import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHOLE = """
+name = "n"
+system = "s"
+options = { model = "m", stop_sequences = ["x"], cache = { ttl = "1h" }, response_cache = "use" }
+history = { strategy = "refuse", max_turns = 3 }
+budget = { max_calls = 2, max_dollars = 0.25, max_seconds = 1.5 }
+
+[[tools]]
+name = "gauge"
+description = "d"
+input_schema = { "$file" = "schema.json" }
+command = ["./gauge", "-v"]
+timeout_seconds = 3
+
+[[phases]]
+id = "a"
+system = { "$file" = "texts/system.md" }
+input = "{{x}}"
+tools = ["gauge"]
+schema = { "$file" = "schema.json" }
+options = { temperature = 1, max_output_tokens = 5 }
+max_tool_rounds = 4
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "system.md").write_text("be a\n")
+    (tmp_path / "schema.json").write_text('{"type": "object"}')
+    return tmp_path
+
+
+def written(home: Path, text: str) -> Path:
+    path = home / "agent.toml"
+    path.write_text(text)
+    return path
+
+
+def problems(home: Path, text: str) -> list[tuple[str, str]]:
+    path = written(home, text)
+    with pytest.raises(InvalidArgumentError) as caught:
+        read_agent(path)
+    assert str(path) in str(caught.value)
+    return [(one.field.removeprefix(f"{path}: "), one.reason) for one in caught.value.violations]
+
+
+def test_everything_that_a_file_can_say(home: Path) -> None:
+    agent = read_agent(written(home, WHOLE))
+    manifest, (phase,) = agent.manifest, agent.manifest.phases
+    assert (manifest.name, manifest.system, manifest.options.model) == ("n", "s", "m")
+    assert manifest.options.cache.ttl == gateway.CACHE_TTL_ONE_HOUR
+    assert manifest.options.response_cache == gateway.RESPONSE_CACHE_MODE_USE
+    assert manifest.history.strategy == gateway.HISTORY_STRATEGY_REFUSE
+    assert json.loads(manifest.tools[0].input_schema) == {"type": "object"}
+    assert (phase.phase_id, phase.system, phase.input_template) == ("a", "be a\n", "{{x}}")
+    assert (list(phase.tool_names), phase.max_tool_rounds, phase.options.temperature) == (["gauge"], 4, 1.0)
+    assert (phase.schema.name, json.loads(phase.schema.document)) == ("a", {"type": "object"})
+    assert agent.budget is not None
+    assert (agent.budget.max_cost.pico_units, agent.budget.max_time.ToMilliseconds()) == (
+        250_000_000_000,
+        1500,
+    )
+    command = agent.commands["gauge"]
+    assert (command.words, command.directory, command.seconds) == (("./gauge", "-v"), home, 3)
+
+
+def test_everything_that_is_wrong_is_named_at_once_with_its_key(home: Path) -> None:
+    found = problems(
+        home,
+        """
+        system = 1
+        options = { temperature = -1, modle = "m" }
+        budget = { max_calls = "many" }
+        [[phases]]
+        id = "a"
+        inptu = "x"
+        schema = { "$file" = "../elsewhere.json" }
+        """,
+    )
+    assert [place for place, _ in found] == [
+        "phases[0].schema",
+        "name",
+        "system",
+        "options.temperature",
+        "options.modle",
+        "budget.max_calls",
+        "phases[0].input",
+        "phases[0].inptu",
+    ]
+    assert dict(found)["name"] == "is required"
+    assert dict(found)["options.modle"] == "is no key that is known here"
+    assert "outside" in dict(found)["phases[0].schema"]
+
+
+@pytest.mark.parametrize("text", ["name = ", "\udc80"], ids=["toml", "utf-8"])
+def test_what_is_no_toml_is_refused(home: Path, text: str) -> None:
+    path = home / "agent.toml"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(InvalidArgumentError, match=r"describes no agent"):
+        read_agent(path)
+    with pytest.raises(InvalidArgumentError, match=r"describes no agent"):
+        read_agent(home / "missing.toml")
+
+
+def test_a_phase_is_found_by_its_id(home: Path) -> None:
+    agent = read_agent(written(home, WHOLE))
+    assert agent.phase("a").system == "be a\n"
+    with pytest.raises(InvalidArgumentError, match="there are a"):
+        agent.phase("b")
+
+
+def test_the_examples_can_be_read() -> None:
+    examples = sorted((ROOT / "examples" / "agents").glob("*.toml"))
+    assert examples
+    for path in examples:
+        assert read_agent(path).manifest.phases
