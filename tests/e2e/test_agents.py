@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety.api.agent.v1 import agent_pb2 as pb
+from peripety.cli.agent_file import read_agent
 from peripety.errors import UnavailableError
 from support.agents import Agents, kinds, manifest, new_id, phase, run_request, tool
 from support.postgresql import PostgresqlProcess
-from support.processes import ServerProcess
+from support.processes import ServerProcess, environment
+from support.repository import ROOT
 from support.simulator import served
 
 if TYPE_CHECKING:
@@ -153,3 +158,33 @@ async def test_a_replica_that_does_not_work_on_a_run_tells_it_all_the_same(tmp_p
         assert here == there
         assert len(list(llm.simulator.captured)) == 2
         await two.cancel((await one.run(AGENT))[0].run_id)
+
+
+async def test_the_client_in_the_guide_hears_a_run_to_its_end(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    with (
+        served('default_response = "any"') as llm,
+        ServerProcess(tmp_path / "home", "gateway", settings(llm)) as server,
+    ):
+        assert "127.0.0.1:50051" in program
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-c", program.replace("127.0.0.1:50051", server.address)],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=environment(tmp_path),
+        )
+    assert done.stdout.splitlines()[-1] == "7 completed"
+
+
+def test_the_file_in_the_guide_describes_an_agent(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "agent.toml").write_text(text)
+    (tmp_path / "verdict.schema.json").write_text('{"type": "object"}')
+    assert [one.phase_id for one in read_agent(tmp_path / "agent.toml").manifest.phases] == [
+        "outline",
+        "verdict",
+    ]
