@@ -12,7 +12,7 @@ import pytest
 
 from peripety.config import ProviderLimits
 from peripety.errors import ResourceExhaustedError
-from peripety.gateway.calling.counters import Counters, Demand
+from peripety.gateway.calling.counters import Demand, MemoryCounters
 from peripety.gateway.calling.gate import Gate
 from support.virtual_time import in_virtual_time
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SCHEDULES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 MINUTE = 60.0
+DOLLAR = 10**12
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Made:
     end: float
     input_tokens: int
     output_tokens: int
+    cost: int
 
 
 def busiest_minute(amounts: list[tuple[float, float]]) -> float:
@@ -69,12 +71,15 @@ async def play(clock: Clock, seed: int) -> tuple[ProviderLimits, list[Made]]:
         input_tokens_per_minute=perhaps(50, 500),
         output_tokens_per_minute=perhaps(50, 500),
         concurrency=perhaps(1, 6),
+        dollars_per_minute=perhaps(1, 5),
     )
-    gate = Gate("a", limits, Counters(clock.now), clock)
+    gate = Gate("a", limits, MemoryCounters(clock.now), clock)
     made: list[Made] = []
 
     async def call(arrival: float, seconds: float, demand: Demand) -> None:
-        used = Demand(demand.input_tokens, random.randint(0, demand.output_tokens))
+        used = Demand(
+            demand.input_tokens, random.randint(0, demand.output_tokens), random.randint(0, demand.cost or 0)
+        )
         await clock.sleep(arrival)
         reservation = await gate.enter(demand)
         begin = clock.now()
@@ -84,7 +89,7 @@ async def play(clock: Clock, seed: int) -> tuple[ProviderLimits, list[Made]]:
         try:
             await clock.sleep(seconds)
         finally:
-            made.append(Made(begin, clock.now(), used.input_tokens, used.output_tokens))
+            made.append(Made(begin, clock.now(), used.input_tokens, used.output_tokens, used.cost or 0))
             await gate.leave(reservation, used)
 
     async def visit() -> None:
@@ -92,7 +97,7 @@ async def play(clock: Clock, seed: int) -> tuple[ProviderLimits, list[Made]]:
             call(
                 random.uniform(0, 90),
                 random.choice([0.0, random.uniform(0, 5), random.uniform(0, 80)]),
-                Demand(random.randint(1, 50), random.randint(0, 50)),
+                Demand(random.randint(1, 50), random.randint(0, 50), random.randint(0, DOLLAR)),
             )
         )
         if random.random() < 0.1:
@@ -112,13 +117,15 @@ def check(limits: ProviderLimits, made: list[Made]) -> None:
     if limits.input_tokens_per_minute is not None:
         used = busiest_minute([(call.begin, call.input_tokens) for call in made])
         assert used <= limits.input_tokens_per_minute
-    if limits.output_tokens_per_minute is not None:
-        # Whenever the provider counts it: at the beginning, at the end, or at any moment between.
-        for share in (0.0, 0.3, 1.0):
-            moments = [(c.begin + share * (c.end - c.begin), c.output_tokens) for c in made]
-            assert busiest_minute([(at, float(tokens)) for at, tokens in moments]) <= (
-                limits.output_tokens_per_minute
-            )
+    # Whenever the provider counts them: at the beginning, at the end, or at any moment between.
+    for share in (0.0, 0.3, 1.0):
+        moments = [(call.begin + share * (call.end - call.begin), call) for call in made]
+        if limits.output_tokens_per_minute is not None:
+            used = busiest_minute([(at, call.output_tokens) for at, call in moments])
+            assert used <= limits.output_tokens_per_minute
+        if limits.pico_dollars_per_minute is not None:
+            used = busiest_minute([(at, call.cost) for at, call in moments])
+            assert used <= limits.pico_dollars_per_minute
     if limits.concurrency is not None:
         assert busiest_moment(made) <= limits.concurrency
 
@@ -142,20 +149,22 @@ def test_no_minute_and_no_moment_sees_more_than_the_limits() -> None:
         ({"input_tokens_per_minute": 1000}, Demand(10, 500), 20.0),
         ({"output_tokens_per_minute": 4000}, Demand(10, 10), 2.0),
         ({"concurrency": 3}, Demand(1, 1), 0.5),
+        ({"dollars_per_minute": 4}, Demand(1, 1, DOLLAR // 100), 2.0),
     ],
 )
 def test_under_load_what_the_limits_allow_is_used(
     limits: dict[str, int], demand: Demand, seconds: float
 ) -> None:
     async def scene(clock: Clock) -> float:
-        gate = Gate("a", ProviderLimits(**limits), Counters(clock.now), clock)
+        gate = Gate("a", ProviderLimits(**limits), MemoryCounters(clock.now), clock)
         random = Random(3)
         used = busy = 0.0
 
         async def keep_calling() -> None:
             nonlocal used, busy
             while True:
-                reservation = await gate.enter(Demand(demand.input_tokens, demand.output_tokens * 4))
+                most = Demand(demand.input_tokens, demand.output_tokens * 4, (demand.cost or 0) * 4)
+                reservation = await gate.enter(most)
                 used += 1
                 duration = seconds * random.uniform(0.5, 1)
                 await clock.sleep(duration)
@@ -172,6 +181,8 @@ def test_under_load_what_the_limits_allow_is_used(
                 return used * demand.input_tokens / limit / 10
             case {"output_tokens_per_minute": limit}:
                 return used * demand.output_tokens / limit / 10
+            case {"dollars_per_minute": limit}:
+                return used * (demand.cost or 0) / DOLLAR / limit / 10
         return busy / limits["concurrency"] / 600
 
     assert in_virtual_time(scene) >= 0.95

@@ -18,7 +18,9 @@ from peripety.gateway.batch import Batches
 from peripety.gateway.calling import Caller
 from peripety.gateway.calling.budgets import Budgets, MemoryLedger
 from peripety.gateway.calling.clock import Clock
+from peripety.gateway.calling.counters import MemoryCounters
 from peripety.gateway.calling.reports import log_call
+from peripety.gateway.calling.shared import Leases, RedisCounters, RedisLedger
 from peripety.gateway.conversations.conversations import Conversations
 from peripety.gateway.conversations.store import ConversationStore
 from peripety.gateway.counting import TokenCounter
@@ -38,6 +40,8 @@ from peripety.gateway.service import GatewayParts, GatewayServicer
 from peripety.gateway.usage import UsageBook, UsageStore
 
 if TYPE_CHECKING:
+    from peripety.gateway.calling.budgets import Ledger
+    from peripety.gateway.calling.counters import Counters
     from peripety.gateway.calling.reports import CallReport
     from peripety.gateway.model import GenerateRequest
     from peripety.gateway.response_cache.cache import Place
@@ -100,8 +104,15 @@ def _caller(wiring: Wiring, clock: Clock, usage: UsageBook) -> Caller:
         log_call(call)
         usage.add_call(call)
 
-    budgets = Budgets(wiring.config.daily_budget, MemoryLedger(clock), usage, clock)
-    return Caller(wiring.config, clock, budgets=budgets, report=report)
+    counters: Counters = MemoryCounters(clock.now)
+    ledger: Ledger = MemoryLedger(clock)
+    redis = wiring.redis()
+    if redis is not None:
+        leases = Leases(redis)
+        wiring.resources.push_async_callback(leases.aclose)
+        counters, ledger = RedisCounters(leases), RedisLedger(leases)
+    budgets = Budgets(wiring.config.daily_budget, ledger, usage, clock)
+    return Caller(wiring.config, clock, counters=counters, budgets=budgets, report=report)
 
 
 def _room_for_prompts(providers: Providers, request: GenerateRequest) -> int:

@@ -14,7 +14,7 @@ from peripety.gateway.calling.breaker import Breaker, Thresholds
 from peripety.gateway.calling.budgets import Budgets, MemoryLedger, NoHistory
 from peripety.gateway.calling.budgets.refusals import BUDGET_EXHAUSTED
 from peripety.gateway.calling.clock import Clock
-from peripety.gateway.calling.counters import Counters
+from peripety.gateway.calling.counters import MemoryCounters
 from peripety.gateway.calling.demand import answering_at_most, demand_of
 from peripety.gateway.calling.faults import may_pass
 from peripety.gateway.calling.gate import Gate
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from peripety.config import Config
     from peripety.gateway.calling.budgets import Purse
+    from peripety.gateway.calling.counters import Counters
     from peripety.gateway.calling.reports import CallReport
     from peripety.gateway.model import CachePlan, GatewayEvent, GenerateRequest
     from peripety.gateway.providers.base import Call, Delta, Provider
@@ -73,7 +74,7 @@ class Caller:
         )
         self._clock = clock
         self._random = random or Random()  # noqa: S311 - it keeps callers apart, not secrets
-        self._counters = counters or Counters(clock.now)
+        self._counters = counters or MemoryCounters(clock.now)
         self._budgets = budgets or Budgets(config.daily_budget, MemoryLedger(clock), NoHistory(), clock)
         self._report = report
         self._prompt_cache = PromptCache(clock.now, clock.today)
@@ -207,7 +208,7 @@ class Caller:
             name = f"{provider.name}/*"
         if name not in self._accounts:
             limits = self._limits.get(name) or self._limits.get(provider.name) or ProviderLimits()
-            gate = Gate(name, limits, self._counters, self._clock)
+            gate = Gate(name, limits, self._counters, self._clock, credential=provider.account)
             breaker = Breaker(provider.name, self._thresholds, self._clock.now)
             self._accounts[name] = _Account(limits, gate, breaker, RetryBudget())
         return self._accounts[name]

@@ -1,7 +1,7 @@
-"""What was used of limits: the state that replicas of the gateway would share.
+"""What was used of limits: the state that replicas of the gateway may share.
 
 Whatever stands between a gateway and its provider's limits is asked of `Counters`, in two calls that each are
-one step. A store for several replicas takes its place by offering the same two.
+one step: those of this process here, those of several replicas in `calling/shared`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from peripety.config import ProviderLimits
 
-__all__ = ["Counters", "Demand", "Reservation"]
+__all__ = ["Counters", "Demand", "MemoryCounters", "Reservation"]
 
 _MINUTE = 60.0
 _SLOT = 0.1
@@ -45,15 +45,44 @@ class Reservation:
         account: whose limits it counts towards.
         demand: what was set aside for it.
         moment: when.
+        number: which one it is, where that is needed to find it again.
     """
 
     account: str
     demand: Demand
     moment: float
+    number: str = ""
 
 
-class Counters:
-    """The use of limits, kept in this process.
+class Counters(Protocol):
+    """The use of limits."""
+
+    async def reserve(self, account: str, limits: ProviderLimits, demand: Demand) -> Reservation | float:
+        """Let a call in.
+
+        Args:
+            account: who asks: a credential and a class of models.
+            limits: what it may use.
+            demand: what the call may use; not more than a whole limit.
+
+        Returns:
+            The reservation, or the seconds to wait before asking again: infinity when it takes a call under
+            way to end.
+        """
+        ...
+
+    async def settle(self, reservation: Reservation, used: Demand | None) -> None:
+        """Account for a call that has ended; each reservation is settled once.
+
+        Args:
+            reservation: what was set aside for it.
+            used: what it used; None when no request was sent.
+        """
+        ...
+
+
+class MemoryCounters:
+    """Implements `Counters` in this process.
 
     What was used counts for a minute, so that in no minute, wherever it begins, more is used than a limit
     allows. A request and its input count from the moment they are let in. The output of a call, and its cost,
@@ -69,17 +98,7 @@ class Counters:
         self._used: dict[str, _Use] = {}
 
     async def reserve(self, account: str, limits: ProviderLimits, demand: Demand) -> Reservation | float:
-        """Let a call in.
-
-        Args:
-            account: who asks: a credential and a class of models.
-            limits: what it may use.
-            demand: what the call may use; not more than a whole limit.
-
-        Returns:
-            The reservation, or the seconds to wait before asking again: infinity when it takes a call under
-            way to end.
-        """
+        """See `Counters.reserve`."""
         use = self._used.setdefault(account, _Use())
         now = self._now()
         wait = use.wait(limits, demand, now)
@@ -89,12 +108,7 @@ class Counters:
         return Reservation(account, demand, now)
 
     async def settle(self, reservation: Reservation, used: Demand | None) -> None:
-        """Account for a call that has ended; each reservation is settled once.
-
-        Args:
-            reservation: what was set aside for it.
-            used: what it used; None when no request was sent.
-        """
+        """See `Counters.settle`."""
         self._used[reservation.account].end(reservation, used, self._now())
 
 

@@ -31,10 +31,15 @@ class Gate:
         limits: what the account may use.
         counters: what it has used.
         clock: what to wait by.
+        credential: tells the credential from others for the same provider.
     """
 
-    def __init__(self, account: str, limits: ProviderLimits, counters: Counters, clock: Clock) -> None:
+    def __init__(
+        self, account: str, limits: ProviderLimits, counters: Counters, clock: Clock, credential: str = ""
+    ) -> None:
         self._account = account
+        # Where several processes count together, not all of them need have the same key.
+        self._counted_as = f"{account}@{credential}"
         self._limits = limits
         self._counters = counters
         self._clock = clock
@@ -63,7 +68,7 @@ class Gate:
                 my_turn.clear()
                 wait = math.inf
                 if self._queue[0] is my_turn:
-                    answer = await self._counters.reserve(self._account, self._limits, demand)
+                    answer = await self._counters.reserve(self._counted_as, self._limits, demand)
                     if isinstance(answer, Reservation):
                         return answer
                     wait = answer

@@ -11,7 +11,7 @@ import pytest
 
 from peripety.config import ProviderLimits
 from peripety.errors import FailedPreconditionError, ResourceExhaustedError
-from peripety.gateway.calling.counters import Counters, Demand, Reservation
+from peripety.gateway.calling.counters import Demand, MemoryCounters, Reservation
 from peripety.gateway.calling.demand import demand_of
 from peripety.gateway.calling.gate import Gate
 from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema
@@ -30,7 +30,7 @@ class Passage:
 
     def __init__(self, clock: Clock, **limits: Any) -> None:
         self.clock = clock
-        self.gate = Gate("generic/m", ProviderLimits(**limits), Counters(clock.now), clock)
+        self.gate = Gate("generic/m", ProviderLimits(**limits), MemoryCounters(clock.now), clock)
         self.entered: dict[str, float] = {}
 
     async def go(
@@ -182,7 +182,7 @@ def test_without_limits_nobody_waits() -> None:
 
 def test_accounts_do_not_share_their_limits() -> None:
     async def scene(clock: Clock) -> None:
-        counters = Counters(clock.now)
+        counters = MemoryCounters(clock.now)
         limits = ProviderLimits(requests_per_minute=1)
         for account in ("generic/a", "generic/b"):
             assert not isinstance(await counters.reserve(account, limits, SMALL), float)
@@ -193,7 +193,7 @@ def test_accounts_do_not_share_their_limits() -> None:
 
 def test_counters_tell_how_long_to_wait() -> None:
     async def scene(clock: Clock) -> None:
-        counters = Counters(clock.now)
+        counters = MemoryCounters(clock.now)
         limits = ProviderLimits(input_tokens_per_minute=100, concurrency=2)
         await counters.reserve("a", limits, Demand(60, 1))
         await clock.sleep(20)
@@ -207,7 +207,7 @@ def test_counters_tell_how_long_to_wait() -> None:
     in_virtual_time(scene)
 
 
-async def reserved(counters: Counters, limits: ProviderLimits, demand: Demand) -> Reservation:
+async def reserved(counters: MemoryCounters, limits: ProviderLimits, demand: Demand) -> Reservation:
     reservation = await counters.reserve("a", limits, demand)
     assert not isinstance(reservation, float)
     return reservation
@@ -288,7 +288,7 @@ def test_a_call_that_costs_more_than_a_minute_may_or_nobody_knows_what_is_refuse
 
 
 def test_what_is_given_back_while_the_counters_answer_is_noticed() -> None:
-    class Distant(Counters):
+    class Distant(MemoryCounters):
         async def reserve(self, account: str, limits: ProviderLimits, demand: Demand) -> Reservation | float:
             answer = await super().reserve(account, limits, demand)
             await asyncio.sleep(1)

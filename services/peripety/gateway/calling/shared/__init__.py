@@ -1,0 +1,7 @@
+"""Limits and budgets that several replicas share, on one Redis server."""
+
+from peripety.gateway.calling.shared.counters import RedisCounters
+from peripety.gateway.calling.shared.leases import Leases
+from peripety.gateway.calling.shared.ledger import RedisLedger
+
+__all__ = ["Leases", "RedisCounters", "RedisLedger"]

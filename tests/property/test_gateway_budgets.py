@@ -1,0 +1,139 @@
+"""Random schedules of calls against budgets: never overspent, and used up before anybody is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from random import Random
+from typing import TYPE_CHECKING
+
+from peripety.config import DailyBudget, ProviderLimits
+from peripety.errors import ResourceExhaustedError
+from peripety.gateway.calling.budgets import Amount, Budgets, MemoryLedger, NoHistory, Purse
+from peripety.gateway.calling.counters import Demand
+from peripety.gateway.calling.demand import demand_of
+from peripety.gateway.model import Budget
+from support.calls import asking, call_of
+from support.virtual_time import in_virtual_time
+
+if TYPE_CHECKING:
+    from peripety.gateway.calling.clock import Clock
+    from peripety.gateway.model import GenerateRequest
+
+SCHEDULES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+LONGEST = 60
+MOST_OF_A_CALL = Amount(1, 30 + LONGEST, 30 * 8_000_000 + LONGEST * 20_000_000)
+
+
+def share(used: Amount, budget: Budget) -> float:
+    """How much of a budget is used, of what there is least of."""
+    pairs = (
+        (used.calls, budget.max_calls),
+        (used.tokens, budget.max_tokens),
+        (used.cost, budget.max_cost),
+    )
+    return max((amount / cap for amount, cap in pairs if cap is not None), default=0.0)
+
+
+class Schedule:
+    """Callers of two conversations on one day, whose requests take several calls each."""
+
+    def __init__(self, clock: Clock, seed: int) -> None:
+        self.clock = clock
+        self.random = Random(seed)
+        self.shared = {name: self._budget() for name in ("day", "a", "b")}
+        daily = self.shared["day"]
+        self.budgets = Budgets(
+            DailyBudget.model_construct(
+                max_calls=daily.max_calls, max_tokens=daily.max_tokens, max_pico_dollars=daily.max_cost
+            ),
+            MemoryLedger(clock),
+            NoHistory(),
+            clock,
+        )
+        self.used: defaultdict[str, Amount] = defaultdict(Amount)
+        self.refused: set[str] = set()
+
+    def _budget(self) -> Budget:
+        """Of some kinds, 60 to 80 times what a call may take."""
+        caps = [
+            int(most * self.random.uniform(60, 80)) if self.random.random() < 0.5 else None
+            for most in (MOST_OF_A_CALL.calls, MOST_OF_A_CALL.tokens, MOST_OF_A_CALL.cost)
+        ]
+        return Budget(*caps)
+
+    async def play(self) -> None:
+        await asyncio.gather(*[self._visit(name) for name in range(40)])
+
+    async def _visit(self, name: int) -> None:
+        task = asyncio.create_task(self._requests(str(name)))
+        if self.random.random() < 0.1:
+            await self.clock.sleep(self.random.uniform(0, 20))
+            task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()
+
+    async def _requests(self, name: str) -> None:
+        await self.clock.sleep(self.random.uniform(0, 20))
+        for number in range(5):
+            conversation = self.random.choice("ab")
+            own = Budget(max_calls=self.random.choice([None, 3]), max_tokens=self.random.choice([None, 100]))
+            request = asking(
+                max_output_tokens=self.random.randint(1, LONGEST),
+                budget=own,
+                conversation_id=conversation,
+                conversation_budget=self.shared[conversation],
+            )
+            try:
+                await self._calls(request, ("day", conversation, f"{name}/{number}"))
+            except ResourceExhaustedError as error:
+                whose = error.details["budget"]
+                self.refused.add(conversation if whose == "conversation" else whose)
+            mine = self.used[f"{name}/{number}"]
+            assert mine.fits(own)
+
+    async def _calls(self, request: GenerateRequest, names: tuple[str, ...]) -> None:
+        purse = self.budgets.purse(request)
+        while self.random.random() < 0.8:
+            await self._call(request, purse, names)
+
+    async def _call(self, request: GenerateRequest, purse: Purse, names: tuple[str, ...]) -> None:
+        random = self.random
+        call = call_of(request, "claude-opus-5-5", "anthropic")
+        held = await purse.reserve(call, demand_of(call, ProviderLimits(), self.clock.today()))
+        demand, used = held.demand, None
+        try:
+            if random.random() > 0.05:
+                used = demand
+                await self.clock.sleep(random.choice([0.0, random.uniform(0, 5)]))
+                spread = random.random()
+                used = Demand(
+                    int(demand.input_tokens * spread),
+                    int(demand.output_tokens * spread),
+                    int((demand.cost or 0) * spread),
+                )
+        finally:
+            if used is not None:
+                amount = Amount(1, used.input_tokens + used.output_tokens, used.cost or 0)
+                for name in names:
+                    self.used[name] += amount
+            await purse.settle(held, used)
+
+
+def test_budgets_are_never_overspent_and_used_up_before_anybody_is_refused() -> None:
+    async def scene(clock: Clock, seed: int) -> Schedule:
+        schedule = Schedule(clock, seed)
+        await schedule.play()
+        return schedule
+
+    refusals = 0
+    for seed in range(SCHEDULES):
+        schedule = in_virtual_time(lambda clock, seed=seed: scene(clock, seed))  # type: ignore[misc]
+        for name, budget in schedule.shared.items():
+            assert schedule.used[name].fits(budget), f"seed {seed}"
+            if name in schedule.refused:
+                refusals += 1
+                assert share(schedule.used[name], budget) >= 0.95, f"seed {seed}"
+    assert refusals >= SCHEDULES / 2

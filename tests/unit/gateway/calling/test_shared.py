@@ -1,0 +1,222 @@
+"""Limits and budgets that replicas share: two processes' worth of clients on one real Redis server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.config import ProviderLimits
+from peripety.errors import ResourceExhaustedError, UnavailableError
+from peripety.gateway.calling.budgets import Amount, BudgetKind, Budgets, Hold, NoHistory, Refused, Scope
+from peripety.gateway.calling.clock import Clock
+from peripety.gateway.calling.counters import Demand, Reservation
+from peripety.gateway.calling.gate import Gate
+from peripety.gateway.calling.shared import Leases, RedisCounters, RedisLedger
+from peripety.gateway.model import Budget
+from peripety.redis import RedisServer
+from support.calls import asking, call_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+SMALL = Demand(10, 10, 10)
+DAY = Scope(BudgetKind.DAY, "2026-11-18", Budget(max_cost=1000))
+CALL = call_of(asking(), "claude-opus-5-5", "anthropic")
+
+
+@asynccontextmanager
+async def replica(url: str, seconds: float = 30.0) -> AsyncIterator[Leases]:
+    server = RedisServer(url)
+    leases = Leases(server, seconds)
+    try:
+        yield leases
+    finally:
+        await leases.aclose()
+        await server.close()
+
+
+@asynccontextmanager
+async def replicas(url: str, number: int = 2) -> AsyncIterator[list[Leases]]:
+    async with replica(url) as one, replica(url) as other:
+        yield [one, other][:number]
+
+
+async def reserved(counters: RedisCounters, limits: ProviderLimits, demand: Demand = SMALL) -> Reservation:
+    reservation = await counters.reserve("a", limits, demand)
+    assert isinstance(reservation, Reservation)
+    return reservation
+
+
+@pytest.mark.parametrize(
+    ("limits", "fit"),
+    [
+        ({"requests_per_minute": 7}, 7),
+        ({"input_tokens_per_minute": 75}, 7),
+        ({"output_tokens_per_minute": 75}, 7),
+        ({"pico_dollars_per_minute": 75}, 7),
+        ({"concurrency": 7}, 7),
+    ],
+)
+async def test_replicas_together_let_in_no_more_than_a_limit(
+    redis_url: str, limits: dict[str, int], fit: int
+) -> None:
+    allowed = ProviderLimits.model_construct(None, **limits)
+    async with replicas(redis_url) as both:
+        counters = [RedisCounters(leases) for leases in both]
+        answers = await asyncio.gather(*[counters[n % 2].reserve("a", allowed, SMALL) for n in range(40)])
+        held = [answer for answer in answers if isinstance(answer, Reservation)]
+        waits = [answer for answer in answers if not isinstance(answer, Reservation)]
+        assert len(held) == fit
+        assert all(0 < wait <= 60.5 for wait in waits)
+        assert isinstance(await counters[0].reserve("b", allowed, SMALL), Reservation)
+
+
+async def test_what_is_given_back_is_there_for_all_and_what_was_used_is_not(redis_url: str) -> None:
+    allowed = ProviderLimits(input_tokens_per_minute=100, output_tokens_per_minute=100, concurrency=1)
+    async with replicas(redis_url) as both:
+        one, other = [RedisCounters(leases) for leases in both]
+        large = Demand(90, 90)
+        first = await reserved(one, allowed, large)
+        assert await other.reserve("a", allowed, SMALL) == 0.25
+        await one.settle(first, Demand(10, 10))
+        second = await reserved(other, allowed, large)
+        await other.settle(second, None)
+        third = await reserved(one, allowed, large)
+        await one.settle(third, large)
+        wait = await other.reserve("a", allowed, Demand(1, 1))
+        assert isinstance(wait, float)
+        assert 55 < wait <= 61
+
+
+async def test_without_limits_nobody_is_asked() -> None:
+    async with replica("redis://127.0.0.1:9/0") as leases:
+        counters = RedisCounters(leases)
+        await counters.settle(await reserved(counters, ProviderLimits()), SMALL)
+
+
+async def test_a_replica_that_dies_holds_nothing_for_ever_and_counts_for_all_that_it_held(
+    redis_url: str,
+) -> None:
+    allowed = ProviderLimits(concurrency=1, output_tokens_per_minute=15)
+    async with replica(redis_url, 0.03) as dead:
+        await reserved(RedisCounters(dead), allowed)
+        ledger = RedisLedger(dead)
+        await ledger.open(DAY, Amount())
+        assert isinstance(await ledger.reserve([DAY], Amount(1, 10, 700)), Hold)
+    await asyncio.sleep(0.04)
+    async with replica(redis_url) as alive:
+        counters = RedisCounters(alive)
+        assert isinstance(await counters.reserve("a", allowed, Demand(1, 5)), Reservation)
+        refused = await RedisLedger(alive).reserve([DAY], Amount(1, 10, 400))
+        assert refused == Refused((Amount(1, 10, 700),), 0)
+
+
+async def test_a_replica_that_lives_keeps_what_it_holds(redis_url: str) -> None:
+    async with replica(redis_url, 0.06) as leases:
+        counters, ledger = RedisCounters(leases), RedisLedger(leases)
+        allowed = ProviderLimits(concurrency=1)
+        first = await reserved(counters, allowed)
+        await ledger.open(DAY, Amount())
+        hold = await ledger.reserve([DAY], Amount(1, 10, 700))
+        assert isinstance(hold, Hold)
+        for _ in range(4):
+            await asyncio.sleep(0.04)
+        assert not isinstance(await counters.reserve("a", allowed, SMALL), Reservation)
+        await counters.settle(first, SMALL)
+        await ledger.settle(hold, Amount(1, 10, 100))
+        assert isinstance(await counters.reserve("a", allowed, SMALL), Reservation)
+        assert isinstance(await ledger.reserve([DAY], Amount(1, 10, 900)), Hold)
+
+
+async def test_a_call_that_nobody_waits_for_is_given_back(redis_url: str) -> None:
+    async with replica(redis_url) as leases:
+        counters, allowed = RedisCounters(leases), ProviderLimits(requests_per_minute=1, concurrency=1)
+        task = asyncio.create_task(counters.reserve("a", allowed, SMALL))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await leases.aclose()
+        assert isinstance(await counters.reserve("a", allowed, SMALL), Reservation)
+
+
+async def test_a_server_that_cannot_be_used_lets_nothing_in_and_costs_no_answer(redis_url: str) -> None:
+    async with replica("redis://127.0.0.1:9/0") as nowhere, replica(redis_url) as leases:
+        allowed = ProviderLimits(requests_per_minute=1)
+        with pytest.raises(UnavailableError):
+            await RedisCounters(nowhere).reserve("a", allowed, SMALL)
+        with pytest.raises(UnavailableError):
+            await RedisLedger(nowhere).reserve([DAY], Amount())
+        reservation = await reserved(RedisCounters(leases), allowed)
+        await RedisCounters(nowhere).settle(reservation, SMALL)
+
+
+async def test_a_budget_is_opened_once_and_all_or_none_are_reserved(redis_url: str) -> None:
+    mine = Scope(BudgetKind.CONVERSATION, "c", Budget(max_tokens=100, max_calls=2))
+    async with replicas(redis_url) as both:
+        one, other = [RedisLedger(leases) for leases in both]
+        assert await one.reserve([mine, DAY], Amount(1, 1, 1)) == Refused((None, None), 0)
+        await one.open(DAY, Amount(3, 300, 990))
+        await other.open(DAY, Amount())
+        assert await one.reserve([mine, DAY], Amount(1, 1, 1)) == Refused((None, Amount(3, 300, 990)), 0)
+        await other.open(mine, Amount())
+        assert await one.reserve([mine, DAY], Amount(1, 1, 11)) == Refused((Amount(), Amount(3, 300, 990)), 1)
+        hold = await other.reserve([mine, DAY], Amount(1, 100, 10))
+        assert isinstance(hold, Hold)
+        assert await one.reserve([mine], Amount(1, 1, 0)) == Refused((Amount(),), 0)
+        await other.settle(hold, Amount(1, 2**40, 2**60))
+        assert await one.reserve([DAY], Amount(1, 1, 1)) == Refused((Amount(4, 300 + 2**40, 990 + 2**60),), 0)
+
+
+async def test_budgets_of_replicas_are_used_up_and_never_overspent(redis_url: str) -> None:
+    random = Random(3)
+    cap = Budget(max_tokens=60_000, max_cost=10**12)
+    spent = most = 0
+
+    async with replicas(redis_url) as both:
+        clock = Clock(deadline=lambda: None)
+        ledgers = [RedisLedger(leases) for leases in both]
+
+        async def spend(ledger: RedisLedger) -> None:
+            nonlocal spent, most
+            request = asking(conversation_id="c", conversation_budget=cap)
+            purse = Budgets(None, ledger, NoHistory(), clock).purse(request)
+            while True:
+                held = await purse.reserve(CALL, Demand(100, 900, 1))
+                most += 1
+                await asyncio.sleep(random.uniform(0, 0.002))
+                used = Demand(random.randint(0, 100), random.randint(0, held.demand.output_tokens))
+                spent += used.input_tokens + used.output_tokens
+                await purse.settle(held, used)
+
+        ends = await asyncio.gather(*[spend(ledgers[n % 2]) for n in range(16)], return_exceptions=True)
+    assert all(isinstance(end, ResourceExhaustedError) for end in ends), ends
+    assert 0.95 * 60_000 <= spent <= 60_000
+    assert most > 60_000 / 1000
+
+
+async def test_the_gates_of_replicas_share_a_limit(redis_url: str) -> None:
+    under_way = most = 0
+
+    async with replicas(redis_url) as both:
+        limits: dict[str, Any] = {"concurrency": 3}
+        gates = [
+            Gate("a", ProviderLimits(**limits), RedisCounters(leases), Clock(deadline=lambda: None))
+            for leases in both
+        ]
+
+        async def call(gate: Gate) -> None:
+            nonlocal under_way, most
+            reservation = await gate.enter(SMALL)
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.001)
+            under_way -= 1
+            await gate.leave(reservation, SMALL)
+
+        await asyncio.gather(*[call(gates[n % 2]) for n in range(30)])
+    assert most == 3
