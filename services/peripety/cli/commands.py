@@ -220,6 +220,19 @@ def models(
 
 
 @app.command()
+def usage(
+    by: Annotated[
+        str, typer.Option(metavar="LIST", help="A row for each of: provider, model, conversation, day.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
+) -> None:
+    """Show what was used of models: calls, tokens, money, and what caches saved."""
+    from peripety.cli.usage import usage  # noqa: PLC0415 - loads the services
+
+    usage(by, as_json=as_json)
+
+
+@app.command()
 def simulate(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --scenario.")] = None,
     scenario: Annotated[

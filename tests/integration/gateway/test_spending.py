@@ -160,6 +160,18 @@ async def test_the_budget_of_a_day_holds_over_a_restart(tmp_path: Path) -> None:
     assert 0 < (caught.value.retry_after or 0) <= DAY
 
 
+async def test_gateways_that_share_a_redis_server_share_the_budget_of_the_day(
+    tmp_path: Path, redis_url: str
+) -> None:
+    settings: dict[str, Any] = {"daily_budget": DailyBudget(max_calls=3), "redis_url": redis_url}
+    (tmp_path / "b").mkdir()
+    with served(ANSWERS) as model:
+        async with serving(tmp_path, model, **settings) as a, serving(tmp_path / "b", model, **settings) as b:
+            ends = await asyncio.gather(*[gateway.ask() for gateway in (a, b) * 4], return_exceptions=True)
+    assert sum(isinstance(end, ResourceExhaustedError) for end in ends) == 5
+    assert len(model.simulator.captured) == 3
+
+
 async def test_many_at_once_spend_nearly_all_of_the_money_and_never_more(tmp_path: Path) -> None:
     daily = DailyBudget.model_validate({"max_cost_dollars": 1})
     with served(ANSWERS) as model:

@@ -15,6 +15,7 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from peripety.gateway.calling.faults import may_pass
 from peripety.gateway.providers.endpoint import Endpoint
 from peripety.gateway.providers.failures import Failures
 from peripety.gateway.providers.openai import ChatCompletionsWire
@@ -54,6 +55,17 @@ def test_every_status_has_a_kind_and_a_reason(
 ) -> None:
     error = FAILURES.by_status(status, {}, json.dumps({"error": {"message": "told", **reported}}).encode())
     assert (type(error), error.code) == (kind, code)
+
+
+@pytest.mark.parametrize("told", ["true", "false"])
+def test_a_server_that_says_whether_to_ask_again_is_believed(told: str) -> None:
+    for status in (400, 429, 500):
+        error = FAILURES.by_status(status, {"X-Should-Retry": told}, b"")
+        assert may_pass(error) is (told == "true")
+
+
+def test_a_server_that_says_it_in_other_words_is_not() -> None:
+    assert may_pass(FAILURES.by_status(500, {"x-should-retry": "perhaps"}, b""))
 
 
 @pytest.mark.parametrize(
