@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from redis import Redis
 
 from peripety.config import ProviderLimits
 from peripety.errors import ResourceExhaustedError, UnavailableError
@@ -170,6 +171,21 @@ async def test_a_budget_is_opened_once_and_all_or_none_are_reserved(redis_url: s
         assert await one.reserve([mine], Amount(1, 1, 0)) == Refused((Amount(),), 0)
         await other.settle(hold, Amount(1, 2**40, 2**60))
         assert await one.reserve([DAY], Amount(1, 1, 1)) == Refused((Amount(4, 300 + 2**40, 990 + 2**60),), 0)
+
+
+@pytest.mark.parametrize("dropped", ["", ":leases", ":holds"])
+async def test_what_the_server_drops_of_a_budget_leaves_no_trace_of_it(redis_url: str, dropped: str) -> None:
+    async with replica(redis_url) as leases:
+        ledger = RedisLedger(leases)
+        await ledger.open(DAY, Amount())
+        hold = await ledger.reserve([DAY], Amount(1, 10, 700))
+        assert isinstance(hold, Hold)
+        with Redis.from_url(redis_url) as client:
+            client.delete(f"peripety:budget:{DAY.key}{dropped}")
+        await ledger.settle(hold, Amount(1, 10, 700))
+        await ledger.open(DAY, Amount(1, 10, 700))
+        assert isinstance(await ledger.reserve([DAY], Amount(1, 1, 300)), Hold)
+        assert isinstance(await ledger.reserve([DAY], Amount(1, 1, 301)), Refused)
 
 
 async def test_budgets_of_replicas_are_used_up_and_never_overspent(redis_url: str) -> None:

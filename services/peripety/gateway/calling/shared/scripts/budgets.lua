@@ -1,5 +1,5 @@
--- What the scripts of budgets have in common.
--- KEYS: three for each budget: what is used and held of it, leases of calls under way, what they set aside.
+-- What the scripts of budgets have in common. Any key may be gone: the server may drop what it has no room for.
+-- KEYS: three for each budget: what was used of it, leases of calls under way, what they set aside.
 local WEEK = 7 * 24 * 3600 * 1000
 local KINDS = {'calls', 'tokens', 'cost'}
 
@@ -7,18 +7,18 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
 local function budget(index)
-  return {account = KEYS[3 * index - 2], leases = KEYS[3 * index - 1], holds = KEYS[3 * index]}
+  return {used = KEYS[3 * index - 2], leases = KEYS[3 * index - 1], holds = KEYS[3 * index]}
+end
+
+local function read_hold(text)
+  return {string.match(text, '(%d+) (%d+) (%d+)')}
 end
 
 -- Ends a hold, and counts as used what is given, or all of it. Nothing happens to one that has ended before.
-local function finish(each, number, used)
+local function finish(each, number, amounts)
   local text = redis.call('HGET', each.holds, number)
-  if not text then return end
-  redis.call('HDEL', each.holds, number)
-  redis.call('ZREM', each.leases, number)
-  local held = {string.match(text, '(%d+) (%d+) (%d+)')}
-  for i, kind in ipairs(KINDS) do
-    redis.call('HINCRBY', each.account, 'held_' .. kind, 0 - held[i])
-    redis.call('HINCRBY', each.account, kind, (used or held)[i])
-  end
+  local alive = redis.call('HDEL', each.holds, number) + redis.call('ZREM', each.leases, number) > 0
+  amounts = amounts or (text and read_hold(text))
+  if not alive or not amounts or redis.call('EXISTS', each.used) == 0 then return end
+  for i, kind in ipairs(KINDS) do redis.call('HINCRBY', each.used, kind, amounts[i]) end
 end
