@@ -24,8 +24,8 @@ _DISCARDED = (
 )
 _UNCOVERED = "No scenario covers these requests yet:"
 _INSTRUCTION = (
-    "Write scenarios that take the place of the {replaced} ones, and scenarios for what is not covered, if any"
-    " is listed. Stay consistent with the corrections. Do not repeat a discarded scenario, and do not expect"
+    "Write scenarios that take the place of the {replaced} ones, and scenarios for what is not covered, if"
+    " any is listed. Stay consistent with the corrections. Do not repeat a discarded scenario, nor expect"
     " again what a correction calls wrong."
 )
 
