@@ -37,6 +37,7 @@ from peripety.gateway.response_cache import (
     ResponseCache,
 )
 from peripety.gateway.service import GatewayParts, GatewayServicer
+from peripety.gateway.sizes import fixed_tokens
 from peripety.gateway.usage import UsageBook, UsageStore
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ async def bind(wiring: Wiring) -> None:
 
 def _release(providers: Providers, request: GenerateRequest) -> Release:
     """When others can read what a request has written to the prompt cache of its model."""
-    _, call = providers.select(request)
-    return release_of(call.data.cache) if request.cache.enabled else Release.AT_ONCE
+    rules = providers.select(request)[1].data.cache
+    too_short = fixed_tokens(request.system or "", request.tools) < rules.minimum_tokens
+    return Release.AT_ONCE if too_short or not request.cache.enabled else release_of(rules)
 
 
 def _caller(wiring: Wiring, clock: Clock, usage: UsageBook) -> Caller:

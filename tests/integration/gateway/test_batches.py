@@ -19,7 +19,11 @@ from peripety.config import ProviderName
 from peripety.errors import InvalidArgumentError, UnavailableError
 from peripety.gateway.bind import bind
 from peripety.rpc.app import serve_bound
+from peripety.simulator.scenario.builder import ScenarioBuilder
 from support.apps import config_for
+from support.providers import PROVIDERS
+from support.service import channel_to
+from support.simulator import served as served_script
 from support.upstream import DONE, Reply, Request, delta, finish, upstream, usage
 
 if TYPE_CHECKING:
@@ -196,6 +200,23 @@ async def test_a_client_that_reads_no_results_is_read_no_further(tmp_path: Path)
             count += len(response.results)
         assert len(server.requests) == 400
         assert count == 400
+
+
+@pytest.mark.parametrize(("words", "together"), [(4_000, False), (10, True)])
+async def test_one_prompt_fills_the_cache_for_those_that_begin_alike_if_there_is_enough_to_cache(
+    tmp_path: Path, words: int, together: bool
+) -> None:
+    scenario = ScenarioBuilder(pace={"first_token_ms": 60}).default_response("fine").build()
+    items = [item(name) for name in "abcd"]
+    for one in items:
+        one.prompt.system = "word " * words
+    with served_script(scenario) as server:
+        async with channel_to(tmp_path, PROVIDERS[0], server.url) as channel:
+            told = await results(channel, batch(*items))
+    usages = [result.completion.usage for result in told.values()]
+    reading = [usage for usage in usages if usage.cache_read_tokens > words / 2]
+    writing = [usage for usage in usages if usage.cache_write_tokens > words / 2]
+    assert (len(writing), len(reading)) == ((0, 0) if together else (1, 3))
 
 
 @pytest.mark.parametrize(
