@@ -118,8 +118,10 @@ class Visit:
         counted = planned.prompt.tokens
         self._beliefs.tokens.learn(self.call, counted, usage.input_tokens)
         scale = usage.input_tokens / counted if counted else 1
-        for entry in planned.expectation.used:
-            if usage.cache_read_tokens < _NEARLY * scale * entry.tokens:
+        expected = planned.expectation
+        for entry in expected.used:
+            # Where whole steps are read, less of an entry is expected than there is.
+            if usage.cache_read_tokens < _NEARLY * scale * min(entry.tokens, expected.read):
                 self._beliefs.entries.forget(entry.key)
 
     def _keep(self, entries: Iterable[Entry], since: float) -> None:

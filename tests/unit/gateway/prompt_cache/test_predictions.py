@@ -195,6 +195,14 @@ def test_deepseek_reads_the_prompt_with_its_answer() -> None:
     assert predicted(planning, question(), answer("b", 64), question(), **options) == (128, 0)
 
 
+def test_deepseek_still_has_what_was_read_in_whole_steps() -> None:
+    planning = Planning()
+    options: dict[str, Any] = {"system": "s" * 90, "model": "deepseek/deepseek-flash"}
+    planning.ask(asked(question(), **options), said=(Text("a" * 85),))
+    planning.ask(asked(question(), answer(letters=85), question(), **options))
+    assert predicted(planning, question(), answer(letters=85), question("v"), **options) == (128, 0)
+
+
 def test_deepseek_reads_a_common_beginning_when_it_has_seen_prompts_part_there() -> None:
     planning = Planning()
     options: dict[str, Any] = {"system": "s" * 128, "model": "deepseek/deepseek-flash"}
