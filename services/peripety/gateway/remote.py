@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.errors import Severity
+from peripety.gateway.calling.budgets import Amount, remaining
 from peripety.gateway.messages.answers import event_from_proto
 from peripety.gateway.messages.requests import to_proto
-from peripety.gateway.model import Completion, GenerateRequest, ResponseCacheMode, ResponseSchema
+from peripety.gateway.model import Completed, Completion, GenerateRequest, ResponseCacheMode, ResponseSchema
 from peripety.gateway.streams import completion_of, following
 from peripety.gateway.structured import Verdict, ask_until_valid
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-    from peripety.gateway.model import GatewayEvent
+    from peripety.gateway.model import Budget, GatewayEvent
+    from peripety.gateway.structured import Ask
 
 __all__ = ["RemoteModelGateway"]
 
@@ -44,7 +47,9 @@ class RemoteModelGateway:
         else:
             # The service does not know of the check: it would store an answer that is refused here.
             request = replace(request, response_cache=ResponseCacheMode.OFF)
-            events = ask_until_valid(self._call, request, schema, _judge_value)
+            events = ask_until_valid(
+                _WithinBudget(self._call, request.budget).ask, request, schema, _judge_value
+            )
         async with following(events):
             async for event in events:
                 yield event
@@ -59,6 +64,27 @@ class RemoteModelGateway:
                 event = event_from_proto(response)
                 if event is not None:
                     yield event
+
+
+class _WithinBudget:
+    """Makes the calls of the service that one request takes: the second has what is left of its budget."""
+
+    def __init__(self, ask: Ask, budget: Budget | None) -> None:
+        self._ask = ask
+        self._budget = budget
+        self._used = Amount()
+        self._begun = time.monotonic()
+
+    async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        if self._budget is not None:
+            left = remaining(self._budget, self._used, time.monotonic() - self._begun)
+            request = replace(request, budget=left)
+        async with following(self._ask(request)) as events:
+            async for event in events:
+                if isinstance(event, Completed):
+                    made, usage = event.completion, event.completion.usage
+                    self._used += Amount(made.calls, usage.input_tokens + usage.output_tokens, made.cost or 0)
+                yield event
 
 
 async def _judge_value(completion: Completion, schema: ResponseSchema) -> Verdict:

@@ -22,11 +22,13 @@ from peripety.errors import (
     Finding,
     InvalidArgumentError,
     NotFoundError,
+    ResourceExhaustedError,
     UnavailableError,
 )
 from peripety.gateway.bind import bind
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import (
+    Budget,
     ChatMessage,
     Completed,
     GenerateRequest,
@@ -295,6 +297,35 @@ async def test_the_callers_check_runs_on_the_callers_side_of_the_wire(tmp_path: 
         )
     assert (completion.value, completion.repaired, completion.calls) == ({"a": 2}, True, 2)
     assert "TOO_SMALL" in server.requests[1].body["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "requests"),
+    [
+        (Budget(max_calls=2), 2),
+        (Budget(max_calls=1), 1),
+        (Budget(max_tokens=10), 0),
+        (Budget(max_tokens=1000), 2),
+        (Budget(max_seconds=60), 2),
+    ],
+)
+async def test_the_repair_that_the_callers_check_asks_for_has_what_is_left_of_the_budget(
+    tmp_path: Path, budget: Budget, requests: int
+) -> None:
+    async def accept(value: Any) -> list[Finding]:
+        return [] if value["a"] > 1 else [Finding("TOO_SMALL", "/a", "a must be more than 1")]
+
+    question = GenerateRequest(
+        None, QUESTION.messages, ResponseSchema("answer", SCHEMA, accept), budget=budget
+    )
+    async with served(tmp_path, answering('{"a": 1}', '{"a": 2}')) as (server, channel):
+        answer = RemoteModelGateway(channel).generate(question)
+        if requests == 2:
+            assert (await answer).value == {"a": 2}
+        else:
+            with pytest.raises(ResourceExhaustedError, match="budget of the request"):
+                await answer
+    assert len(server.requests) == requests
 
 
 async def test_two_repairs_are_never_made_even_across_the_wire(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from peripety.gateway.calling.budgets.ledger import MemoryLedger, NoHistory
 from peripety.gateway.calling.budgets.model import Amount, BudgetKind, History, Hold, Ledger, Refused, Scope
 from peripety.gateway.calling.budgets.purse import Budgets, Held, Purse
+from peripety.gateway.calling.budgets.remaining import remaining
 from peripety.gateway.calling.budgets.time import within
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "Purse",
     "Refused",
     "Scope",
+    "remaining",
     "within",
 ]

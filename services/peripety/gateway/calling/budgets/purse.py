@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from peripety.gateway.calling.budgets.model import Amount, BudgetKind, Hold, Refused, Scope
-from peripety.gateway.calling.budgets.refusals import Shortage, exhausted
+from peripety.gateway.calling.budgets.refusals import exhausted, shortage
 from peripety.gateway.calling.demand import longest_affordable
 from peripety.gateway.model import Budget
 from peripety.gateway.models import most_it_can_cost, price_unknown
@@ -93,7 +93,7 @@ class Budgets:
                 left = self._clock.left()
                 if left <= 0:
                     scope, used = scopes[answer.short], answer.used[answer.short] or Amount()
-                    raise exhausted(scope, _shortage(scope.caps, used, _amount(demand)), self._clock.today())
+                    raise exhausted(scope, shortage(scope.caps, used, _amount(demand)), self._clock.today())
                 await self._ledger.settled(left)
             demand = fitting
 
@@ -119,7 +119,7 @@ class Budgets:
         tokens = max(most, least)
         shorter = replace(demand, output_tokens=tokens, cost=most_it_can_cost(prompt, tokens, call.data, now))
         if not (used + _amount(shorter)).fits(caps):
-            raise exhausted(scope, _shortage(caps, used, _amount(shorter)), now)
+            raise exhausted(scope, shortage(caps, used, _amount(shorter)), now)
         return shorter
 
     async def settle(self, hold: Hold, used: Amount) -> None:
@@ -198,17 +198,3 @@ def _least(demand: Demand) -> int:
 
 def _caps_answers(caps: Budget) -> bool:
     return caps.max_tokens is not None or caps.max_cost is not None
-
-
-def _shortage(caps: Budget, used: Amount, needed: Amount) -> Shortage:
-    """The first cap that leaves too little, or the first one where all of it is set aside."""
-    shortages = [
-        Shortage(name, cap, spent, amount)
-        for name, cap, spent, amount in (
-            ("max_calls", caps.max_calls, used.calls, needed.calls),
-            ("max_tokens", caps.max_tokens, used.tokens, needed.tokens),
-            ("max_cost", caps.max_cost, used.cost, needed.cost),
-        )
-        if cap is not None
-    ]
-    return next((each for each in shortages if each.used + each.needed > each.limit), shortages[0])
