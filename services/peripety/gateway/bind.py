@@ -119,7 +119,7 @@ def _caller(wiring: Wiring, clock: Clock, usage: UsageBook) -> Caller:
 
 def _room_for_prompts(providers: Providers, request: GenerateRequest) -> int:
     """What the model of a request can read and still answer, in tokens; 0 when that is not known."""
-    _, call = providers.select(request)
+    _, call = providers.first(request)
     answer = request.max_output_tokens or call.data.default_output_tokens
     return max(0, call.data.context_tokens - answer)
 

@@ -225,6 +225,19 @@ async def test_another_model_answers_when_the_first_one_does_not(tmp_path: Path)
     assert rows[0].usage.cost == dollars(0)
 
 
+async def test_a_model_that_is_not_set_up_keeps_no_other_from_answering_from_the_response_cache(
+    tmp_path: Path,
+) -> None:
+    options = {"model": "gemini/g", "fallback_models": ["openai/gpt-4o"]}
+    with served(ANSWERS) as model:
+        async with serving(tmp_path, model) as gateway:
+            answers = [
+                await gateway.ask(response_cache=pb.RESPONSE_CACHE_MODE_USE, **options) for _ in range(2)
+            ]
+    assert [answer.provider for answer in answers] == ["openai", "openai"]
+    assert [answer.from_response_cache for answer in answers] == [False, True]
+
+
 async def test_when_no_model_answers_the_first_failure_tells_of_the_others(tmp_path: Path) -> None:
     with served(REFUSES) as model:
         async with serving(tmp_path, model) as gateway:

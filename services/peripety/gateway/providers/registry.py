@@ -111,9 +111,23 @@ class Providers:
         return provider, Call(request, name, self._catalogue.find(provider.name, name))
 
     def answerer(self, request: GenerateRequest) -> Answerer:
-        """Return who would answer a request, without asking."""
-        provider, call = self.select(request)
+        """Return who would answer a request, without asking; raises what `first` raises."""
+        provider, call = self.first(request)
         return Answerer(provider.name, call.model, provider.account)
+
+    def first(self, request: GenerateRequest) -> tuple[Provider, Call]:
+        """Return the first provider that a request names, or falls back on, that is set up, and the call.
+
+        Raises:
+            FailedPreconditionError: why the first one is not set up, when none is.
+        """
+        failures = []
+        for model in (request.model, *request.fallback_models):
+            try:
+                return self.select(request, model)
+            except FailedPreconditionError as error:
+                failures.append(error)
+        raise failures[0]
 
     @property
     def default(self) -> tuple[str, str] | None:
