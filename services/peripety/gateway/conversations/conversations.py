@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.errors import InvalidArgumentError, PeripetyError
+from peripety.gateway.checks import check_tools
 from peripety.gateway.conversations.conversation import Turn, under_way
 from peripety.gateway.conversations.model import StoredConversation, size_of
 from peripety.gateway.conversations.store import stale
@@ -53,7 +54,12 @@ class Conversations:
         self._busy: set[str] = set()
 
     async def create(self, charter: Charter, request: Request) -> StoredConversation:
-        """Start a conversation; again by the same request, return the same one."""
+        """Start a conversation; again by the same request, return the same one.
+
+        Raises:
+            InvalidArgumentError: its tools cannot be offered.
+        """
+        check_tools(charter.tools, None)
         now = self._now()
         return await self._store.create(StoredConversation(_new_id(), charter, now, now), request)
 
