@@ -78,7 +78,7 @@ def _planned() -> Row:
     cache = PromptCache(lambda: now[0], lambda: DAY, TrueTokens())
     truth, spent = CacheTruth(), []
     for call in _calls():
-        visit = cache.visit("one", call)
+        visit = cache.visit("anthropic", "one", call)
         spent.append(_asked(truth, visit.call, now[0]))
         visit.ended(Finished((Text("a"),), StopReason.END, spent[-1], MODEL))
         now[0] += SECONDS_BETWEEN_TURNS

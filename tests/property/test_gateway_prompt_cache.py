@@ -78,5 +78,5 @@ def test_positions_that_are_counted_wrongly_would_be_found(monkeypatch: pytest.M
 
 
 def test_a_block_that_is_overlooked_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt, "pieces_of", lambda call: list(pieces_of(call))[1:])
+    monkeypatch.setattr(prompt, "pieces_of", lambda *asked: list(pieces_of(*asked))[1:])
     assert wrong_predictions(10) > 0

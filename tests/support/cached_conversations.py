@@ -169,7 +169,7 @@ class _Asked:
             cache=talk.cache,
         )
         self._call = Call(request, talk.model, Catalogue.load().find(world.provider.name, talk.model))
-        self._visit: Visit = world.cache.visit("one", self._call)
+        self._visit: Visit = world.cache.visit(world.provider.name, "one", self._call)
         self._read = read_as_sent(self._visit.call)
         self._found: truth.Visit = world.truth.look(self._read, world.now)
 

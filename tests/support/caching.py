@@ -70,7 +70,9 @@ class Planning:
     def visit(self, request: GenerateRequest, account: str = "one") -> Visit:
         """Plan a request, and no more."""
         provider, _, model = (request.model or MODEL).partition("/")
-        return self.cache.visit(account, Call(request, model, Catalogue.load().find(provider, model)))
+        return self.cache.visit(
+            provider, account, Call(request, model, Catalogue.load().find(provider, model))
+        )
 
     def ask(
         self, request: GenerateRequest, *, read: int | None = None, said: tuple[Part, ...] = (Text("a"),)
@@ -79,7 +81,7 @@ class Planning:
         visit = self.visit(request)
         assert visit.plan is not None
         found = visit.plan.predicted_read_tokens if read is None else read
-        usage = Usage(Prompt(visit.call, "one", _letters).tokens, 1, found)
+        usage = Usage(Prompt(visit.call, visit.call.data.provider, "one", _letters).tokens, 1, found)
         visit.ended(Finished(said, StopReason.END, usage, visit.call.model))
         return visit
 

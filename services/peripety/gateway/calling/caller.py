@@ -86,7 +86,7 @@ class Caller:
 
     def cache_plan(self, provider: Provider, call: Call) -> CachePlan | None:
         """Return what the prompt cache would do with a call; None when it is left alone or not known."""
-        return self._prompt_cache.visit(provider.account, call).plan
+        return self._prompt_cache.visit(provider.name, provider.account, call).plan
 
     async def call(
         self, provider: Provider, call: Call, purse: Purse | None = None, patience: float = math.inf
@@ -179,7 +179,7 @@ class Caller:
     async def _made(self, attempt: Attempt, provider: Provider, call: Call) -> AsyncIterator[Delta]:
         """Make a call, and notice what becomes of it."""
         begun = self._clock.now()
-        visit = self._prompt_cache.visit(provider.account, call)
+        visit = self._prompt_cache.visit(provider.name, provider.account, call)
         attempt.cache_plan = visit.plan
         try:
             async with following(provider.stream(visit.call)) as events:

@@ -68,8 +68,8 @@ def as_sent(call: Call) -> Call:
     return replace(call, request=with_answer_tool(request, request.schema))
 
 
-def pieces_of(call: Call) -> Iterator[Piece]:
-    """Yield the pieces of a call as it is sent."""
+def pieces_of(call: Call, provider: str) -> Iterator[Piece]:
+    """Yield the pieces of a call as it is sent to a provider."""
     request = call.request
     for tool in request.tools:
         yield Piece(CacheBlock.TOOLS, tool)
@@ -78,7 +78,7 @@ def pieces_of(call: Call) -> Iterator[Piece]:
     if request.system:
         yield Piece(CacheBlock.SYSTEM, Text(request.system))
     for index in _in_order(call):
-        yield from pieces_of_message(call, request.messages[index], index)
+        yield from pieces_of_message(call, provider, request.messages[index], index)
     if request.schema is not None and method_of(call) is SchemaMethod.EXTRACTION:
         hint = Text(schema_hint(request.schema.document))
         yield Piece(
@@ -86,13 +86,13 @@ def pieces_of(call: Call) -> Iterator[Piece]:
         )
 
 
-def pieces_of_message(call: Call, message: ChatMessage, index: int) -> Iterator[Piece]:
+def pieces_of_message(call: Call, provider: str, message: ChatMessage, index: int) -> Iterator[Piece]:
     """Yield what is sent of a message: no reasoning, and nothing that another provider issued."""
     contents: list[Content] = [
         part
         for part in message.parts
         if not isinstance(part, Reasoning)
-        and (not isinstance(part, ProviderState) or _is_repeated(call, message, part))
+        and (not isinstance(part, ProviderState) or _is_repeated(call, provider, message, part))
     ]
     for place, content in enumerate(contents):
         yield Piece(
@@ -105,8 +105,8 @@ def pieces_of_message(call: Call, message: ChatMessage, index: int) -> Iterator[
         )
 
 
-def _is_repeated(call: Call, message: ChatMessage, state: ProviderState) -> bool:
-    if state.issuer != call.data.provider:
+def _is_repeated(call: Call, provider: str, message: ChatMessage, state: ProviderState) -> bool:
+    if state.issuer != provider:
         return False
     # DeepSeek reads what it thought again where that led to calls of tools, and nowhere else.
     return call.data.cache.kind is not CacheKind.UNITS or bool(message.tool_calls)

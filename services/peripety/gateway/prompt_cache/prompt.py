@@ -71,6 +71,7 @@ class Prompt:
 
     Args:
         call: the call.
+        provider: who is asked.
         account: whose cache it is.
         count: counts its tokens.
 
@@ -78,11 +79,12 @@ class Prompt:
         blocks: its blocks, in order.
     """
 
-    def __init__(self, call: Call, account: str, count: Count) -> None:
+    def __init__(self, call: Call, provider: str, account: str, count: Count) -> None:
         self._call = as_sent(call)
+        self._provider = provider
         self._kind = call.data.cache.kind
         self._settings = _settings(self._call)
-        self._root = _digest(account, call.data.provider, call.model, _machine(call))
+        self._root = _digest(provider, account, call.model, _machine(call))
         self.blocks = tuple(self._blocks(count))
 
     @property
@@ -93,14 +95,15 @@ class Prompt:
     def key_with(self, answer: ChatMessage) -> bytes:
         """Return what the prompt is known by with its answer behind it, as the next one repeats it."""
         key = self.blocks[-1].key if self.blocks else self._root
-        for piece in pieces_of_message(self._call, answer, len(self._call.request.messages)):
+        index = len(self._call.request.messages)
+        for piece in pieces_of_message(self._call, self._provider, answer, index):
             key = self._extended(key, piece)
         return key
 
     def _blocks(self, count: Count) -> Iterator[Block]:
         key, tokens, position = self._root, 0, -1
         before: type | None = None
-        for piece in pieces_of(self._call):
+        for piece in pieces_of(self._call, self._provider):
             if not (own := count(piece)):
                 continue
             key = self._extended(key, piece)

@@ -41,23 +41,24 @@ class PromptCache:
         self._today = today
         self._beliefs = Beliefs(now, Entries(now), Lineages(), tokens or Estimate())
 
-    def visit(self, account: str, call: Call) -> Visit:
+    def visit(self, provider: str, account: str, call: Call) -> Visit:
         """Plan a call. Looking changes nothing: what is learned from it is told to the visit.
 
         Args:
-            account: the account at the provider; two of them share nothing.
+            provider: who is asked, by name.
+            account: the account there; two of them share nothing.
             call: the call; its breakpoints are replaced by those of the plan.
         """
         if not call.request.cache.enabled or call.data.cache.kind is CacheKind.NONE:
             return Visit(replace(call, breakpoints=()), self._beliefs, None)
-        planned = self._plan(account, call)
+        planned = self._plan(provider, account, call)
         return Visit(replace(call, breakpoints=planned.plan.breakpoints), self._beliefs, planned)
 
-    def _plan(self, account: str, call: Call) -> Planned:
+    def _plan(self, provider: str, account: str, call: Call) -> Planned:
         request = call.request
-        prompt = Prompt(call, account, self._beliefs.tokens.count_for(call))
+        prompt = Prompt(call, provider, account, self._beliefs.tokens.count_for(call))
         markers, expectation = self._markers(call, prompt)
-        lineage, model = lineage_of(request), f"{call.data.provider}/{call.model}"
+        lineage, model = lineage_of(request), f"{provider}/{call.model}"
         place = None
         # What has no history is the beginning of a conversation, unless it names one.
         if request.conversation_id is not None or len(request.messages) > 1:

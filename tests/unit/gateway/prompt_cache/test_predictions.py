@@ -11,6 +11,9 @@ from peripety.gateway.model import (
     CacheConfig,
     CacheTTL,
     ChatMessage,
+    ChatRole,
+    ProviderState,
+    Reasoning,
     ResponseSchema,
     StopReason,
     Text,
@@ -158,6 +161,21 @@ def test_openai_reads_a_schema_before_the_system_text() -> None:
     planning.ask(asked(question(), **options))
     schema = ResponseSchema("a", {"type": "object"})
     assert predicted(planning, question(), schema=schema, **options) == (0, 5_011)
+
+
+def test_the_two_apis_of_openai_share_nothing() -> None:
+    planning = Planning()
+    planning.ask(asked(question(), system=LONG, model="openai/gpt-6.2-sol"))
+    assert predicted(planning, question(), system=LONG, model="openai-responses/gpt-6.2-sol") == (0, 5_010)
+
+
+def test_only_what_the_provider_itself_issued_is_sent_back() -> None:
+    states = ProviderState("openai-responses", b"1234"), ProviderState("anthropic", b"1234567")
+    said = ChatMessage(ChatRole.ASSISTANT, (*states, Reasoning("r"), Text("a" * 10)))
+    history = question(), said, question("v")
+    for model, written in (("anthropic/claude-opus-5-5", 637), ("openai-responses/gpt-6.2-sol", 5_034)):
+        options = {"system": LONG[: 600 if written < 1_000 else 5_000], "model": model}
+        assert predicted(Planning(), *history, **options) == (0, written)
 
 
 # ---- those who cache by themselves
