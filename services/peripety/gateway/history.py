@@ -20,7 +20,10 @@ from peripety.gateway.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["merge_messages"]
+__all__ = ["NO_ANSWER", "merge_messages", "never_empty"]
+
+NO_ANSWER = ChatMessage.assistant("(no answer)")
+"""What is told of an answer that says nothing: no provider takes an empty message."""
 
 _OWNERS: dict[type[Part], ChatRole] = {
     ToolCall: ChatRole.ASSISTANT,
@@ -52,9 +55,21 @@ def merge_messages(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     return merged
 
 
+def never_empty(answer: ChatMessage) -> ChatMessage:
+    """An answer as a history keeps it: one that says nothing at all is told in words.
+
+    A model may use up its tokens on thoughts that it does not show.
+    """
+    return NO_ANSWER if _is_empty(answer) else answer
+
+
+def _is_empty(message: ChatMessage) -> bool:
+    return all(isinstance(part, Text) and not part.text for part in message.parts)
+
+
 def _violations(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
     for index, message in enumerate(messages):
-        if all(isinstance(part, Text) and not part.text for part in message.parts):
+        if _is_empty(message):
             yield FieldViolation(f"messages[{index}].parts", "is empty; leave the message out")
         for place, part in enumerate(message.parts):
             owner = _OWNERS.get(type(part), message.role)

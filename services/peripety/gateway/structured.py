@@ -16,6 +16,7 @@ from peripety.errors import (
     PeripetyError,
     Severity,
 )
+from peripety.gateway.history import NO_ANSWER
 from peripety.gateway.json_text import Reading, readings
 from peripety.gateway.model import (
     ChatMessage,
@@ -242,7 +243,7 @@ def _with_findings(
 def _said(answer: ChatMessage) -> ChatMessage:
     """A refused answer as it goes back: as it was, without calls that get no result."""
     if not answer.text.strip():
-        return ChatMessage.assistant("(no answer)")
+        return NO_ANSWER
     return replace(answer, parts=tuple(part for part in answer.parts if not isinstance(part, ToolCall)))
 
 

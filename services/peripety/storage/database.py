@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from peripety.errors import UnavailableError
 from peripety.storage.faults import uncertain
 from peripety.storage.postgresql import PostgresqlServer
 from peripety.storage.schema import create_tables
 from peripety.storage.sqlite import SqliteFile
+from peripety.tasks import finish
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -88,7 +88,7 @@ class Database:
         async with self._backend.writing(about) as connection:
             yield connection
             try:
-                await _finish(connection.commit())
+                await finish(connection.commit())
             except UnavailableError as error:
                 raise uncertain(error) from error
 
@@ -104,13 +104,3 @@ class Database:
     async def close(self) -> None:
         """Close every connection."""
         await self._backend.close()
-
-
-async def _finish(work: Coroutine[Any, Any, None]) -> None:
-    """Let `work` end even when this task is cancelled meanwhile, then pass the cancellation on."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peripety.errors import ConflictError
+from peripety.gateway.history import never_empty
 from peripety.gateway.model import (
     ChatMessage,
     Completed,
@@ -38,7 +39,7 @@ class Turn:
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
         """The exchange as the model sees it."""
-        return (*self.said, self.completion.message)
+        return (*self.said, never_empty(self.completion.message))
 
 
 class Conversation:

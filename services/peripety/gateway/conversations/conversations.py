@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from peripety.gateway.sizes import fixed_tokens
 from peripety.gateway.streams import following, told_again
 from peripety.gateway.structured import used_until
 from peripety.pages import Page, Position, page_of, page_size, position_in
+from peripety.tasks import finish
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -112,6 +112,8 @@ class Conversations:
             ConflictError: another turn is under way, or the conversation is not as long as was expected.
             PeripetyError: what `ModelGateway.stream` raises; no turn is then kept.
         """
+        conversation = await self._store.get(question.conversation_id)
+        # Looked for in this order, a turn that the same request takes meanwhile makes this one stale.
         done = await self._store.done_by(question.named)
         if done is not None:
             for event in told_again(await self._answer(done)):
@@ -121,7 +123,7 @@ class Conversations:
             raise under_way()
         self._busy.add(question.conversation_id)
         try:
-            async with following(self._ask(question)) as events:
+            async with following(self._ask(question, conversation)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -136,23 +138,21 @@ class Conversations:
             )
         return found[0].turn.completion
 
-    async def _ask(self, question: Question) -> AsyncIterator[GatewayEvent]:
-        conversation = await self._store.get(question.conversation_id)
+    async def _ask(self, question: Question, conversation: StoredConversation) -> AsyncIterator[GatewayEvent]:
         if question.expected_turn_count not in {None, conversation.turn_count}:
             raise stale(conversation.conversation_id, conversation.turn_count)
-        number = conversation.turn_count + 1
         request = await self.request_for(conversation, question.request)
         try:
             async with following(self._gateway.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, Completed):
-                        yield Completed(await self._kept(question, number, event.completion))
+                        yield Completed(await self._kept(question, conversation, event.completion))
                     else:
                         yield event
         except PeripetyError as error:
             used = used_until(error)
             if used is not None:
-                await asyncio.shield(self._store.spend(question.conversation_id, used))
+                await finish(self._store.spend(question.conversation_id, used))
             raise
 
     async def request_for(
@@ -181,13 +181,13 @@ class Conversations:
             conversation_budget=charter.budget,
         )
 
-    async def _kept(self, question: Question, number: int, completion: Completion) -> Completion:
-        completion = replace(completion, conversation_turn=number)
+    async def _kept(
+        self, question: Question, conversation: StoredConversation, completion: Completion
+    ) -> Completion:
+        completion = replace(completion, conversation_turn=conversation.turn_count + 1)
         turn = Turn(question.request.messages, completion)
         # The answer is paid for: whoever stops waiting for it now still finds it in the conversation.
-        await asyncio.shield(
-            self._store.commit(question.conversation_id, number, turn, Spent.on(completion), question.named)
-        )
+        await finish(self._store.commit(conversation, turn, Spent.on(completion), question.named))
         return completion
 
 

@@ -165,14 +165,11 @@ class ConversationStore:
         async with self._database.read() as connection:
             return [TurnSize(*row) for row in await connection.execute(query)]
 
-    async def commit(
-        self, conversation_id: str, number: int, turn: Turn, spent: Spent, request: Request
-    ) -> None:
+    async def commit(self, asked: StoredConversation, turn: Turn, spent: Spent, request: Request) -> None:
         """Add a turn to its conversation.
 
         Args:
-            conversation_id: the conversation.
-            number: which turn it is, from 1.
+            asked: the conversation, as it was when the turn was asked for.
             turn: what was said.
             spent: what it used.
             request: what it was asked by.
@@ -181,9 +178,11 @@ class ConversationStore:
             ConflictError: somebody else took this turn, or took turns back (code STALE_TURN).
             NotFoundError: the conversation was deleted.
         """
+        conversation_id, number = asked.conversation_id, asked.turn_count + 1
         async with self._database.write(f"conversation {conversation_id}") as connection:
             conversation = await _read(connection, conversation_id)
-            if conversation.turn_count != number - 1:
+            # The count alone does not tell: turns may have been taken back and others have come.
+            if (conversation.turn_count, conversation.updated) != (asked.turn_count, asked.updated):
                 raise stale(conversation_id, conversation.turn_count)
             now, size = self._now(), size_of(turn.said, turn.completion.message)
             await connection.execute(

@@ -22,6 +22,7 @@ from peripety.gateway.conversations.conversations import Conversations
 from peripety.gateway.conversations.model import Charter, Question
 from peripety.gateway.conversations.store import ConversationStore
 from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
+from peripety.gateway.history import merge_messages
 from peripety.gateway.model import (
     Budget,
     ChatMessage,
@@ -200,6 +201,77 @@ async def test_who_stops_waiting_for_a_whole_answer_finds_it_kept(setting: Setti
     assert isinstance(await anext(stream), Completed)
     await stream.aclose()  # type: ignore[attr-defined]
     assert await setting.texts(one) == ["a"]
+
+
+async def test_an_answer_that_is_being_kept_when_its_caller_leaves_is_told_to_the_next_one(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, name = await setting.create(), named()
+    committing, let_go = asyncio.Event(), asyncio.Event()
+    commit = ConversationStore.commit
+
+    async def slow(*args: Any) -> None:
+        committing.set()
+        await let_go.wait()
+        await commit(*args)
+
+    monkeypatch.setattr(ConversationStore, "commit", slow)
+    caller = asyncio.create_task(setting.say(one, "a", named=name))
+    await committing.wait()
+    caller.cancel()
+    await asyncio.sleep(0)
+    with pytest.raises(ConflictError, match="wait too"):
+        await setting.say(one, "a", named=name)
+    let_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert (await setting.say(one, "a", named=name)).text == "re: a"
+    assert len(setting.gateway.requests) == 1
+
+
+async def test_of_the_same_request_in_two_processes_one_becomes_a_turn(database: Database) -> None:
+    here, there = Setting(database), Setting(database)
+    one, name = await here.create(), named()
+    here.gateway.opened.clear()
+    first = asyncio.create_task(here.say(one, "a", named=name))
+    await here.gateway.asked.wait()
+    told = await there.say(one, "a", named=name)
+    here.gateway.opened.set()
+    with pytest.raises(ConflictError):
+        await first
+    assert await here.say(one, "a", named=name) == told
+    assert await here.texts(one) == ["a"]
+
+
+async def test_a_turn_is_not_kept_behind_others_than_it_was_asked_behind(database: Database) -> None:
+    here, there = Setting(database), Setting(database)
+    there.time += 1_000
+    one = await here.create()
+    await here.say(one, "a")
+    here.gateway.asked.clear()
+    here.gateway.opened.clear()
+    second = asyncio.create_task(here.say(one, "b"))
+    await here.gateway.asked.wait()
+    await there.conversations.rewind(one, 0, None, named())
+    await there.say(one, "c")
+    here.gateway.opened.set()
+    with pytest.raises(ConflictError) as caught:
+        await second
+    assert caught.value.code == "STALE_TURN"
+    assert await here.texts(one) == ["c"]
+
+
+async def test_a_conversation_goes_on_behind_an_answer_that_says_nothing(setting: Setting) -> None:
+    one = await setting.create()
+    silent = replace(answer(""), message=ChatMessage(ChatRole.ASSISTANT, ()), stop_reason=StopReason.LENGTH)
+    setting.gateway.next = silent
+    await setting.say(one, "a")
+    setting.gateway.next = None
+    await setting.say(one, "b")
+    assert setting.sent == ["a", "(no answer)", "b"]
+    merge_messages(setting.gateway.requests[-1].messages)
+    kept = (await setting.conversations.turns(one, 0, "")).items
+    assert kept[0].turn.completion.message == silent.message
 
 
 async def test_a_fork_begins_with_the_same_turns_and_goes_its_own_way(setting: Setting) -> None:
