@@ -23,6 +23,7 @@ from peripety.gateway.messages.models import models_to_proto
 from peripety.gateway.messages.requests import from_proto, generate_request, object_schema
 from peripety.gateway.messages.usage import query_from_proto, usage_page_to_proto
 from peripety.gateway.streams import following
+from peripety.requests import refuse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -95,6 +96,8 @@ class GatewayServicer(GatewayServiceServicer):
     def _events(self, request: pb.GenerateRequest | pb.GenerateObjectRequest) -> AsyncIterator[GatewayEvent]:
         if request.conversation_id:
             return self._parts.conversations.stream(question_from_proto(request))
+        if request.HasField("expected_turn_count"):
+            raise refuse(".expected_turn_count", "is for a conversation: name one, or leave it out")
         return self._parts.gateway.stream(generate_request(request))
 
     async def GenerateMany(  # noqa: N802 - the contract's name

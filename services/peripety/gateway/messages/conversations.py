@@ -21,6 +21,8 @@ from peripety.gateway.request_log import Request
 from peripety.requests import check_request_id, refuse
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
+
     from peripety.gateway.conversations.model import CommittedTurn, StoredConversation
     from peripety.pages import Page
 
@@ -46,6 +48,7 @@ _STRATEGIES = {
 class Changing(Protocol):
     """A message that asks for a change, under an id of its own."""
 
+    DESCRIPTOR: Descriptor
     request_id: str
 
     def SerializeToString(self, *, deterministic: bool = ...) -> bytes:  # noqa: N802 - protobuf's name
@@ -59,7 +62,9 @@ def named(request: Changing) -> Request:
         InvalidArgumentError: its id is no UUID.
     """
     check_request_id(request.request_id)
-    return Request(request.request_id, sha256(request.SerializeToString(deterministic=True)).hexdigest())
+    # To fork a conversation and to delete it are the same bytes: the kind of the message tells them apart.
+    kind, wanted = request.DESCRIPTOR.full_name, request.SerializeToString(deterministic=True)
+    return Request(request.request_id, sha256(kind.encode() + b"\0" + wanted).hexdigest())
 
 
 def charter_from_proto(request: pb.CreateConversationRequest) -> Charter:
@@ -102,14 +107,20 @@ def history_to_proto(history: HistoryPolicy) -> pb.HistoryPolicy:
 
 
 def check_turn(prompt: pb.Prompt) -> None:
-    """Refuse a prompt that has something of its own that its conversation has for good.
+    """Refuse a prompt that has something of its own that its conversation has already.
 
     Raises:
-        InvalidArgumentError: it has a system text, or tools.
+        InvalidArgumentError: it has a system text, tools, or an answer.
     """
     for name in ("system", "tools"):
         if getattr(prompt, name):
             raise refuse(f".prompt.{name}", "must be empty: the conversation has its own")
+    for index, message in enumerate(prompt.messages):
+        if message.role == pb.CHAT_ROLE_ASSISTANT:
+            raise refuse(
+                f".prompt.messages[{index}].role",
+                "must not be CHAT_ROLE_ASSISTANT: the conversation has the answers that were given in it",
+            )
 
 
 def question_from_proto(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> Question:

@@ -166,7 +166,7 @@ def budget_from_proto(field: str, budget: common.Budget) -> Budget:
     Raises:
         InvalidArgumentError: a cap is negative, or the money is no dollars.
     """
-    seconds = budget.max_time.ToTimedelta().total_seconds()
+    seconds = budget.max_time.ToNanoseconds() / 1e9
     caps = {
         "max_calls": budget.max_calls,
         "max_tokens": budget.max_tokens,
