@@ -23,6 +23,7 @@ from peripety.gateway.agents.changes import Change
 from peripety.gateway.agents.checks import check_manifest, check_replaced
 from peripety.gateway.agents.model import Progress, Run, RunEnded, RunState
 from peripety.gateway.agents.workers import Workers
+from peripety.gateway.agents.working import spent_on
 from peripety.gateway.conversations.model import Charter
 from peripety.gateway.request_log import Request
 from peripety.pages import Page, Position, page_of, page_size, position_in
@@ -201,11 +202,13 @@ class Runs:
         Raises:
             FailedPreconditionError: the run has ended.
         """
+        run = await self._store.get(run_id)
+        spent = await spent_on(run, self._conversations)
 
         def decide(run: Run) -> Change:
             if run.state not in {RunState.RUNNING, RunState.WAITING_FOR_TOOLS}:
                 raise _wrong_state(run, "has ended", "RUN_ENDED")
-            progress = replace(run.progress, pending=())
+            progress = replace(run.progress, pending=(), spent=spent)
             return Change((RunEnded(run),), RunState.CANCELLED, progress)
 
         await self._store.change(run_id, request, decide)

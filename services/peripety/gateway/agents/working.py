@@ -1,8 +1,8 @@
 """Works through the phases of a run, from wherever it stands.
 
 A phase is a question, and then as many rounds of tool calls as it takes. Each is one turn of the run's
-conversation, asked by a request whose id follows from the run: a turn that was committed before an
-interruption is told again, and never asked again. So a phase can always be gone through from its beginning.
+conversation. A turn that was committed before an interruption is told again, and never asked again, so a
+phase can always be gone through from its beginning.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ import structlog
 
 from peripety import context, logs
 from peripety.errors import (
+    ConflictError,
     DeadlineError,
     FailedPreconditionError,
     InternalError,
@@ -50,21 +52,34 @@ from peripety.gateway.model import (
     ToolResult,
 )
 from peripety.gateway.request_log import Request
-from peripety.gateway.streams import following
+from peripety.gateway.streams import following, told_again
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
     from peripety.gateway.agents.model import Phase, Run
     from peripety.gateway.agents.recorder import Recorder
     from peripety.gateway.conversations.conversations import Conversations
-    from peripety.gateway.model import Completion, ToolCall
+    from peripety.gateway.model import Completion, GatewayEvent, ToolCall
 
-__all__ = ["Work"]
+__all__ = ["Work", "spent_on"]
 
 _MICROSECONDS = 1_000_000
 
 _log = structlog.get_logger(__name__)
+
+
+class _OvertakenError(Exception):
+    """Somebody who held the lease before committed the turn that was just asked for."""
+
+
+async def spent_on(run: Run, conversations: Conversations) -> Spent:
+    """What a run used until now; what was known before, when somebody has deleted its conversation."""
+    try:
+        return (await conversations.get(run.conversation_id)).spent
+    except NotFoundError:
+        _log.warning("the conversation of a run is gone", run_id=run.run_id)
+        return run.progress.spent
 
 
 class Work:
@@ -103,8 +118,9 @@ class Work:
             while (phase := self._phase_now()) is not None:
                 if anew:
                     await self._begin(phase)
-                if not await self._worked_through(phase, told=anew):
-                    return
+                with suppress(_OvertakenError):
+                    if not await self._worked_through(phase, told=anew):
+                        return
                 anew = True
         except LostLeaseError:
             raise
@@ -152,6 +168,26 @@ class Work:
 
     async def _asked(self, phase: Phase, number: int, said: ChatMessage, *, told: bool) -> Completion:
         """Ask one question of a phase, or hear again what was answered to it."""
+        kept = await self._kept(number, said)
+        events = self._answered(phase, number, said) if kept is None else _again(kept)
+        async with following(events):
+            async for event in events:
+                if isinstance(event, Completed):
+                    return event.completion
+                # Nothing was released of an answer that another model is asked for instead.
+                if told and not isinstance(event, FallingBack):
+                    self._recorder.tell(event)
+        raise InternalError("A stream of events ended without its last one")
+
+    async def _kept(self, number: int, said: ChatMessage) -> Completion | None:
+        """The answer to a question of the phase, if it was committed."""
+        turn = await self._conversations.turn(
+            self._run.conversation_id, self._progress.turns_before + number + 1
+        )
+        return turn.turn.completion if turn is not None and turn.turn.said == (said,) else None
+
+    async def _answered(self, phase: Phase, number: int, said: ChatMessage) -> AsyncIterator[GatewayEvent]:
+        # The id follows from the run, so that of two who ask for the same turn one commits it.
         request_id = str(uuid.uuid5(uuid.UUID(self._run.run_id), f"{self._progress.phase}/{number}"))
         question = Question(
             conversation_id=self._run.conversation_id,
@@ -171,15 +207,14 @@ class Work:
                 following(self._conversations.stream(question)) as events,
             ):
                 async for event in events:
-                    if isinstance(event, Completed):
-                        return event.completion
-                    # Nothing was released of an answer that another model is asked for instead.
-                    if told and not isinstance(event, FallingBack):
-                        self._recorder.tell(event)
+                    yield event
         except DeadlineError:
             self._seconds_left()  # says so if it is the run whose time is up
             raise
-        raise InternalError("A stream of events ended without its last one")
+        except ConflictError as error:
+            if await self._kept(number, said) is None:
+                raise
+            raise _OvertakenError from error
 
     def _choice(self, phase: Phase, number: int) -> ToolChoice | None:
         if not self._run.manifest.tools:
@@ -215,12 +250,9 @@ class Work:
 
     async def _so_far(self) -> Progress:
         """The progress, with what was used until now."""
-        spent = self._progress.spent
-        try:
-            spent = (await self._conversations.get(self._run.conversation_id)).spent
-        except NotFoundError:
-            _log.warning("the conversation of a run is gone", run_id=self._run.run_id)
-        return replace(self._progress, worked=self._worked(), spent=spent)
+        return replace(
+            self._progress, worked=self._worked(), spent=await spent_on(self._run, self._conversations)
+        )
 
     def _worked(self) -> int:
         return self._progress.worked + self._now() - self._began
@@ -243,6 +275,11 @@ class Work:
             return error
         _log.error("unexpected error in a run", run_id=self._run.run_id, **logs.outline(error))
         return InternalError("Something went wrong in the server, not in the run; quote its id")
+
+
+async def _again(completion: Completion) -> AsyncIterator[GatewayEvent]:
+    for event in told_again(completion):
+        yield event
 
 
 def _answer(completion: Completion) -> str:

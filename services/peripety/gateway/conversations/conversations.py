@@ -84,6 +84,11 @@ class Conversations:
         found = await self._store.turns(conversation_id, after.number if after else 0, size + 1)
         return page_of(found, size, lambda turn: Position(turn.number))
 
+    async def turn(self, conversation_id: str, number: int) -> CommittedTurn | None:
+        """A turn of a conversation; None when it has fewer."""
+        found = await self._store.turns(conversation_id, number - 1, 1)
+        return found[0] if found else None
+
     async def fork(
         self, conversation_id: str, turn_count: int | None, request: Request
     ) -> StoredConversation:
@@ -130,13 +135,13 @@ class Conversations:
             self._busy.discard(question.conversation_id)
 
     async def _answer(self, done: Done) -> Completion:
-        found = await self._store.turns(done.conversation_id, done.turn - 1, 1) if done.turn else []
-        if not found:
+        found = await self.turn(done.conversation_id, done.turn) if done.turn else None
+        if found is None:
             raise InvalidArgumentError(
                 ".request_id names a turn that was taken back; make a new one for each request",
                 code="TURN_TAKEN_BACK",
             )
-        return found[0].turn.completion
+        return found.turn.completion
 
     async def _ask(self, question: Question, conversation: StoredConversation) -> AsyncIterator[GatewayEvent]:
         if question.expected_turn_count not in {None, conversation.turn_count}:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from peripety.storage import Database
 
 LEASE = 5_000_000
+DAY = 24 * 3600 * 1_000_000
 ONE = Manifest("one", (Phase("a", "first"),))
 
 
@@ -164,6 +165,27 @@ async def test_a_process_that_lost_its_lease_changes_nothing_any_more(
     assert await one.following(run_id) == told
 
 
+async def test_an_answer_that_the_former_holder_of_the_lease_committed_is_the_answer(
+    replicas: tuple[Replica, Replica], clock: Clock
+) -> None:
+    one, other = replicas
+    run_id = await one.start()
+    late = await one.gateway.call(1)
+    await recorded(one, run_id, 1)
+    clock.time += 2 * LEASE
+    following = other.following(run_id)
+    call = await other.gateway.call(1)
+    late.finish(answer("late"))
+    await late.closing.wait()
+    call.write("void")
+    call.finish(answer("void"))
+    told = await following
+    last = max(at for at, event in enumerate(told) if isinstance(event, PhaseStarted))
+    assert texts(told[last:]) == ["late"]
+    (ended,) = (event for event in told if isinstance(event, RunEnded))
+    assert [result.completion.text for result in ended.run.results] == ["late"]
+
+
 async def test_a_process_that_stops_gives_its_runs_away_at_once(
     replicas: tuple[Replica, Replica],
 ) -> None:
@@ -180,21 +202,43 @@ async def test_a_process_that_stops_gives_its_runs_away_at_once(
     assert [type(event) for event in await taken] == [PhaseStarted, PhaseStarted, PhaseCompleted, RunEnded]
 
 
-async def test_a_round_that_was_answered_is_told_again_and_not_asked_again(
-    replicas: tuple[Replica, Replica],
-) -> None:
-    one, other = replicas
-    agent = Manifest(
-        "tools",
-        (Phase("a", "first", tool_names=("gauge",)),),
-        tools=(Tool("gauge", "d", {"type": "object"}),),
-    )
-    run_id = await one.start(agent)
+async def waiting(one: Replica) -> tuple[str, ToolCall]:
+    """A run that waits for a tool."""
+    tools = (Tool("gauge", "d", {"type": "object"}),)
+    run_id = await one.start(Manifest("tools", (Phase("a", "first", tool_names=("gauge",)),), tools=tools))
     call = ToolCall("c", "gauge", "{}")
     message = ChatMessage(ChatRole.ASSISTANT, (call,))
     (await one.gateway.call(1)).finish(Completion(message, None, Usage(1, 1), StopReason.TOOL_USE, "m", "p"))
     assert (await one.following(run_id))[-1] == ToolsRequested("a", (call,))
+    return run_id, call
 
+
+async def test_a_run_may_wait_for_its_tools_for_days(replicas: tuple[Replica, Replica], clock: Clock) -> None:
+    one, _ = replicas
+    run_id, _ = await waiting(one)
+    clock.time += 3 * DAY
+    other = await one.start()
+    (await one.gateway.call(2)).finish(answer("in between"))
+    await one.following(other)
+    following = one.following((await one.runs.go_on(run_id, [ToolResult("c", "42")], named())).run_id)
+    (await one.gateway.call(3)).finish(answer("done"))
+    (ended,) = (event for event in await following if isinstance(event, RunEnded))
+    assert ended.run.results[0].completion.text == "done"
+
+
+async def test_a_cancelled_run_says_what_it_used(replicas: tuple[Replica, Replica]) -> None:
+    one, _ = replicas
+    run_id, _ = await waiting(one)
+    await one.runs.go_on(run_id, [ToolResult("c", "42")], named())
+    await one.gateway.call(2)
+    assert (await one.runs.cancel(run_id, named())).progress.spent.calls == 1
+
+
+async def test_a_round_that_was_answered_is_told_again_and_not_asked_again(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    one, other = replicas
+    run_id, call = await waiting(one)
     await one.runs.go_on(run_id, [ToolResult("c", "42")], named())
     await one.gateway.call(2)
     await one.runs.aclose()
