@@ -19,7 +19,7 @@ from peripety.cli.output import asides, errors, results, tables, write_json
 from peripety.cli.spending import model_usage_line
 from peripety.cli.text import printable
 from peripety.client.channel import open_channel
-from peripety.errors import FailedPreconditionError
+from peripety.errors import DeadlineError, FailedPreconditionError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping
@@ -91,19 +91,38 @@ async def _run(
             started = pb.RunAgentRequest(
                 request_id=request_id, manifest=agent.manifest, inputs=inputs, budget=agent.budget
             )
-            last = await screen.events(stub.RunAgent(started))
+            last = await _followed(screen, stub, stub.RunAgent(started))
         elif anew is None:
-            last = await screen.events(stub.ResumeRun(pb.ResumeRunRequest(run_id=resumed)))
+            last = await _followed(screen, stub, stub.ResumeRun(pb.ResumeRunRequest(run_id=resumed)))
         else:
             rerun = pb.RerunPhaseRequest(
                 request_id=request_id, run_id=resumed, phase=anew.phase, run_following=anew.following
             )
-            last = await screen.events(stub.RerunPhase(rerun))
+            last = await _followed(screen, stub, stub.RerunPhase(rerun))
         while last.HasField("tools_requested"):
             given = [await screen.result_of(call) for call in last.tools_requested.calls]
             on = pb.ContinueRunRequest(request_id=str(uuid4()), run_id=last.run_id, results=given)
-            last = await screen.events(stub.ContinueRun(on))
+            last = await _followed(screen, stub, stub.ContinueRun(on))
     return 0 if last.HasField("completed") else 1
+
+
+async def _followed(
+    screen: _Screen, stub: AgentServiceAsyncStub, responses: AsyncIterable[_Response]
+) -> pb.RunEvent:
+    """Show a run until it ends or waits; the last event. A call has a deadline, and a run has none."""
+    last = pb.RunEvent()
+    while True:
+        try:
+            async for response in responses:
+                last = response.event
+                screen.show(last)
+        except DeadlineError:
+            if not last.sequence:
+                raise
+            on = pb.ResumeRunRequest(run_id=last.run_id, after_sequence=last.sequence)
+            responses = stub.ResumeRun(on)
+        else:
+            return last
 
 
 class _Response(Protocol):
@@ -120,16 +139,12 @@ class _Screen:
     agent: AgentFile
     as_json: bool
 
-    async def events(self, responses: AsyncIterable[_Response]) -> pb.RunEvent:
-        """Show events until the run ends or waits; the last one."""
-        last = pb.RunEvent()
-        async for response in responses:
-            last = response.event
-            if self.as_json:
-                write_json(jsonify(readable(last)))
-            else:
-                self._event(last)
-        return last
+    def show(self, event: pb.RunEvent) -> None:
+        """Show an event."""
+        if self.as_json:
+            write_json(jsonify(readable(event)))
+        else:
+            self._tell(event)
 
     async def result_of(self, call: gateway.ToolCall) -> gateway.ToolResult:
         """The result of a tool, by its command or by the person at the terminal.
@@ -150,7 +165,7 @@ class _Screen:
             )
         return gateway.ToolResult(call_id=call.call_id, text=said)
 
-    def _event(self, event: pb.RunEvent) -> None:
+    def _tell(self, event: pb.RunEvent) -> None:
         out = results()
         match event.WhichOneof("event"):
             case "phase_started":
