@@ -142,8 +142,13 @@ async def _connect(url: str, settings: dict[str, str]) -> Connection[Any]:
             " postgresql://user:password@host:port/name?sslmode=require is a complete one",
             code="BAD_CONFIGURATION",
         ) from None
-    for name in ("text", "varchar"):
-        await connection.set_type_codec(name, schema="pg_catalog", encoder=_escape, decoder=_unescape)
+    try:
+        for name in ("text", "varchar"):
+            await connection.set_type_codec(name, schema="pg_catalog", encoder=_escape, decoder=_unescape)
+    except BaseException:
+        # Nobody else knows of it yet, not even when it is a cancellation that ends this.
+        connection.terminate()
+        raise
     return connection
 
 

@@ -6,9 +6,10 @@ import asyncio
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from asyncpg import Connection
 from sqlalchemy import insert, text
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, PeripetyError, UnavailableError
@@ -80,6 +81,23 @@ async def test_a_connection_that_broke_unseen_is_replaced(database: Database) ->
         others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
         await connection.execute(text(others + " AND pid <> pg_backend_pid()"))
     assert await halves(database) == {}
+
+
+async def test_a_connection_that_is_given_up_while_it_is_made_is_closed(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: asyncio.Future[Connection[Any]] = asyncio.get_running_loop().create_future()
+
+    async def prepare(connection: Connection[Any], *_: Any, **__: Any) -> None:
+        made.set_result(connection)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Connection, "set_type_codec", prepare)
+    opening = asyncio.ensure_future(Database.open(database_url))
+    connection = await made
+    opening.cancel()
+    await asyncio.wait([opening])
+    assert connection.is_closed()
 
 
 async def test_a_connection_that_breaks_inside_a_block_is_unavailable_and_leaves_nothing(
