@@ -115,6 +115,13 @@ async def begun(client: Agents, agent: pb.Manifest, **inputs: str) -> str:
     raise AssertionError
 
 
+async def until_phase(client: Agents, run_id: str, phase_id: str) -> None:
+    """Wait until a phase has begun."""
+    async for response in client.stub.ResumeRun(pb.ResumeRunRequest(run_id=run_id)):
+        if response.event.phase_started.phase_id == phase_id:
+            return
+
+
 # ---- what a run is
 
 
@@ -449,7 +456,7 @@ async def test_a_server_that_stops_gives_its_runs_to_the_next_one(tmp_path: Path
             events = await client.run(manifest(phase("a", "call it", tool_names=["gauge"]), **GAUGE))
             run_id = await begun(client, manifest(phase("a", "first"), phase("b", "slow")))
             following = asyncio.ensure_future(client.resume(run_id))
-            await asyncio.sleep(0.05)
+            await until_phase(client, run_id, "b")
             await app.drain(5)
             with pytest.raises(UnavailableError) as caught:
                 await following

@@ -24,7 +24,7 @@ _PAUSE_SECONDS = 0.05
 
 
 class Recorder:
-    """The log of one run, as it is written.
+    """The log of one run, as it is written until the run ends or waits.
 
     Pieces of an answer are recorded together, some twenty times a second at most, and neighbouring pieces as
     one; what matters is recorded at once, behind all that was told before it.
@@ -46,6 +46,7 @@ class Recorder:
         self._told: list[RunEvent] = []
         self._news = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._closed = False
 
     def tell(self, event: RunEvent) -> None:
         """Have an event recorded soon."""
@@ -64,16 +65,22 @@ class Recorder:
             UnavailableError: the database cannot be written now.
         """
         async with self._turn:
+            if self._closed:
+                return
             told, self._told = self._told, []
             self._news.clear()
             await self._store.record(
                 self._run_id, self._lease(), replace(change, events=(*told, *change.events))
             )
+            if change.state is not None:
+                # The lease went with it: `keep` has nothing more to do.
+                self._closed = True
+                self._news.set()
         self._recorded()
 
     async def keep(self) -> None:
-        """Record what is told, and renew the lease, until this is cancelled; raises what `commit` raises."""
-        while True:
+        """Record what is told and renew the lease until the run ends or waits; raises as `commit` does."""
+        while not self._closed:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RENEW_SECONDS):
                     await self._news.wait()

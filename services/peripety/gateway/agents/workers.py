@@ -58,6 +58,7 @@ class Workers:
         self._conversations = conversations
         self._now = now
         self._shifts: dict[str, _Shift] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self.stopping = False
 
     def new_lease(self) -> Lease:
@@ -78,6 +79,8 @@ class Workers:
         shift.task = asyncio.create_task(
             self._work(run, lease, shift, anew=anew), context=contextvars.Context()
         )
+        self._tasks.add(shift.task)
+        shift.task.add_done_callback(self._tasks.discard)
 
     async def take_up(self, run_id: str) -> bool:
         """Work on a run that nobody works on; False when there is nothing to take up."""
@@ -108,6 +111,8 @@ class Workers:
         """Stop to work on all runs; anybody may take them up at once."""
         self.stopping = True
         await asyncio.gather(*map(self.stop, list(self._shifts)))
+        # Those whose work was done already, and who are giving their leases back.
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _renewed(self, name: str) -> Lease:
         return Lease(name, self._now() + _LEASE_MICROSECONDS)
@@ -117,9 +122,8 @@ class Workers:
         work = Work(run, self._conversations, recorder, self._now)
         try:
             async with asyncio.TaskGroup() as group:
-                keeper = group.create_task(recorder.keep())
+                group.create_task(recorder.keep())
                 await work.go(anew=anew)
-                keeper.cancel()
         except* LostLeaseError:
             _log.info("run given up: it was stopped, or somebody else works on it", run_id=run.run_id)
         except* PeripetyError as errors:
