@@ -6,8 +6,10 @@ cut rarely and far: to half of its limit. A window that slides would rewrite the
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from peripety.errors import FailedPreconditionError
@@ -65,7 +67,7 @@ def first_sent(
     """Return the index of the first turn to send.
 
     It is a function of what was said alone, and each turn of the past is looked at as it was when it was
-    asked: so the same history is cut at the same places for ever.
+    asked: so the same history is cut at the same places for ever. The work grows with the number of turns.
 
     Args:
         turns: oldest first; the last one is the one that is asked now.
@@ -78,18 +80,23 @@ def first_sent(
     """
     limits = _Limits(policy.max_turns, policy.max_input_tokens or context_tokens)
     goal = limits.half() if policy.strategy is HistoryStrategy.COMPACT else limits
-    first, before = 0, fixed_tokens
-    for index, turn in enumerate(turns):
-        if not limits.hold(index - first, before + turn.said):
-            if policy.strategy is HistoryStrategy.REFUSE:
-                raise _full()
-            for cut in range(first + 1, index + 1):
-                if turns[cut].may_be_first:
-                    first = cut
-                    before = fixed_tokens + sum(old.said + old.answered for old in turns[cut:index])
-                    if goal.hold(index - cut, before + turn.said):
-                        break
-        before += turn.said + turn.answered
+    before = [0, *accumulate(turn.said + turn.answered for turn in turns)]
+    cuts = deque(index for index, turn in enumerate(turns) if index and turn.may_be_first)
+    first = 0
+
+    def fits(limits: _Limits, index: int) -> bool:
+        tokens = fixed_tokens + before[index] - before[first] + turns[index].said
+        return limits.hold(index - first, tokens)
+
+    for index in range(len(turns)):
+        if fits(limits, index):
+            continue
+        if policy.strategy is HistoryStrategy.REFUSE:
+            raise _full()
+        while cuts and cuts[0] <= index:
+            first = cuts.popleft()
+            if fits(goal, index):
+                break
     return first
 
 

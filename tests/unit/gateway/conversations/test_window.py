@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,20 @@ def test_results_of_tools_are_not_cut_from_their_calls() -> None:
     turns = [SMALL, results, results, SMALL, results, results]
     assert first_sent(turns, HistoryPolicy(SLIDING, max_turns=1)) == 3
     assert first_sent([SMALL, *[results] * 9], HistoryPolicy(SLIDING, max_turns=1)) == 0
+
+
+@pytest.mark.parametrize("strategy", [COMPACT, SLIDING])
+def test_each_turn_of_a_long_history_is_looked_at_a_few_times(strategy: HistoryStrategy) -> None:
+    looks = 0
+
+    class Turns(list[TurnSize]):
+        def __getitem__(self, place: Any) -> Any:
+            nonlocal looks
+            looks += len(range(len(self))[place]) if isinstance(place, slice) else 1
+            return super().__getitem__(place)
+
+    first_sent(Turns([SMALL] * 2_000), HistoryPolicy(strategy, max_turns=500))
+    assert looks < 20_000
 
 
 @given(sizes, policies)
