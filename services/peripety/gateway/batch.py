@@ -68,6 +68,8 @@ class Batches:
         cache: keeps answers.
         answerer: says who would answer a request, and for whose account.
         release: when the model of a request lets others read what it has cached.
+        count_hit: is told of each answer that was given to the same batch before, for which no model is
+            called, and of its conversation, which is none.
         under_way: the most items of a batch that are read and whose results are not taken yet.
     """
 
@@ -77,12 +79,14 @@ class Batches:
         cache: ResponseCache,
         answerer: Callable[[GenerateRequest], Answerer],
         release: Callable[[GenerateRequest], Release],
+        count_hit: Callable[[Completion, None], None],
         under_way: int = _UNDER_WAY,
     ) -> None:
         self._gateway = gateway
         self._cache = cache
         self._answerer = answerer
         self._release = release
+        self._count_hit = count_hit
         self._under_way = under_way
 
     async def answer(self, items: AsyncIterator[Item]) -> AsyncIterator[list[ItemResult]]:
@@ -146,7 +150,9 @@ class Batches:
         key = _key(item, key_of(item.request, self._answerer(item.request)))
         stored = self._cache.at_hand(key) or await self._cache.look_up(key)
         if stored is not None:
-            return decode(stored.data)
+            completion = decode(stored.data)
+            self._count_hit(completion, None)
+            return completion
         completion = await gateway.generate(item.request)
         # Before it is sent: it is answered, whether or not the caller hears of it.
         await self._cache.write(key, self._cache.keep(key, completion))

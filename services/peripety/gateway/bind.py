@@ -80,7 +80,7 @@ async def bind(wiring: Wiring) -> None:
     )
     parts = GatewayParts(
         gateway=gateway,
-        batches=Batches(gateway, cache, providers.answerer, partial(_release, providers)),
+        batches=Batches(gateway, cache, providers.answerer, partial(_release, providers), usage.add_hit),
         counter=TokenCounter(providers, caller.cache_plan),
         conversations=conversations,
         models=models,
@@ -96,7 +96,7 @@ async def bind(wiring: Wiring) -> None:
 
 def _release(providers: Providers, request: GenerateRequest) -> Release:
     """When others can read what a request has written to the prompt cache of its model."""
-    rules = providers.select(request)[1].data.cache
+    rules = providers.first(request)[1].data.cache
     too_short = fixed_tokens(request.system or "", request.tools) < rules.minimum_tokens
     return Release.AT_ONCE if too_short or not request.cache.enabled else release_of(rules)
 

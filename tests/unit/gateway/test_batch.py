@@ -29,12 +29,14 @@ class Sending:
     def __init__(self, under_way: int = 64) -> None:
         self.inner = GatedGateway()
         self.read: list[str] = []
+        self.hits: list[str] = []
         cache = ResponseCache(MemoryAnswers(1_000_000), [], ttl=60, clock=lambda: 0.0)
         self.batches = Batches(
             self.inner,
             cache,
             lambda _: Answerer("p", "m", "a"),
             lambda request: Release.AT_FIRST_EVENT if request.tools else Release.AT_ONCE,
+            lambda completion, _: self.hits.append(completion.text),
             under_way,
         )
 
@@ -149,6 +151,7 @@ async def test_a_batch_that_is_sent_again_asks_only_what_was_not_answered(sendin
     (await sending.inner.call(2)).finish(answer("b", StopReason.LENGTH))
     (await sending.inner.call(3)).fail(UnavailableError("it hung up"))
     await results
+    assert sending.hits == []
     results = sending.results(item("a"), item("b"), item("c"), item("d"))
     await sending.call("c")
     await sending.call("d")
@@ -160,6 +163,7 @@ async def test_a_batch_that_is_sent_again_asks_only_what_was_not_answered(sendin
         assert (completion.text, completion.from_response_cache, completion.calls) == (name, True, 0)
         assert completion.usage == Usage()
     assert outcomes["c"] == answer("c")
+    assert sorted(sending.hits) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
