@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -28,6 +25,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.limits import DailyBudget, ProviderLimits
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -77,64 +75,6 @@ class LogFormat(Enum):
     JSON = "json"
 
 
-_PICO_DOLLARS = 10**12
-
-
-def _pico_dollars(dollars: Any) -> Any:
-    if isinstance(dollars, bool) or not isinstance(dollars, int | Decimal):
-        raise ValueError("must be a number of dollars")  # noqa: TRY004 - the library turns this one into an answer
-    pico = dollars * _PICO_DOLLARS
-    if isinstance(pico, Decimal) and (not pico.is_finite() or pico != pico.to_integral_value()):
-        raise ValueError("must have at most 12 decimals")
-    return int(pico)
-
-
-_Limit: TypeAlias = Annotated[int, Field(ge=1)] | None
-_Dollars: TypeAlias = Annotated[int, BeforeValidator(_pico_dollars), Field(ge=1)] | None
-_Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86_400)]
-
-
-class ProviderLimits(BaseModel):
-    """What may be used of a provider, for each credential and class of models; None is no limit.
-
-    Attributes:
-        requests_per_minute: requests, the repeated ones included.
-        input_tokens_per_minute: tokens of prompts.
-        output_tokens_per_minute: tokens of answers.
-        pico_dollars_per_minute: money, in 10^-12 dollars; as a setting, `dollars_per_minute` in dollars.
-        concurrency: requests under way at once.
-    """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
-
-    requests_per_minute: _Limit = None
-    input_tokens_per_minute: _Limit = None
-    output_tokens_per_minute: _Limit = None
-    pico_dollars_per_minute: _Dollars = Field(default=None, alias="dollars_per_minute")
-    concurrency: _Limit = None
-
-    @property
-    def hold_answers(self) -> bool:
-        """Whether they hold only if no answer is longer than was expected."""
-        return self.output_tokens_per_minute is not None or self.pico_dollars_per_minute is not None
-
-
-class DailyBudget(BaseModel):
-    """What all requests of a day (UTC) may use together; None is no cap.
-
-    Attributes:
-        max_calls: requests sent to providers.
-        max_tokens: input and output tokens together.
-        max_pico_dollars: money, in 10^-12 dollars; as a setting, `max_cost_dollars` in dollars.
-    """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
-
-    max_calls: _Limit = None
-    max_tokens: _Limit = None
-    max_pico_dollars: _Dollars = Field(default=None, alias="max_cost_dollars")
-
-
 # What the smallest accounts are given; who has more says so.
 _USUAL_LIMITS = {
     provider: ProviderLimits(requests_per_minute=requests)
@@ -151,6 +91,7 @@ _POSTGRESQL = re.compile(r"postgresql://([^\s/?#@]*@)?[^\s/?#@]*/[^\s/?#]+(\?[^\
 _REDIS = re.compile(r"rediss?://([^\s/?#@]*@)?[^\s/?#@]+(/\d*)?(\?[^\s#]*)?")
 _ESCAPED = "with %40 for an @ in the password, %2F for a slash and the like"
 _PREFIX = "PERIPETY_"
+_Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86_400)]
 _MIB = 1024 * 1024
 
 
