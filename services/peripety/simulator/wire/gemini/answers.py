@@ -120,7 +120,7 @@ def _finish(reply: Reply) -> _Json:
     spoilt = next(
         (part for part in reply.parts if isinstance(part, ToolUse) and _arguments(part) is None), None
     )
-    if spoilt is not None and reply.stop is not Stop.LENGTH:
+    if spoilt is not None and reply.stop not in {Stop.LENGTH, Stop.CONTENT_FILTER}:
         message = f"Malformed function call: {spoilt.name}({spoilt.json})"
         return {"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message, "index": 0}
     reason: _Json = {"finishReason": _REASONS[reply.stop], "index": 0}
