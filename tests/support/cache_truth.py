@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from peripety.gateway.model import CacheBlock, ChatMessage, ProviderState, ResponseSchema, Text, Tool, Usage
 from peripety.gateway.providers.anthropic import MessagesWire
 from peripety.gateway.providers.anthropic.shapes import Shapes
-from peripety.gateway.providers.anthropic.thoughts import kept_thought
 from peripety.gateway.providers.anthropic.tools import write_tools
 from peripety.gateway.providers.anthropic.turns import Turns
 from peripety.gateway.providers.gemini import GeminiWire
 from peripety.gateway.providers.openai import OPENAI, ChatCompletionsWire
 from peripety.gateway.providers.openai.dialect import DEEPSEEK
 from peripety.gateway.providers.openai.messages import to_messages
+from peripety.gateway.providers.states import kept
 from peripety.simulator.state import Table
 from peripety.simulator.truth.cache.prompt_caches import PromptCaches
 from peripety.simulator.truth.models import catalogue
@@ -125,12 +125,11 @@ def _count(piece: Piece, call: Call) -> int:
             return count(content(written).decode())
         case Text(text) if piece.section is CacheBlock.SYSTEM:
             return count(text)
-        case ProviderState() if kept_thought(call.model, piece.content) is None:
+        case ProviderState() if kept(call, piece.content) is None:
             return 0
         case ResponseSchema():
             raise AssertionError("a schema is no block")
         case part:
             alone = ChatMessage(piece.role, (part,))
-    native = call.data.traits.system_messages
-    *_, (block,) = Turns([ChatMessage.user("u"), alone], call.model, system_messages=native).blocks
+    *_, (block,) = Turns([ChatMessage.user("u"), alone], call).blocks
     return Content(block["type"], block, ()).tokens

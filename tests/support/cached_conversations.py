@@ -27,10 +27,11 @@ from peripety.gateway.model import (
 )
 from peripety.gateway.models import Catalogue
 from peripety.gateway.prompt_cache import PromptCache
-from peripety.gateway.providers.anthropic.thoughts import keep_thought
 from peripety.gateway.providers.base import Call, Finished
+from peripety.gateway.providers.states import keep
 from peripety.simulator.chance import signature
 from support.cache_truth import CacheTruth, TrueTokens, kept_answer, read_as_sent, usage_of
+from support.calls import asking, call_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -319,7 +320,10 @@ class _World:
 
     def _thought(self, model: str) -> ProviderState:
         thought = self._text((8, 400))
-        return keep_thought(model, {"type": "thinking", "thinking": thought, "signature": signature(thought)})
+        return keep(
+            call_of(asking(), model, "anthropic"),
+            {"type": "thinking", "thinking": thought, "signature": signature(thought)},
+        )
 
     def _call(self, talk: Talk) -> ToolCall:
         arguments = json.dumps({"a": self._text((8, 200))})

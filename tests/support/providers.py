@@ -35,6 +35,7 @@ class Spoken:
         shows_reasoning: whether it tells what the model thinks, unasked.
         tells_refusals: whether it says that the model declined, and not just in which words.
         tells_filters: whether it says that a filter ended the answer.
+        numbers_chunks: whether its chunks have numbers, and its texts come a second time as a whole.
     """
 
     name: ProviderName
@@ -44,6 +45,7 @@ class Spoken:
     shows_reasoning: bool = False
     tells_refusals: bool = True
     tells_filters: bool = True
+    numbers_chunks: bool = False
 
     def __str__(self) -> str:
         return self.name.value
@@ -52,7 +54,7 @@ class Spoken:
 PROVIDERS = (
     Spoken(ProviderName.ANTHROPIC, "anthropic", "claude-opus-5-5"),
     Spoken(ProviderName.OPENAI, "openai", "gpt-5", "/v1"),
-    Spoken(ProviderName.OPENAI_RESPONSES, "openai", "gpt-5", "/v1"),
+    Spoken(ProviderName.OPENAI_RESPONSES, "openai", "gpt-5", "/v1", numbers_chunks=True),
     Spoken(ProviderName.GENERIC, "openai", "test-model", "/v1"),
     Spoken(ProviderName.GEMINI, "gemini", "gemini-2.5-pro", shows_reasoning=True),
     Spoken(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from peripety.gateway.model import GenerateRequest
+
 __all__ = ["ToolNames"]
 
 _TAKEN_AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -30,6 +32,12 @@ class ToolNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._offered = {to_wire_name(name): name for name in names}
+
+    @classmethod
+    def of(cls, request: GenerateRequest) -> ToolNames:
+        """The names in a request: a model may call a tool again that is offered no more."""
+        called = (call.name for message in request.messages for call in message.tool_calls)
+        return cls([*called, *(tool.name for tool in request.tools)])
 
     def to_wire(self, name: str) -> str:
         """The name to send."""

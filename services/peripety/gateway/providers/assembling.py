@@ -11,12 +11,15 @@ from peripety.gateway.model import (
     ProviderState,
     Reasoning,
     ReasoningDelta,
+    SchemaMethod,
+    StopReason,
     Text,
     TextDelta,
     ToolCall,
     ToolCallDelta,
 )
 from peripety.gateway.providers.fields import malformed
+from peripety.gateway.providers.schemas import ANSWER_TOOL
 
 if TYPE_CHECKING:
     from peripety.gateway.model import Part
@@ -41,6 +44,8 @@ class GrowingCall:
     told: bool = False
 
 
+_BY_ITSELF = frozenset({StopReason.END, StopReason.TOOL_USE})
+
 _Piece: TypeAlias = _Growing | GrowingCall | ProviderState
 
 
@@ -48,12 +53,13 @@ class Assembly:
     """Collects the parts of one answer in their order, and gives out the delta of each piece.
 
     Args:
-        answer_tool: the tool whose arguments are the text of the answer, if there is one.
+        method: how the answer is brought to match its schema, when it has one: with a tool for that, the
+            arguments of its call are the text of the answer.
     """
 
-    def __init__(self, answer_tool: str | None = None) -> None:
+    def __init__(self, method: SchemaMethod | None = None) -> None:
         self._pieces: list[_Piece] = []
-        self._answer_tool = answer_tool
+        self._answer_tool = ANSWER_TOOL if method is SchemaMethod.TOOL else None
 
     def add_text(self, text: str) -> list[Delta]:
         """Take the next piece of text."""
@@ -67,8 +73,11 @@ class Assembly:
         """Begin a tool call; several may grow at once, and keep the order in which they began.
 
         Raises:
-            UnavailableError: there is a call with this id already: their results could not be told apart.
+            UnavailableError: it names no tool, or there is a call with this id already: their results could
+                not be told apart.
         """
+        if not name:
+            raise malformed("a tool call names no tool")
         if any(isinstance(piece, GrowingCall) and piece.call_id == call_id for piece in self._pieces):
             raise malformed(f"two calls have the id '{call_id}'")
         call = GrowingCall(call_id, name)
@@ -90,20 +99,25 @@ class Assembly:
         """Take what the provider wants back unchanged, at this place of the answer."""
         self._pieces.append(state)
 
-    def parts(self, *, cut: bool = False) -> tuple[Part, ...]:
-        """The answer, once it is whole.
+    def end(self, reason: StopReason) -> tuple[tuple[Part, ...], StopReason]:
+        """Return the answer, now that it is whole, and why the model stopped.
+
+        Of an answer that did not end by itself, but at a limit or by a filter, calls that are not whole are
+        left out, since nobody could make them.
 
         Args:
-            cut: whether it was cut off on purpose, by its length limit or by a filter; a last call that is
-                not whole is then left out, since nobody could make it.
+            reason: why it stopped, as the provider tells it; some call it an end when tools are called.
 
         Raises:
             UnavailableError: the arguments of a tool call are no JSON object.
         """
-        pieces = self._pieces
-        if cut and pieces and isinstance(pieces[-1], GrowingCall) and _arguments(pieces[-1]) is None:
-            pieces = pieces[:-1]
-        return tuple(_part(piece) for piece in pieces)
+        whole = reason in _BY_ITSELF
+        parts = tuple(_part(piece) for piece in self._pieces if whole or not _is_cut(piece))
+        if whole:
+            calls = any(isinstance(part, ToolCall) for part in parts)
+            broken = reason is StopReason.TOOL_USE and self._answer_tool is None
+            reason = StopReason.TOOL_USE if calls else StopReason.OTHER if broken else StopReason.END
+        return parts, reason
 
     def _add(self, kind: type[Text | Reasoning], text: str) -> bool:
         if not text:
@@ -114,6 +128,11 @@ class Assembly:
         else:
             self._pieces.append(_Growing(kind, [text]))
         return True
+
+
+def _is_cut(piece: _Piece) -> bool:
+    """Whether it is a call that was not written to its end; one without arguments may not have begun."""
+    return isinstance(piece, GrowingCall) and not ("".join(piece.pieces).strip() and _arguments(piece))
 
 
 def _part(piece: _Piece) -> Part:

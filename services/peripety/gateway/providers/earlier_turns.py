@@ -82,8 +82,5 @@ class CallIds:
                 return call_id
 
     def unlike(self, call_id: str) -> str:
-        """The id that a provider gave, unless it gave none, or one that another call has."""
-        if not call_id or call_id in self._used:
-            return self.next()
-        self._used.add(call_id)
-        return call_id
+        """The id that a provider gave, unless it gave none, or one that an earlier answer's call has."""
+        return call_id if call_id and call_id not in self._used else self.next()

@@ -11,7 +11,7 @@ from peripety.errors import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["count_in", "list_in", "malformed", "object_in", "parse_object", "text_in"]
+__all__ = ["count_in", "list_in", "malformed", "object_in", "parse_object", "text_in", "truncated"]
 
 
 def parse_object(data: str) -> Mapping[str, Any]:
@@ -61,3 +61,10 @@ def count_in(value: Any) -> int:
 def malformed(problem: str) -> UnavailableError:
     """The error of a stream that cannot be understood."""
     return UnavailableError(f"The server's stream cannot be read: {problem}", code="STREAM_MALFORMED")
+
+
+def truncated(missing: str) -> UnavailableError:
+    """The error of a stream that ended too early."""
+    return UnavailableError(
+        f"The answer was cut off: the stream ended {missing}; try again", code="STREAM_TRUNCATED"
+    )

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from pydantic import SecretStr
 
-    from peripety.gateway.model import SchemaReport
+    from peripety.gateway.model import SchemaMethod, SchemaReport
     from peripety.gateway.providers.base import Call, Delta, Finished
     from peripety.gateway.providers.failures import Failures, Vocabulary
     from peripety.gateway.providers.framing import Framing
@@ -29,6 +29,11 @@ class Body:
 
     document: Mapping[str, Any]
     schema_report: SchemaReport | None = None
+
+    @property
+    def schema_method(self) -> SchemaMethod | None:
+        """How the answer is brought to match its schema, when one was given."""
+        return None if self.schema_report is None else self.schema_report.method
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,9 @@ from peripety.gateway.model import (
 )
 from peripety.gateway.providers.anthropic import MessagesWire
 from peripety.gateway.providers.anthropic.body import to_anthropic_body, to_counting_body
-from peripety.gateway.providers.anthropic.thoughts import keep_thought
 from peripety.gateway.providers.schemas import ANSWER_TOOL
-from support.calls import call_of
+from peripety.gateway.providers.states import keep
+from support.calls import asking, call_of
 
 if TYPE_CHECKING:
     from peripety.gateway.providers.base import Call
@@ -52,6 +52,7 @@ LOOK = Tool("look", "Looks.", {"type": "object", "properties": {"at": {"type": "
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
 REDACTED = {"type": "redacted_thinking", "data": "opaque"}
 MARK = {"type": "ephemeral", "ttl": "5m"}
+CALL = call_of(asking(), NEWEST, "anthropic")
 _ACCEPTED: TypeAdapter[Any] = TypeAdapter(MessageCreateParamsStreaming)
 _COUNTED: TypeAdapter[Any] = TypeAdapter(MessageCountTokensParams)
 
@@ -145,8 +146,8 @@ def test_a_conversation_with_tools_keeps_every_part_in_its_place() -> None:
         ChatMessage.user("a"),
         assistant(
             Reasoning("hm"),
-            keep_thought(NEWEST, THOUGHT),
-            keep_thought(NEWEST, REDACTED),
+            keep(CALL, THOUGHT),
+            keep(CALL, REDACTED),
             Text("b"),
             ToolCall("c1", "look", '{"at": "x"}'),
             ToolCall("c2", "no way!", "{}"),
@@ -172,7 +173,8 @@ def test_thoughts_of_others_are_not_sent() -> None:
         ProviderState("gemini", b"{}"),
         ProviderState("anthropic", b"\xff"),
         ProviderState("anthropic", b"[]"),
-        keep_thought("claude-sonnet-5", THOUGHT),
+        keep(call_of(asking(), "claude-sonnet-5", "anthropic"), THOUGHT),
+        keep(call_of(asking(), NEWEST, "scripted"), THOUGHT),
     ]
     body = written(ChatMessage.user("a"), assistant(*others, Text("b")), ChatMessage.user("c"))
     assert body["messages"][1]["content"] == [{"type": "text", "text": "b"}]
@@ -223,7 +225,7 @@ def test_a_longer_history_begins_like_the_shorter_one() -> None:
     said = (ChatMessage.user("a"), ChatMessage.system("x"), assistant(Text("b")), ChatMessage.user("c"))
     for length in (1, 4):
         short = written(*said[:length])["messages"]
-        longer = written(*said, assistant(keep_thought(NEWEST, THOUGHT)), ChatMessage.user("d"))["messages"]
+        longer = written(*said, assistant(keep(CALL, THOUGHT)), ChatMessage.user("d"))["messages"]
         assert json.dumps(longer).startswith(json.dumps(short)[:-1])
 
 
@@ -323,7 +325,7 @@ def test_a_schema_with_too_many_choices_is_not_sent_as_a_format() -> None:
 
 HISTORY = (
     ChatMessage.user("a"),
-    assistant(Text("b"), keep_thought(NEWEST, THOUGHT)),
+    assistant(Text("b"), keep(CALL, THOUGHT)),
     ChatMessage.user("c"),
 )
 EVERYWHERE = (
@@ -355,7 +357,7 @@ def test_a_marker_changes_nothing_but_itself() -> None:
 
 
 def test_where_nothing_can_carry_a_marker_there_is_none() -> None:
-    said = (ChatMessage.user("a"), assistant(keep_thought(NEWEST, THOUGHT)), ChatMessage.user("c"))
+    said = (ChatMessage.user("a"), assistant(keep(CALL, THOUGHT)), ChatMessage.user("c"))
     body = written(*said, system=None, breakpoints=EVERYWHERE[:3])
     assert "cache_control" not in json.dumps(body)
 

@@ -14,6 +14,9 @@ from peripety.errors import (
     UnavailableError,
 )
 from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    GenerateRequest,
     Reasoning,
     ReasoningDelta,
     SchemaMethod,
@@ -23,14 +26,15 @@ from peripety.gateway.model import (
     Tool,
     ToolCall,
     ToolCallDelta,
+    ToolResult,
     Usage,
 )
 from peripety.gateway.providers.anthropic import MessagesWire
 from peripety.gateway.providers.anthropic.stream import MessageStream
-from peripety.gateway.providers.anthropic.thoughts import keep_thought
 from peripety.gateway.providers.endpoint import Endpoint
 from peripety.gateway.providers.failures import Failures
 from peripety.gateway.providers.schemas import ANSWER_TOOL
+from peripety.gateway.providers.states import keep
 from peripety.gateway.tool_names import to_wire_name
 from support.calls import asking, call_of
 
@@ -116,8 +120,8 @@ def test_thoughts_are_told_and_kept_as_they_came() -> None:
     assert deltas == [ReasoningDelta("h"), ReasoningDelta("m"), TextDelta("a")]
     assert finished.parts == (
         Reasoning("hm"),
-        keep_thought("m", {"type": "thinking", "thinking": "hm", "signature": "sig"}),
-        keep_thought("m", redacted),
+        keep(CALL, {"type": "thinking", "thinking": "hm", "signature": "sig"}),
+        keep(CALL, redacted),
         Text("a"),
     )
 
@@ -147,7 +151,7 @@ def test_blocks_that_are_not_known_are_passed_over() -> None:
         ("stop_sequence", StopReason.END),
         ("max_tokens", StopReason.LENGTH),
         ("model_context_window_exceeded", StopReason.LENGTH),
-        ("tool_use", StopReason.TOOL_USE),
+        ("tool_use", StopReason.OTHER),
         ("refusal", StopReason.REFUSAL),
         ("pause_turn", StopReason.OTHER),
         ("compaction", StopReason.OTHER),
@@ -294,3 +298,20 @@ def test_an_error_in_the_stream_says_what_it_would_have_said_before_it(
     with pytest.raises(PeripetyError) as caught:
         read([start(), *text("a"), {"type": "error", "error": error}])
     assert (type(caught.value), caught.value.code) == (kind, code)
+
+
+def test_arguments_that_come_with_the_beginning_of_a_call_are_its_arguments() -> None:
+    begun = {"type": "tool_use", "id": "c0", "name": "look", "input": {"at": "é"}}
+    deltas, whole = read([start(), *block(0, begun), *end("tool_use")])
+    assert deltas == [ToolCallDelta("c0", '{"at": "é"}', "look")]
+    assert whole.parts == (ToolCall("c0", "look", '{"at": "é"}'),)
+
+
+def test_an_id_that_an_earlier_call_has_is_replaced() -> None:
+    earlier = ChatMessage(ChatRole.ASSISTANT, (ToolCall("c0", "look", "{}"),))
+    result = ChatMessage(ChatRole.USER, (ToolResult("c0", "r"),))
+    asked = GenerateRequest(None, (ChatMessage.user("u"), earlier, result))
+    stream = MessageStream(FAILURES, call_of(asked, "m", "anthropic"), None)
+    for each in (start(), *tool_use("{}"), *end("tool_use")):
+        stream.feed(json.dumps(each))
+    assert [part.call_id for part in stream.finish().parts if isinstance(part, ToolCall)] == ["call_3_0"]

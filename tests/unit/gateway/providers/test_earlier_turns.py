@@ -41,3 +41,8 @@ def test_an_id_that_the_conversation_has_is_not_given_again() -> None:
     first, second = CallIds([ChatMessage.user("a")]), CallIds([calling("call_1_0")])
     assert (first.next(), first.next()) == ("call_1_0", "call_1_1")
     assert second.next() == "call_1_1"
+
+
+def test_an_id_that_an_earlier_call_has_is_replaced_and_one_that_is_new_is_kept() -> None:
+    ids = CallIds([ChatMessage.user("a"), calling("x")])
+    assert [ids.unlike(each) for each in ("y", "x", "")] == ["y", "call_2_0", "call_2_1"]

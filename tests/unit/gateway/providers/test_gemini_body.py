@@ -32,6 +32,8 @@ from support.calls import asking, call_of
 MODEL = "gemini-3.5-flash"
 TOOL = Tool("look", "Looks.", {"type": "object"})
 ANSWER = ResponseSchema("answer", {"type": "object", "properties": {"a": {"type": "integer"}}})
+CALL = call_of(asking(), MODEL, "gemini")
+OTHER_CALL = call_of(asking(), "gemini-2.5-pro", "gemini")
 THINKING = {"thinkingConfig": {"includeThoughts": True}}
 
 
@@ -103,12 +105,12 @@ def test_the_first_call_of_another_model_gets_the_documented_dummy() -> None:
 
 def test_a_signature_goes_back_with_the_part_that_it_came_with() -> None:
     said = answer(
-        Signature("t", 2).to_state(MODEL),
+        Signature("t", 2).to_state(CALL),
         Text("abc"),
-        Signature("c").to_state(MODEL),
+        Signature("c").to_state(CALL),
         ToolCall("1", "look", "{}"),
         ToolCall("2", "look", "{}"),
-        Signature("e", 0).to_state(MODEL),
+        Signature("e", 0).to_state(CALL),
     )
     assert contents(ChatMessage.user("a"), said)[1]["parts"] == [
         {"text": "ab", "thoughtSignature": "t"},
@@ -121,7 +123,7 @@ def test_a_signature_goes_back_with_the_part_that_it_came_with() -> None:
 
 def test_a_signature_without_its_part_is_not_put_on_another() -> None:
     text, call = Text("abc"), ToolCall("1", "look", "{}")
-    said = answer(Signature("c").to_state(MODEL), text, Signature("t", 3).to_state(MODEL), call)
+    said = answer(Signature("c").to_state(CALL), text, Signature("t", 3).to_state(CALL), call)
     assert contents(ChatMessage.user("a"), said)[1]["parts"] == [
         {"text": "abc"},
         {"functionCall": {"id": "1", "name": "look", "args": {}}, "thoughtSignature": UNSIGNED},
@@ -131,8 +133,8 @@ def test_a_signature_without_its_part_is_not_put_on_another() -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        Signature("t", 1).to_state("gemini-2.5-pro"),
-        Signature("c").to_state("gemini-2.5-pro"),
+        Signature("t", 1).to_state(OTHER_CALL),
+        Signature("c").to_state(OTHER_CALL),
         *(ProviderState("gemini", data) for data in (b"", b"x", b"[]", b'["m", "a", -1]', b"\xff")),
     ],
 )

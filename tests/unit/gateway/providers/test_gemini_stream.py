@@ -22,7 +22,6 @@ from peripety.gateway.model import (
     ReasoningDelta,
     ResponseSchema,
     SchemaMethod,
-    SchemaReport,
     StopReason,
     Text,
     TextDelta,
@@ -44,6 +43,7 @@ from support.calls import asking, call_of
 
 KEY = "AIza-canary-123"
 MODEL = "gemini-3.5-flash"
+CALL = call_of(asking(), MODEL, "gemini")
 FAILURES = Failures(
     Endpoint("gemini", "http://a", SecretStr(KEY), key_variable="GEMINI_API_KEY"),
     MODEL,
@@ -112,12 +112,12 @@ def test_signatures_come_back_with_the_parts_that_they_came_with() -> None:
     ]
     _, end = read(*(chunk(part) for part in parts), chunk(**STOP))
     said = ChatMessage(ChatRole.ASSISTANT, end.parts)
-    assert to_contents([ChatMessage.user("u"), said], MODEL, signed=True)[1]["parts"] == parts
+    assert to_contents([ChatMessage.user("u"), said], CALL)[1]["parts"] == parts
 
 
 def test_a_signed_thought_is_not_said_again_and_its_signature_is() -> None:
     _, end = read(chunk({"text": "r", "thought": True, "thoughtSignature": "s"}, {"text": "a"}, **STOP))
-    assert end.parts == (Signature("s", 0).to_state(MODEL), Reasoning("r"), Text("a"))
+    assert end.parts == (Signature("s", 0).to_state(CALL), Reasoning("r"), Text("a"))
 
 
 def test_counts_are_totals_and_the_last_one_holds() -> None:
@@ -237,7 +237,7 @@ def test_messages_say_what_statuses_do_not(status: int, message: str, code: str)
 def test_the_call_of_the_answer_tool_is_the_text_of_the_answer() -> None:
     schema = ResponseSchema("x", {"type": "object"})
     call = call_of(asking(schema=schema), MODEL, "gemini")
-    answer = GeminiStream(FAILURES, call, SchemaReport(SchemaMethod.TOOL))
+    answer = GeminiStream(FAILURES, call, SchemaMethod.TOOL)
     part = {"functionCall": {"name": ANSWER_TOOL, "args": {"a": 1}}, "thoughtSignature": "s"}
     deltas, end = read(chunk(part, **STOP), into=answer)
     assert deltas == [TextDelta('{"a":1}')]

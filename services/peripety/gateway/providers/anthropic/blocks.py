@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Protocol
 
-from peripety.gateway.providers.anthropic.thoughts import keep_thought
-from peripety.gateway.providers.fields import malformed, text_in
+from peripety.gateway.providers.fields import malformed, object_in, text_in
+from peripety.gateway.providers.states import keep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peripety.gateway.providers.assembling import Assembly, GrowingCall
-    from peripety.gateway.providers.base import Delta
+    from peripety.gateway.providers.base import Call, Delta
+    from peripety.gateway.providers.earlier_turns import CallIds
     from peripety.gateway.tool_names import ToolNames
 
 __all__ = ["OpenBlock", "open_block"]
@@ -34,7 +36,7 @@ class OpenBlock(Protocol):
 
 
 def open_block(
-    block: Mapping[str, Any], assembly: Assembly, names: ToolNames, model: str
+    block: Mapping[str, Any], assembly: Assembly, names: ToolNames, ids: CallIds, call: Call
 ) -> tuple[OpenBlock, Sequence[Delta]]:
     """Begin a block.
 
@@ -42,7 +44,8 @@ def open_block(
         block: its beginning.
         assembly: takes what it adds to the answer.
         names: the tools that were offered.
-        model: the model that was asked.
+        ids: the ids that earlier calls have.
+        call: the call that is answered.
 
     Returns:
         The block, and what its beginning already adds.
@@ -54,12 +57,15 @@ def open_block(
             call_id, name = text_in(block.get("id")), text_in(block.get("name"))
             if not call_id or not name:
                 raise malformed("a tool call lacks its id or its name")
-            call = assembly.open_call(call_id, names.from_wire(name))
-            return _CallBlock(assembly, call), assembly.add_arguments(call, "")
+            tool_call = assembly.open_call(ids.unlike(call_id), names.from_wire(name))
+            # Some servers that speak this protocol have all arguments at once.
+            whole = object_in(block.get("input"))
+            arguments = json.dumps(whole, ensure_ascii=False) if whole else ""
+            return _CallBlock(assembly, tool_call), assembly.add_arguments(tool_call, arguments)
         case "thinking":
-            return _ThinkingBlock(assembly, model, block), ()
+            return _ThinkingBlock(assembly, call, block), ()
         case "redacted_thinking":
-            assembly.add_state(keep_thought(model, block))
+            assembly.add_state(keep(call, block))
             return _OtherBlock(), ()
         case _:
             return _OtherBlock(), ()
@@ -91,9 +97,9 @@ class _CallBlock:
 
 
 class _ThinkingBlock:
-    def __init__(self, assembly: Assembly, model: str, block: Mapping[str, Any]) -> None:
+    def __init__(self, assembly: Assembly, call: Call, block: Mapping[str, Any]) -> None:
         self._assembly = assembly
-        self._model = model
+        self._call = call
         self._block = block
         self._thinking = [text_in(block.get("thinking"))]
         self._signature = [text_in(block.get("signature"))]
@@ -109,7 +115,7 @@ class _ThinkingBlock:
         """Keep it, unchanged, for the next call; without a signature it was cut off, and would be refused."""
         whole = {"thinking": "".join(self._thinking), "signature": "".join(self._signature)}
         if whole["signature"]:
-            self._assembly.add_state(keep_thought(self._model, {**self._block, **whole}))
+            self._assembly.add_state(keep(self._call, {**self._block, **whole}))
 
 
 class _OtherBlock:

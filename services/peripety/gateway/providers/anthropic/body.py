@@ -70,7 +70,7 @@ def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
     """All that a call's input tokens depend on, and what became of its schema."""
     shapes = Shapes()
     request, format_, report = _structured(call, shapes)
-    turns = Turns(request.messages, call.model, system_messages=call.data.traits.system_messages)
+    turns = Turns(request.messages, call)
     blocks = list(turns.blocks)
     if report is not None and report.method is SchemaMethod.EXTRACTION:
         # The text that tells the schema is not there in the next call: nothing is cached behind it.

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import UnavailableError
-from peripety.gateway.model import SchemaMethod, StopReason
+from peripety.gateway.model import StopReason
 from peripety.gateway.providers.anthropic.blocks import open_block
 from peripety.gateway.providers.anthropic.usage import Counts
 from peripety.gateway.providers.assembling import Assembly
 from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.fields import malformed, object_in, parse_object, text_in
-from peripety.gateway.providers.schemas import ANSWER_TOOL
+from peripety.gateway.providers.earlier_turns import CallIds
+from peripety.gateway.providers.fields import malformed, object_in, parse_object, text_in, truncated
 from peripety.gateway.tool_names import ToolNames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from peripety.gateway.model import SchemaMethod
     from peripety.gateway.providers.anthropic.blocks import OpenBlock
     from peripety.gateway.providers.base import Call, Delta
     from peripety.gateway.providers.failures import Failures
@@ -31,7 +31,6 @@ _STOP_REASONS = {
     "tool_use": StopReason.TOOL_USE,
     "refusal": StopReason.REFUSAL,
 }
-_CUTS = frozenset({StopReason.LENGTH, StopReason.REFUSAL})
 
 
 class MessageStream:
@@ -48,13 +47,13 @@ class MessageStream:
 
     def __init__(self, failures: Failures, call: Call, method: SchemaMethod | None) -> None:
         self._failures = failures
-        self._asked = call.model
+        self._call = call
         self._model = call.model
-        self._names = ToolNames(tool.name for tool in call.request.tools)
-        self._answers_by_tool = method is SchemaMethod.TOOL
-        self._assembly = Assembly(ANSWER_TOOL if self._answers_by_tool else None)
+        self._names = ToolNames.of(call.request)
+        self._assembly = Assembly(method)
         self._counts = Counts()
         self._begun = False
+        self._ids = CallIds(call.request.messages)
         self._blocks = 0
         self._open: OpenBlock | None = None
         self._stop_reason: StopReason | None = None
@@ -93,15 +92,9 @@ class MessageStream:
         Raises:
             UnavailableError: the stream ended before the answer did.
         """
-        reason = self._stop_reason
-        if reason is None:
-            raise UnavailableError(
-                "The answer was cut off: the stream ended without a stop_reason; try again",
-                code="STREAM_TRUNCATED",
-            )
-        parts = self._assembly.parts(cut=reason in _CUTS)
-        if self._answers_by_tool and reason is StopReason.TOOL_USE:
-            reason = StopReason.END
+        if self._stop_reason is None:
+            raise truncated("without a stop_reason")
+        parts, reason = self._assembly.end(self._stop_reason)
         return Finished(parts, reason, self._counts.usage(), self._model)
 
     def _start(self, message: Mapping[str, Any]) -> None:
@@ -128,7 +121,7 @@ class MessageStream:
             raise malformed("a block begins out of turn")
         self._blocks += 1
         block = object_in(event.get("content_block"))
-        self._open, deltas = open_block(block, self._assembly, self._names, self._asked)
+        self._open, deltas = open_block(block, self._assembly, self._names, self._ids, self._call)
         return deltas
 
     def _end(self, kind: str, event: Mapping[str, Any]) -> Sequence[Delta]:

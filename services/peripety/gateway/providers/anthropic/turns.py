@@ -6,14 +6,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.gateway.model import ChatRole, ProviderState, Reasoning, Text, ToolCall, ToolResult
-from peripety.gateway.providers.anthropic.thoughts import kept_thought
 from peripety.gateway.providers.earlier_turns import arguments_of, as_user_text, to_call_id
+from peripety.gateway.providers.states import kept
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from peripety.gateway.model import ChatMessage, Part
+    from peripety.gateway.providers.base import Call
 
 __all__ = ["Block", "Turns"]
 
@@ -31,20 +32,21 @@ class Turns:
 
     Args:
         messages: merged, so that nothing stands between calls and their results.
-        model: the model that is asked; it alone takes back what it thought.
-        system_messages: whether it takes instructions between messages.
+        call: the call; its model alone takes back what it thought.
     """
 
-    def __init__(self, messages: Sequence[ChatMessage], model: str, *, system_messages: bool) -> None:
+    def __init__(self, messages: Sequence[ChatMessage], call: Call) -> None:
         self.messages: list[dict[str, Any]] = []
         """What to send."""
         self.blocks: list[list[Block]] = []
         """The blocks that each message became, which are those in what is sent."""
-        self._model = model
+        self._call = call
         for role, turn in groupby(messages, key=_speaker):
             blocks: dict[str, list[Block]] = {role: [], "system": []}
             said = list(turn)
-            native = system_messages and any(message.role is ChatRole.USER for message in said)
+            native = call.data.traits.system_messages and any(
+                message.role is ChatRole.USER for message in said
+            )
             for message in said:
                 name = "system" if native and message.role is ChatRole.SYSTEM else role
                 self.blocks.append(self._blocks(message, folded=name != message.role.value))
@@ -71,8 +73,7 @@ class Turns:
                 error = {"is_error": True} if part.is_error else {}
                 yield {"type": "tool_result", "tool_use_id": _id(part), "content": part.text, **error}
             case ProviderState():
-                thought = kept_thought(self._model, part)
-                if thought is not None:
+                if thought := kept(self._call, part):
                     yield thought
             case Text() | Reasoning():
                 pass

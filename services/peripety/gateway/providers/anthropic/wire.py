@@ -64,8 +64,7 @@ class MessagesWire:
 
     def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
         """Begin to read the answer to a call, which was made with this body."""
-        method = None if body.schema_report is None else body.schema_report.method
-        return MessageStream(failures, call, method)
+        return MessageStream(failures, call, body.schema_method)
 
     def counting(self, call: Call) -> Counting:
         """Ask how many tokens a call would read."""

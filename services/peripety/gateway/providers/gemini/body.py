@@ -58,7 +58,7 @@ def to_gemini_body(call: Call) -> Body:
     request, structured, report = _structured(call)
     document = {
         "systemInstruction": {"parts": [{"text": request.system}]} if request.system else None,
-        "contents": to_contents(request.messages, call.model, signed=call.data.traits.replays_reasoning),
+        "contents": to_contents(request.messages, call),
         "tools": [{"functionDeclarations": [_declared(each) for each in request.tools]}]
         if request.tools
         else None,

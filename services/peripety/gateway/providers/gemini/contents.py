@@ -6,33 +6,34 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.model import ChatRole, ProviderState, Text, ToolCall, ToolResult
 from peripety.gateway.providers.earlier_turns import arguments_of, as_user_text, tools_called
-from peripety.gateway.providers.gemini.signatures import ISSUER, UNSIGNED, Signature
+from peripety.gateway.providers.gemini.signatures import UNSIGNED, Signature
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from peripety.gateway.model import ChatMessage
+    from peripety.gateway.providers.base import Call
 
 __all__ = ["to_contents"]
 
 _Json = dict[str, Any]
 
 
-def to_contents(messages: Sequence[ChatMessage], model: str, *, signed: bool) -> list[_Json]:
+def to_contents(messages: Sequence[ChatMessage], call: Call) -> list[_Json]:
     """Write the turns down; one of which nothing can be said here is left out.
 
     Args:
         messages: merged.
-        model: the model that is asked; it alone is given its signatures back.
-        signed: whether the model wants its calls signed; calls of others then get the documented dummy.
+        call: the call; its model alone is given its signatures back. Where it wants calls signed, those of
+            others get the documented dummy.
     """
     called = tools_called(messages)
-    contents = [_content(message, called, model, signed=signed) for message in messages]
+    contents = [_content(message, called, call) for message in messages]
     return [content for content in contents if content["parts"]]
 
 
-def _content(message: ChatMessage, called: Mapping[str, str], model: str, *, signed: bool) -> _Json:
+def _content(message: ChatMessage, called: Mapping[str, str], call: Call) -> _Json:
     role, parts = message.role, list[_Json]()
     match role:
         case ChatRole.SYSTEM:
@@ -40,10 +41,10 @@ def _content(message: ChatMessage, called: Mapping[str, str], model: str, *, sig
         case ChatRole.USER:
             parts = list(_asked(message, called))
         case ChatRole.ASSISTANT:
-            parts = list(_answered(message, model))
-            if signed:
+            parts = list(_answered(message, call))
+            if call.data.traits.replays_reasoning:
                 _sign_for_others(parts)
-    return {"role": role.to_provider_string(ISSUER), "parts": parts}
+    return {"role": role.to_provider_string(call.data.provider), "parts": parts}
 
 
 def _asked(message: ChatMessage, called: Mapping[str, str]) -> Iterator[_Json]:
@@ -56,12 +57,12 @@ def _asked(message: ChatMessage, called: Mapping[str, str]) -> Iterator[_Json]:
             yield {"functionResponse": {"id": part.call_id, "name": name, "response": response}}
 
 
-def _answered(message: ChatMessage, model: str) -> Iterator[_Json]:
+def _answered(message: ChatMessage, call: Call) -> Iterator[_Json]:
     signature: Signature | None = None
     for part in message.parts:
         match part:
             case ProviderState():
-                signature = Signature.of(part, model)
+                signature = Signature.of(part, call)
                 if signature is not None and signature.characters == 0:
                     yield {"text": "", "thoughtSignature": signature.value}
             case Text():

@@ -6,16 +6,16 @@ a text says how many characters of the next text were its part, since neighbouri
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import jiter
+from peripety.gateway.providers.states import keep, kept
 
-from peripety.gateway.model import ProviderState
+if TYPE_CHECKING:
+    from peripety.gateway.model import ProviderState
+    from peripety.gateway.providers.base import Call
 
-__all__ = ["ISSUER", "UNSIGNED", "Signature"]
-
-ISSUER = "gemini"
+__all__ = ["UNSIGNED", "Signature"]
 
 UNSIGNED = "skip_thought_signature_validator"
 """Documented: stands for the signature of a call that another model made."""
@@ -33,22 +33,16 @@ class Signature:
     value: str
     characters: int | None = None
 
-    def to_state(self, model: str) -> ProviderState:
-        """The signature as a conversation keeps it, with the model that was asked."""
-        return ProviderState(ISSUER, json.dumps([model, self.value, self.characters]).encode())
+    def to_state(self, call: Call) -> ProviderState:
+        """The signature, which came with the answer to a call, as a conversation keeps it."""
+        return keep(call, [self.value, self.characters])
 
     @classmethod
-    def of(cls, state: ProviderState, model: str) -> Signature | None:
-        """The signature as it came; None when it came from another provider, or from another model."""
-        if state.issuer != ISSUER:
-            return None
-        try:
-            kept = jiter.from_json(state.data)
-        except ValueError:
-            return None
-        match kept:
-            case [issuer, str(value), None] if issuer == model:
+    def of(cls, state: ProviderState, call: Call) -> Signature | None:
+        """The signature as it came; None when it came from another model than the call's."""
+        match kept(call, state):
+            case [str(value), None]:
                 return cls(value)
-            case [issuer, str(value), int(characters)] if issuer == model and characters >= 0:
+            case [str(value), int(characters)] if characters >= 0:
                 return cls(value, characters)
         return None

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import UnavailableError
-from peripety.gateway.model import SchemaMethod, StopReason, ToolCall, Usage
+from peripety.gateway.model import StopReason, Usage
 from peripety.gateway.providers.assembling import Assembly
 from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.earlier_turns import CallIds, tools_called
-from peripety.gateway.providers.fields import count_in, list_in, malformed, object_in, parse_object, text_in
+from peripety.gateway.providers.earlier_turns import CallIds
+from peripety.gateway.providers.fields import (
+    count_in,
+    list_in,
+    malformed,
+    object_in,
+    parse_object,
+    text_in,
+    truncated,
+)
 from peripety.gateway.providers.gemini.signatures import Signature
-from peripety.gateway.providers.schemas import ANSWER_TOOL
 from peripety.gateway.tool_names import ToolNames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.gateway.model import SchemaReport
+    from peripety.gateway.model import SchemaMethod
     from peripety.gateway.providers.base import Call, Delta
     from peripety.gateway.providers.failures import Failures
 
@@ -49,18 +55,16 @@ class GeminiStream:
     Args:
         failures: makes errors of the errors that the server reports inside the stream.
         call: what was asked.
-        report: what became of its schema, when it has one.
+        method: how the answer is brought to match its schema, when it has one.
     """
 
-    def __init__(self, failures: Failures, call: Call, report: SchemaReport | None = None) -> None:
+    def __init__(self, failures: Failures, call: Call, method: SchemaMethod | None = None) -> None:
         self._failures = failures
-        self._asked = call.model
+        self._call = call
         self._model = call.model
-        called = tools_called(call.request.messages).values()
-        self._names = ToolNames([*called, *(tool.name for tool in call.request.tools)])
+        self._names = ToolNames.of(call.request)
         self._ids = CallIds(call.request.messages)
-        by_tool = report is not None and report.method is SchemaMethod.TOOL
-        self._assembly = Assembly(ANSWER_TOOL if by_tool else None)
+        self._assembly = Assembly(method)
         self._stop_reason: StopReason | None = None
         self._counts: dict[str, int] = {}
 
@@ -98,14 +102,8 @@ class GeminiStream:
             UnavailableError: the stream ended before the answer did.
         """
         if self._stop_reason is None:
-            raise UnavailableError(
-                "The answer was cut off: the stream ended without a finishReason; try again",
-                code="STREAM_TRUNCATED",
-            )
-        parts = self._assembly.parts()
-        reason = self._stop_reason
-        if reason is StopReason.END and any(isinstance(part, ToolCall) for part in parts):
-            reason = StopReason.TOOL_USE
+            raise truncated("without a finishReason")
+        parts, reason = self._assembly.end(self._stop_reason)
         return Finished(parts, reason, self._usage(), self._model)
 
     def _read(self, value: Any) -> list[Delta]:
@@ -133,15 +131,15 @@ class GeminiStream:
         if signature:
             # Thoughts are not sent back: what signs one comes back with an empty text in its place.
             self._assembly.add_state(
-                Signature(signature, 0 if is_thought else len(text)).to_state(self._asked)
+                Signature(signature, 0 if is_thought else len(text)).to_state(self._call)
             )
         return self._assembly.add_reasoning(text) if is_thought else self._assembly.add_text(text)
 
     def _read_call(self, call: Mapping[str, Any], signature: str) -> list[Delta]:
         if signature:
-            self._assembly.add_state(Signature(signature).to_state(self._asked))
+            self._assembly.add_state(Signature(signature).to_state(self._call))
         name = self._names.from_wire(text_in(call.get("name")))
-        growing = self._assembly.open_call(text_in(call.get("id")) or self._ids.next(), name)
+        growing = self._assembly.open_call(self._ids.unlike(text_in(call.get("id"))), name)
         arguments = json.dumps(object_in(call.get("args")), ensure_ascii=False, separators=(",", ":"))
         return self._assembly.add_arguments(growing, arguments)
 

@@ -48,7 +48,7 @@ class GeminiWire:
 
     def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
         """Begin to read the answer to a call, which was made with this body."""
-        return GeminiStream(failures, call, body.schema_report)
+        return GeminiStream(failures, call, body.schema_method)
 
     def counting(self, call: Call) -> Counting:
         """Ask how many tokens a call would read."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import UnavailableError
-from peripety.gateway.model import ProviderState, Reasoning, StopReason, ToolCall, Usage
+from peripety.gateway.model import ProviderState, Reasoning, StopReason, Usage
 from peripety.gateway.providers.assembling import Assembly
 from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.earlier_turns import CallIds, tools_called
-from peripety.gateway.providers.fields import count_in, list_in, object_in, parse_object, text_in
+from peripety.gateway.providers.earlier_turns import CallIds
+from peripety.gateway.providers.fields import count_in, list_in, object_in, parse_object, text_in, truncated
 from peripety.gateway.providers.ollama.messages import ISSUER
 from peripety.gateway.tool_names import ToolNames
 
@@ -39,8 +38,7 @@ class OllamaStream:
     def __init__(self, failures: Failures, call: Call) -> None:
         self._failures = failures
         self._model = call.model
-        called = tools_called(call.request.messages).values()
-        self._names = ToolNames([*called, *(tool.name for tool in call.request.tools)])
+        self._names = ToolNames.of(call.request)
         self._ids = CallIds(call.request.messages)
         self._assembly = Assembly()
         self._stop_reason = StopReason.OTHER
@@ -76,14 +74,8 @@ class OllamaStream:
             UnavailableError: the stream ended before the answer did.
         """
         if not self.done:
-            raise UnavailableError(
-                "The answer was cut off: the stream ended before its last line; try again",
-                code="STREAM_TRUNCATED",
-            )
-        parts = self._assembly.parts()
-        reason = self._stop_reason
-        if reason is StopReason.END and any(isinstance(part, ToolCall) for part in parts):
-            reason = StopReason.TOOL_USE
+            raise truncated("before its last line")
+        parts, reason = self._assembly.end(self._stop_reason)
         return Finished((*parts, *_thoughts(parts)), reason, self._usage, self._model)
 
     def _end(self, line: Mapping[str, Any]) -> None:

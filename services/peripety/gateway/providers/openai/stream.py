@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import UnavailableError
-from peripety.gateway.model import (
-    ProviderState,
-    Reasoning,
-    SchemaMethod,
-    StopReason,
-    Text,
-    ToolCall,
-    Usage,
-)
+from peripety.gateway.model import ProviderState, Reasoning, SchemaMethod, StopReason, Text, Usage
 from peripety.gateway.models import Capability
 from peripety.gateway.providers.assembling import Assembly
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.providers.earlier_turns import CallIds
-from peripety.gateway.providers.fields import count_in, list_in, object_in, parse_object, text_in
+from peripety.gateway.providers.fields import count_in, list_in, object_in, parse_object, text_in, truncated
 from peripety.gateway.providers.openai.calls import StreamedCalls
 from peripety.gateway.providers.openai.thoughts import InlineThoughts
-from peripety.gateway.providers.schemas import ANSWER_TOOL
 from peripety.gateway.tool_names import ToolNames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.gateway.model import Part
     from peripety.gateway.providers.base import Call, Delta
     from peripety.gateway.providers.failures import Failures
     from peripety.gateway.providers.openai.dialect import Dialect
@@ -36,10 +25,10 @@ __all__ = ["ChatCompletionStream"]
 
 _STOP_REASONS = {
     "stop": StopReason.END,
+    **dict.fromkeys(("tool_calls", "function_call"), StopReason.TOOL_USE),
     "length": StopReason.LENGTH,
     "content_filter": StopReason.REFUSAL,
 }
-_CALLS_ENDED = frozenset({"stop", "tool_calls", "function_call"})
 # The machines of DeepSeek could not go on.
 _GIVEN_UP = "insufficient_system_resource"
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -62,10 +51,10 @@ class ChatCompletionStream:
         self._failures = failures
         self._call = call
         self._model = call.model
-        self._answers_by_tool = method is SchemaMethod.TOOL
-        self._assembly = Assembly(ANSWER_TOOL if self._answers_by_tool else None)
-        names = ToolNames(tool.name for tool in call.request.tools)
-        self._calls = StreamedCalls(self._assembly, names, CallIds(call.request.messages))
+        self._assembly = Assembly(method)
+        self._calls = StreamedCalls(
+            self._assembly, ToolNames.of(call.request), CallIds(call.request.messages)
+        )
         self._inline = (
             InlineThoughts(thinks=_thinks(call, method, dialect)) if dialect.inline_thoughts else None
         )
@@ -108,25 +97,17 @@ class ChatCompletionStream:
             UnavailableError: the stream ended before the answer did.
         """
         if not self.complete:
-            raise UnavailableError(
-                "The answer was cut off: the stream ended without a finish_reason; try again",
-                code="STREAM_TRUNCATED",
-            )
-        parts = self._assembly.parts(cut=self._finish_reason == "length")
+            raise truncated("without a finish_reason")
+        parts, reason = self._assembly.end(self._stop_reason())
         if self._thoughts and self._call.data.traits.replays_reasoning:
             parts += (ProviderState(self._call.data.provider, "".join(self._thoughts).encode()),)
-        return Finished(parts, self._stop_reason(parts), self._usage, self._model)
+        return Finished(parts, reason, self._usage, self._model)
 
-    def _stop_reason(self, parts: Sequence[Part]) -> StopReason:
+    def _stop_reason(self) -> StopReason:
         if self._refused:
             return StopReason.REFUSAL
-        if self._finish_reason is None or self._finish_reason in _CALLS_ENDED:
-            # Some servers end with "stop" after calls, and some do not say how they end.
-            if any(isinstance(part, ToolCall) for part in parts):
-                return StopReason.TOOL_USE
-            if self._answers_by_tool:
-                return StopReason.END
-        return _STOP_REASONS.get(self._finish_reason or "", StopReason.OTHER)
+        # Some servers do not say how they end.
+        return _STOP_REASONS.get(self._finish_reason or "stop", StopReason.OTHER)
 
     def _read_choices(self, choices: Any) -> Sequence[Delta]:
         deltas: list[Delta] = []

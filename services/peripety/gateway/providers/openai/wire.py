@@ -61,8 +61,7 @@ class ChatCompletionsWire:
 
     def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
         """Begin to read the answer to a call, which was made with this body."""
-        method = None if body.schema_report is None else body.schema_report.method
-        return ChatCompletionStream(failures, call, method, self._dialect)
+        return ChatCompletionStream(failures, call, body.schema_method, self._dialect)
 
     def counting(self, _call: Call) -> None:
         """Chat Completions do not count."""

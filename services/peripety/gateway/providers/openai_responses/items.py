@@ -36,7 +36,7 @@ def to_items(call: Call) -> list[_Item]:
             case ChatRole.USER:
                 items += _users(message, mark)
             case ChatRole.ASSISTANT:
-                items += _models(message, call.model)
+                items += _models(message, call)
     return items
 
 
@@ -51,7 +51,7 @@ def _users(message: ChatMessage, mark: Mapping[str, Any]) -> Iterator[_Item]:
         yield _said("user", message.text, mark)
 
 
-def _models(message: ChatMessage, model: str) -> list[_Item]:
+def _models(message: ChatMessage, call: Call) -> list[_Item]:
     items: list[_Item] = []
     phase: _Item = {}
     for part in message.parts:
@@ -62,7 +62,7 @@ def _models(message: ChatMessage, model: str) -> list[_Item]:
             case ToolCall():
                 items.append(_called(part))
             case ProviderState():
-                kept = kept_item(model, part)
+                kept = kept_item(call, part)
                 if kept.get("type") == "message":
                     phase = {"phase": kept.get("phase")}
                 elif kept:

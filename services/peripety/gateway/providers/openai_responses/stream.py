@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import UnavailableError
-from peripety.gateway.model import SchemaMethod, StopReason, ToolCall, Usage
+from peripety.gateway.model import StopReason, Usage
 from peripety.gateway.providers.assembling import Assembly
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.providers.earlier_turns import CallIds
-from peripety.gateway.providers.fields import count_in, malformed, object_in, parse_object, text_in
+from peripety.gateway.providers.fields import (
+    count_in,
+    malformed,
+    object_in,
+    parse_object,
+    text_in,
+    truncated,
+)
 from peripety.gateway.providers.openai_responses.kept import keep_phase, keep_thought
-from peripety.gateway.providers.schemas import ANSWER_TOOL
 from peripety.gateway.tool_names import ToolNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from peripety.gateway.model import Part
+    from peripety.gateway.model import SchemaMethod
     from peripety.gateway.providers.assembling import GrowingCall
     from peripety.gateway.providers.base import Call, Delta
     from peripety.gateway.providers.failures import Failures
@@ -41,10 +46,10 @@ class ResponseStream:
 
     def __init__(self, failures: Failures, call: Call, method: SchemaMethod | None) -> None:
         self._failures = failures
-        self._asked = call.model
+        self._call = call
         self._model = call.model
-        self._assembly = Assembly(ANSWER_TOOL if method is SchemaMethod.TOOL else None)
-        self._names = ToolNames(tool.name for tool in call.request.tools)
+        self._assembly = Assembly(method)
+        self._names = ToolNames.of(call.request)
         self._ids = CallIds(call.request.messages)
         self._calls: dict[int, GrowingCall] = {}
         self._received: dict[tuple[int, int], list[str]] = {}
@@ -100,22 +105,10 @@ class ResponseStream:
         Raises:
             UnavailableError: the stream ended before the answer did.
         """
-        reason = self._stop_reason
-        if reason is None:
-            raise UnavailableError(
-                "The answer was cut off: the stream ended before the response did; try again",
-                code="STREAM_TRUNCATED",
-            )
-        parts = self._assembly.parts(cut=reason is StopReason.LENGTH)
-        if reason is StopReason.END:
-            reason = self._end_of(parts)
+        if self._stop_reason is None:
+            raise truncated("before the response did")
+        parts, reason = self._assembly.end(self._stop_reason)
         return Finished(parts, reason, self._usage, self._model)
-
-    def _end_of(self, parts: Sequence[Part]) -> StopReason:
-        if self._refused:
-            return StopReason.REFUSAL
-        calls = any(isinstance(part, ToolCall) for part in parts)
-        return StopReason.TOOL_USE if calls else StopReason.END
 
     def _require_order(self, event: Mapping[str, Any]) -> None:
         number = event.get("sequence_number")
@@ -130,7 +123,7 @@ class ResponseStream:
             name = self._names.from_wire(text_in(item.get("name")))
             call_id = self._ids.unlike(text_in(item.get("call_id")))
             self._calls[_index(event, "output_index")] = self._assembly.open_call(call_id, name)
-        elif item.get("type") == "message" and (phase := keep_phase(self._asked, item)):
+        elif item.get("type") == "message" and (phase := keep_phase(self._call, item)):
             self._assembly.add_state(phase)
         return ()
 
@@ -161,7 +154,7 @@ class ResponseStream:
 
     def _close(self, event: Mapping[str, Any]) -> Sequence[Delta]:
         item = object_in(event.get("item"))
-        if item.get("type") == "reasoning" and (thought := keep_thought(self._asked, item)):
+        if item.get("type") == "reasoning" and (thought := keep_thought(self._call, item)):
             self._assembly.add_state(thought)
         return ()
 
@@ -182,8 +175,9 @@ class ResponseStream:
         self._model = text_in(response.get("model")) or self._model
         self._usage = _counted(object_in(response.get("usage")))
         reason = text_in(object_in(response.get("incomplete_details")).get("reason"))
+        ended = StopReason.REFUSAL if self._refused else StopReason.END
         whole = event.get("type") == "response.completed"
-        self._stop_reason = StopReason.END if whole else _INCOMPLETE.get(reason, StopReason.OTHER)
+        self._stop_reason = ended if whole else _INCOMPLETE.get(reason, StopReason.OTHER)
         return ()
 
     def _fail(self, event: Mapping[str, Any]) -> Sequence[Delta]:

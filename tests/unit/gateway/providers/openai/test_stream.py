@@ -121,7 +121,7 @@ def test_an_end_without_done_and_without_usage_is_an_end() -> None:
 
 
 def test_done_without_a_reason_is_an_end() -> None:
-    assert read(delta("a"), DONE)[1].stop_reason is StopReason.OTHER
+    assert read(delta("a"), DONE)[1].stop_reason is StopReason.END
 
 
 @pytest.mark.parametrize("events", [[], [delta("a")], [delta(None)], [delta("a"), usage(1, 1)]])

@@ -40,8 +40,9 @@ CLOSED = {
 }
 TOOL = Tool("a.b", "Reads.", CLOSED)
 WIRE = ResponsesWire()
+CALL = call_of(asking(), "gpt-6-sol", "openai-responses")
 ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "xyz", "status": "completed"}
-THOUGHT = keep_thought("gpt-6-sol", ITEM)
+THOUGHT = keep_thought(CALL, ITEM)
 assert THOUGHT is not None
 CALLING = ChatMessage(
     ChatRole.ASSISTANT, (Reasoning("hm"), THOUGHT, Text("I look."), ToolCall("c-1", "a.b", '{"a": 1}'))
@@ -152,11 +153,11 @@ def test_another_model_is_not_sent_thoughts_that_it_cannot_read() -> None:
     "state", [ProviderState("anthropic", THOUGHT.data), ProviderState(THOUGHT.issuer, b"{")]
 )
 def test_foreign_and_broken_states_are_left_out(state: ProviderState) -> None:
-    assert kept_item("gpt-6-sol", state) == {}
+    assert kept_item(CALL, state) == {}
 
 
 def test_a_text_is_sent_back_in_the_phase_in_which_it_was_said() -> None:
-    phases = [keep_phase("gpt-6-sol", {"phase": phase}) for phase in ("commentary", "final_answer")]
+    phases = [keep_phase(CALL, {"phase": phase}) for phase in ("commentary", "final_answer")]
     assert phases[0] is not None
     assert phases[1] is not None
     said = ChatMessage(ChatRole.ASSISTANT, (phases[0], Text("I look."), phases[1], Text("It is 7.")))
@@ -168,7 +169,7 @@ def test_a_text_is_sent_back_in_the_phase_in_which_it_was_said() -> None:
 
 
 def test_a_phase_that_is_not_told_is_not_kept() -> None:
-    assert keep_phase("m", {"phase": None}) is None
+    assert keep_phase(CALL, {"phase": None}) is None
 
 
 def test_a_thought_that_led_to_nothing_is_left_out() -> None:
@@ -180,7 +181,7 @@ def test_a_thought_that_led_to_nothing_is_left_out() -> None:
 
 
 def test_thoughts_without_their_content_are_not_kept() -> None:
-    assert keep_thought("m", {"type": "reasoning", "id": "rs_1", "summary": []}) is None
+    assert keep_thought(CALL, {"type": "reasoning", "id": "rs_1", "summary": []}) is None
 
 
 def test_instructions_in_the_middle_are_the_developers() -> None:

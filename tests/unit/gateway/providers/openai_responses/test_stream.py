@@ -132,7 +132,7 @@ def test_thoughts_are_kept_encrypted_in_their_place_and_their_summary_is_shown()
     assert [type(part) for part in end.parts] == [Reasoning, ProviderState, Text]
     assert end.parts[0] == Reasoning("h\n\nm")
     assert isinstance(end.parts[1], ProviderState)
-    assert kept_item("gpt-6-sol", end.parts[1]) == ITEM
+    assert kept_item(CALL, end.parts[1]) == ITEM
     assert deltas[0] == ReasoningDelta("h")
 
 
@@ -143,7 +143,7 @@ def test_the_phases_of_two_texts_keep_them_apart() -> None:
     ]
     _, end = read(begun[0], text("a"), begun[1], text("b", 1), ended())
     first, *_, second = (part for part in end.parts if isinstance(part, ProviderState))
-    assert [kept_item("gpt-6-sol", state)["phase"] for state in (first, second)] == [
+    assert [kept_item(CALL, state)["phase"] for state in (first, second)] == [
         "commentary",
         "final_answer",
     ]
