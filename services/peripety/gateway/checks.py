@@ -42,6 +42,11 @@ def check_options(request: GenerateRequest) -> None:
         violations.append(
             FieldViolation("stop_sequences", f"must be at most {_MAX_STOPS}, none of them empty")
         )
+    violations += [
+        FieldViolation(f"fallback_models[{index}]", "is empty; name a model, or leave it out")
+        for index, model in enumerate(request.fallback_models)
+        if not model
+    ]
     if request.cache.expected_reuse < 0:
         violations.append(FieldViolation("cache.expected_reuse", "must be 0 or more"))
     _refuse("The options cannot be used", violations)

@@ -7,7 +7,7 @@ import pytest
 from peripety.errors import InvalidArgumentError
 from peripety.gateway.checks import check_options, check_schema
 from peripety.gateway.history import merge_messages
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, ResponseSchema, Text
+from peripety.gateway.model import CacheConfig, ChatMessage, ChatRole, GenerateRequest, ResponseSchema, Text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,24 +51,34 @@ def test_a_system_text_alone_gets_a_message_that_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "field"),
     [
-        {"max_output_tokens": 0},
-        {"temperature": -0.1},
-        {"temperature": 2.5},
-        {"temperature": float("nan")},
-        {"seed": -1},
-        {"seed": 2**53},
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+        ({"temperature": -0.1}, "temperature"),
+        ({"temperature": 2.5}, "temperature"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**53}, "seed"),
+        ({"stop_sequences": ("a",) * 17}, "stop_sequences"),
+        ({"stop_sequences": ("a", "")}, "stop_sequences"),
+        ({"fallback_models": ("a", "")}, "fallback_models[1]"),
+        ({"cache": CacheConfig(expected_reuse=-1)}, "cache.expected_reuse"),
     ],
 )
-def test_an_option_out_of_range_is_refused_by_name(options: dict[str, Any]) -> None:
+def test_an_option_out_of_range_is_refused_by_name(options: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         check_options(GenerateRequest(None, (), **options))
-    assert [violation.field for violation in caught.value.violations] == list(options)
+    assert [violation.field for violation in caught.value.violations] == [field]
 
 
 def test_options_in_range_pass() -> None:
-    check_options(GenerateRequest(None, (), max_output_tokens=1, temperature=0.0, seed=2**53 - 1))
+    options: dict[str, Any] = {
+        "temperature": 0.0,
+        "seed": 2**53 - 1,
+        "stop_sequences": ("a",) * 16,
+        "fallback_models": ("a",),
+    }
+    check_options(GenerateRequest(None, (), max_output_tokens=1, **options))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a" * 65, "é"])
