@@ -157,7 +157,8 @@ async def test_what_was_answered_before_a_connection_was_lost_is_not_asked_again
         told = await results(channel, sent)
     assert told["quick"].completion.from_response_cache
     assert told["slow"].completion.text == "slow"
-    assert [asked(request) for request in server.requests] == ["quick", "slow", "slow"]
+    # Both are asked at once; which of them arrives first is nobody's promise.
+    assert sorted(asked(request) for request in server.requests) == ["quick", "slow", "slow"]
 
 
 async def test_a_client_that_goes_away_ends_every_call_to_the_provider(tmp_path: Path) -> None:
