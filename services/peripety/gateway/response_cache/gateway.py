@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from peripety import context
 from peripety.errors import InternalError, UnavailableError
@@ -25,17 +25,32 @@ from peripety.gateway.streams import completion_of, following
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from peripety.gateway.model import ModelGateway
+    from peripety.gateway.model import Budget, ModelGateway
     from peripety.gateway.providers.registry import Answerer
     from peripety.gateway.response_cache.cache import ResponseCache
 
 __all__ = ["CachingModelGateway"]
 
 
+class _Together(NamedTuple):
+    """What the requests have in common that share a call.
+
+    Attributes:
+        key: what is asked, and of whom.
+        budget: what each of them may use.
+        conversation_id: whose budget it counts towards; None for none.
+    """
+
+    key: str
+    budget: Budget | None
+    conversation_id: str | None
+
+
 class CachingModelGateway:
     """Implements `ModelGateway`: asks each question once, for those who want that.
 
-    Equal requests at the same time share one call. Whoever comes later joins it and gets its events from the
+    Equal requests at the same time share one call, if it counts towards the same budgets: one that has little
+    left may cut the answer short, or end the call. Whoever comes later joins it and gets its events from the
     first on. When it fails, its leader gets the error and the next caller asks again. A caller who was given
     text already follows the new answer if that begins with the same text, else it gets the error too.
 
@@ -57,7 +72,7 @@ class CachingModelGateway:
         self._cache = cache
         self._answerer = answerer
         self._count_hit = count_hit
-        self._flights: dict[str, Flight] = {}
+        self._flights: dict[_Together, Flight] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -111,24 +126,27 @@ class CachingModelGateway:
             for event in replay(at_hand):
                 yield event
             return
-        while (flight := self._flights.get(key)) is not None and flight.abandoned:
+        together = _Together(key, request.budget, request.conversation_id)
+        while (flight := self._flights.get(together)) is not None and flight.abandoned:
             async with context.bounded(None):
                 await flight.over()
         if self._closed:
             raise _going_down()
         if flight is None:
-            flight = self._flights[key] = Flight()
-            task = flight.start(self._fly(flight, key, request, look_up=not fresh))
+            flight = self._flights[together] = Flight()
+            task = flight.start(self._fly(flight, together, request, look_up=not fresh))
             self._tasks.add(task)
-            task.add_done_callback(partial(self._forget, key, flight))
+            task.add_done_callback(partial(self._forget, together, flight))
         async with following(flight.follow(fresh=fresh)) as events:
             async for event in events:
                 yield event
 
-    async def _fly(self, flight: Flight, key: str, request: GenerateRequest, *, look_up: bool) -> None:
+    async def _fly(
+        self, flight: Flight, together: _Together, request: GenerateRequest, *, look_up: bool
+    ) -> None:
         # Each caller keeps to its own deadline; the call lasts as long as one of them waits.
         context.enter_call(request_id=context.request_id(), timeout=None)
-        stored = None
+        key, stored = together.key, None
         try:
             found = await self._cache.look_up(key) if look_up else None
             if found is not None:
@@ -144,15 +162,15 @@ class CachingModelGateway:
         except Exception as error:  # noqa: BLE001 - it is the leader's, who raises it
             flight.end(Failed(error))
         finally:
-            del self._flights[key]
+            del self._flights[together]
         if stored is not None:
             await self._cache.write(key, stored)
 
-    def _forget(self, key: str, flight: Flight, task: asyncio.Task[None]) -> None:
+    def _forget(self, together: _Together, flight: Flight, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if self._flights.get(key) is flight:
+        if self._flights.get(together) is flight:
             # A task that is cancelled before its first step runs nothing of its code.
-            del self._flights[key]
+            del self._flights[together]
             flight.end(Failed(_going_down()))
 
     async def _call(self, flight: Flight, request: GenerateRequest) -> Completion:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety import context
 from peripety.errors import DeadlineError, InternalError, UnavailableError
 from peripety.gateway.model import (
+    Budget,
     Completed,
     Completion,
     FallingBack,
@@ -172,6 +173,18 @@ async def test_whoever_joins_gets_the_stream_from_its_first_event_while_it_is_wr
     assert is_free(last.completion)
     assert completion(await leader).usage == COST
     assert len(asking.inner.calls) == 1
+
+
+@pytest.mark.parametrize("other", [{"budget": Budget(max_tokens=300)}, {"conversation_id": "c"}])
+async def test_a_budget_cuts_nobody_elses_answer_short(asking: Asking, other: dict[str, Any]) -> None:
+    capped = asking.ask(replace(question(), **other))
+    (await asking.inner.call(1)).write("cut")
+    free = asking.ask(question())
+    second = await asking.inner.call(2)
+    asking.inner.calls[0].finish(answer("cut", StopReason.LENGTH))
+    second.finish(answer("whole"))
+    assert completion(await capped).stop_reason is StopReason.LENGTH
+    assert completion(await free) == answer("whole")
 
 
 async def test_different_questions_do_not_wait_for_each_other(asking: Asking) -> None:
