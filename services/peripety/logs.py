@@ -1,32 +1,37 @@
 """Structured logs on standard error: key=value on a terminal, JSON lines anywhere else.
 
+    _log = logging.getLogger(__name__)
+    _log.info("call", extra={"method": name, "ms": 12})
+
 Events carry ids, codes and durations. Prompts, answers, documents and the texts of unexpected exceptions are
 not logged: they may quote what a user wrote, or a key. Of an exception, type and places are kept.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import sys
 import traceback
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-
-import structlog
 
 from peripety import context
 from peripety.config import LogFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
     from typing import TextIO
-
-    from structlog.typing import EventDict, Processor, WrappedLogger
 
     from peripety.config import Config
 
 __all__ = ["configure", "outline"]
 
 _FRAMES = 12
+_OURS = "peripety"
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message"}  # these two by formatters
+_PLAIN = re.compile(r"[^\s\"=\\]+", re.ASCII)
 
 
 def configure(config: Config, stream: TextIO = sys.stderr) -> None:
@@ -37,19 +42,11 @@ def configure(config: Config, stream: TextIO = sys.stderr) -> None:
         stream: where to; never standard output, which belongs to results.
     """
     level = logging.getLevelNamesMapping()[config.log_level.name]
-    renderer = _renderer(config.log_format, stream)
-    shared: list[Processor] = [
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _add_request_id,
-        _reduce_exception,
-    ]
-    structlog.configure(
-        processors=[*shared, renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(stream),
-    )
-    _configure_libraries(max(level, logging.WARNING), stream, shared, renderer)
+    terminal = config.log_format is LogFormat.AUTO and stream.isatty()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Formatter(_logfmt if terminal or config.log_format is LogFormat.CONSOLE else _json))
+    logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
+    logging.getLogger(_OURS).setLevel(level)
 
 
 def outline(error: BaseException) -> dict[str, Any]:
@@ -61,38 +58,42 @@ def outline(error: BaseException) -> dict[str, Any]:
     }
 
 
-def _configure_libraries(
-    level: int, stream: TextIO, shared: Iterable[Processor], renderer: Processor
-) -> None:
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*shared],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
-            keep_exc_info=False,
-        )
-    )
-    logging.basicConfig(handlers=[handler], level=level, force=True)
+class _Formatter(logging.Formatter):
+    """Writes an event as one line."""
+
+    def __init__(self, written: Callable[[dict[str, Any]], str]) -> None:
+        super().__init__()
+        self._written = written
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._written(_event(record))
 
 
-def _renderer(form: LogFormat, stream: TextIO) -> Processor:
-    if form is LogFormat.CONSOLE or (form is LogFormat.AUTO and stream.isatty()):
-        return structlog.processors.LogfmtRenderer(
-            key_order=("timestamp", "level", "event"), bool_as_flag=False
-        )
-    return structlog.processors.JSONRenderer()
-
-
-def _add_request_id(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+def _event(record: logging.LogRecord) -> dict[str, Any]:
+    moment = datetime.fromtimestamp(record.created, UTC).replace(tzinfo=None)
+    event: dict[str, Any] = {
+        "timestamp": moment.isoformat(timespec="microseconds") + "Z",
+        "level": record.levelname.lower(),
+        "event": record.getMessage(),
+    }
     request_id = context.request_id()
     if request_id is not None:
-        event.setdefault("request_id", request_id)
+        event["request_id"] = request_id
+    if record.name.partition(".")[0] == _OURS:  # what libraries add may be anything
+        event |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    if record.exc_info and record.exc_info[1]:
+        event |= outline(record.exc_info[1])
     return event
 
 
-def _reduce_exception(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
-    given = event.pop("exc_info", None)
-    error = given[1] if isinstance(given, tuple) else sys.exception() if given is True else given
-    if isinstance(error, BaseException):
-        event.update(outline(error))
-    return event
+def _json(event: dict[str, Any]) -> str:
+    return json.dumps(event, default=repr)
+
+
+def _logfmt(event: dict[str, Any]) -> str:
+    return " ".join(f"{name}={_quoted(value)}" for name, value in event.items())
+
+
+def _quoted(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=repr)
+    return text if _PLAIN.fullmatch(text) and text.isprintable() else json.dumps(text)

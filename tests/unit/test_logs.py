@@ -8,7 +8,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 
 from peripety import context, logs
 from peripety.config import Config, LogFormat, LogLevel
@@ -31,26 +30,26 @@ class _Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def _restored_logging() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    root, ours = logging.getLogger(), logging.getLogger("peripety")
+    handlers, levels = root.handlers[:], (root.level, ours.level)
     yield
-    structlog.reset_defaults()
     root.handlers[:] = handlers
-    root.setLevel(level)
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
 
 
 def _lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def _log() -> Any:
-    return structlog.get_logger("peripety.test")
+def _log() -> logging.Logger:
+    return logging.getLogger("peripety.test")
 
 
 def test_a_file_gets_one_json_object_a_line_whatever_the_values_hold() -> None:
     stream = io.StringIO()
     logs.configure(Config(), stream)
-    _log().info("done", a='two\nlines "quoted"', b=1)
+    _log().info("done", extra={"a": 'two\nlines "quoted"', "b": 1})
     (line,) = _lines(stream)
     assert (line["event"], line["level"], line["a"], line["b"]) == ("done", "info", 'two\nlines "quoted"', 1)
     assert line["timestamp"].endswith("Z")
@@ -59,7 +58,7 @@ def test_a_file_gets_one_json_object_a_line_whatever_the_values_hold() -> None:
 def test_a_terminal_gets_one_line_of_key_and_value_which_no_value_can_forge() -> None:
     stream = _Terminal()
     logs.configure(Config(), stream)
-    _log().info("done", a="x\nlevel=error event=forged", b=True)
+    _log().info("done", extra={"a": "x\nlevel=error event=forged", "b": True})
     (line,) = stream.getvalue().splitlines()
     assert "level=info event=done" in line
     assert line.endswith("b=true")
@@ -79,6 +78,17 @@ def test_less_severe_events_than_asked_for_are_not_written() -> None:
     _log().info("quiet")
     _log().warning("loud")
     assert [line["event"] for line in _lines(stream)] == ["loud"]
+
+
+def test_of_a_library_only_warnings_are_written_and_nothing_that_it_adds_to_them() -> None:
+    stream = io.StringIO()
+    logs.configure(Config(log_level=LogLevel.DEBUG), stream)
+    library = logging.getLogger("some.library")
+    library.info("quiet")
+    library.warning("loud %s", "enough", extra={"given": CANARY})
+    (line,) = _lines(stream)
+    assert line.keys() == {"timestamp", "level", "event"}
+    assert (line["level"], line["event"]) == ("warning", "loud enough")
 
 
 async def test_events_of_a_call_carry_its_request_id() -> None:

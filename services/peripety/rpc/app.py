@@ -10,13 +10,13 @@ found by importing its bind function when it is asked for: serving one does not 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 import grpc.aio
-import structlog
 from grpc_health.v1.health import SERVICE_NAME
 from grpc_reflection.v1alpha import reflection
 
@@ -42,7 +42,7 @@ SERVICES = ("gateway", "scenarios", "sessions")
 
 _INFRASTRUCTURE_CALLS = 64
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class App:
@@ -84,7 +84,7 @@ class App:
             grace: seconds they are given; the configured time when absent.
         """
         seconds = self._drain_seconds if grace is None else grace
-        _log.info("stopping", grace_seconds=seconds)
+        _log.info("stopping", extra={"grace_seconds": seconds})
         await self._health.enter_graceful_shutdown()
         self._interceptor.end_watches()
         await asyncio.gather(self._server.stop(seconds), *(stop() for stop in self._stopping))
@@ -162,11 +162,13 @@ async def serve_bound(
             await server.start()
             _log.info(
                 "serving",
-                address=app.address,
-                services=list(app.services),
-                core=sim.BACKEND,
-                core_version=sim.BACKEND_VERSION,
-                version=__version__,
+                extra={
+                    "address": app.address,
+                    "services": list(app.services),
+                    "core": sim.BACKEND,
+                    "core_version": sim.BACKEND_VERSION,
+                    "version": __version__,
+                },
             )
             yield app
         finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import re
 import time
 import uuid
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 import grpc.aio
-import structlog
 from google.protobuf.message import DecodeError
 
 from peripety import context, logs
@@ -36,7 +36,7 @@ __all__ = ["CallInterceptor"]
 _Call: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -214,7 +214,7 @@ def _request_id(call: _Call) -> str:
 def _ending(error: Exception, request_id: str) -> Ending:
     public = public_error(error, request_id)
     if public is not error:
-        _log.error("unexpected error", **logs.outline(error))
+        _log.error("unexpected error", extra=logs.outline(error))
     return ending(public)
 
 
@@ -232,5 +232,6 @@ def _interruption(call: _Call) -> grpc.StatusCode:
 
 
 def _note(method: _Method, code: grpc.StatusCode, started: float) -> None:
-    log = _log.debug if method.is_infrastructure else _log.info
-    log("call", method=method.name, code=code.name, ms=round((time.perf_counter() - started) * 1000, 2))
+    level = logging.DEBUG if method.is_infrastructure else logging.INFO
+    ms = round((time.perf_counter() - started) * 1000, 2)
+    _log.log(level, "call", extra={"method": method.name, "code": code.name, "ms": ms})

@@ -6,6 +6,7 @@ character by character as it is written. Whatever it does wrong, the turn is tol
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from copy import deepcopy
@@ -13,8 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-import structlog
 
 from peripety import context, logs
 from peripety.errors import DeadlineError, FailedPreconditionError, Finding, PeripetyError
@@ -68,7 +67,7 @@ _REASONS = {
 
 Prose: TypeAlias = NarrativeChunk | NarrativeRetracted | Dialogue | Degraded
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ class Narrator:
         except Exception as error:  # noqa: BLE001 - whatever a model does, the turn goes on
             reason = _reason(error)
             draft.fail(error)
-            _log.warning("narrator gave up", reason=reason, **logs.outline(error))
+            _log.warning("narrator gave up", extra={"reason": reason, **logs.outline(error)})
         if draft.told is None:
             for prose in draft.retract(_REASONS[reason]):
                 yield prose

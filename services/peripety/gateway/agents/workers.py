@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-import structlog
 
 from peripety.errors import PeripetyError
 from peripety.gateway.agents.changes import Lease, LostLeaseError
@@ -27,7 +26,7 @@ __all__ = ["Workers"]
 
 _LEASE_MICROSECONDS = 5_000_000
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
@@ -88,7 +87,7 @@ class Workers:
         run = await self._store.take(run_id, lease)
         if run is None:
             return False
-        _log.info("run taken up", run_id=run_id)
+        _log.info("run taken up", extra={"run_id": run_id})
         self.work_on(run, lease, anew=True)
         return True
 
@@ -125,9 +124,11 @@ class Workers:
                 group.create_task(recorder.keep())
                 await work.go(anew=anew)
         except* LostLeaseError:
-            _log.info("run given up: it was stopped, or somebody else works on it", run_id=run.run_id)
+            _log.info(
+                "run given up: it was stopped, or somebody else works on it", extra={"run_id": run.run_id}
+            )
         except* PeripetyError as errors:
-            _log.warning("run interrupted", run_id=run.run_id, codes=list(_codes(errors)))
+            _log.warning("run interrupted", extra={"run_id": run.run_id, "codes": list(_codes(errors))})
         finally:
             if self._shifts.get(run.run_id) is shift:
                 del self._shifts[run.run_id]

@@ -8,14 +8,13 @@ phase can always be gone through from its beginning.
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
-
-import structlog
 
 from peripety import context, logs
 from peripety.errors import (
@@ -66,7 +65,7 @@ __all__ = ["Work", "spent_on"]
 
 _MICROSECONDS = 1_000_000
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class _OvertakenError(Exception):
@@ -78,7 +77,7 @@ async def spent_on(run: Run, conversations: Conversations) -> Spent:
     try:
         return (await conversations.get(run.conversation_id)).spent
     except NotFoundError:
-        _log.warning("the conversation of a run is gone", run_id=run.run_id)
+        _log.warning("the conversation of a run is gone", extra={"run_id": run.run_id})
         return run.progress.spent
 
 
@@ -273,7 +272,7 @@ class Work:
     def _public(self, error: Exception) -> PeripetyError:
         if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
             return error
-        _log.error("unexpected error in a run", run_id=self._run.run_id, **logs.outline(error))
+        _log.error("unexpected error in a run", extra={"run_id": self._run.run_id, **logs.outline(error)})
         return InternalError("Something went wrong in the server, not in the run; quote its id")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import structlog
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CallReport", "log_call"]
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +49,15 @@ def log_call(report: CallReport) -> None:
     """Write a line about a call: figures and names, never what was said."""
     _log.info(
         "provider call",
-        provider=report.provider,
-        model=report.model,
-        outcome=report.outcome,
-        ms=round(report.seconds * 1000),
-        input_tokens=report.usage.input_tokens,
-        output_tokens=report.usage.output_tokens,
-        cache_read_tokens=report.usage.cache_read_tokens,
-        cache_write_tokens=report.usage.cache_write_tokens,
-        cost_pico_dollars=None if report.cost is None else report.cost.total,
+        extra={
+            "provider": report.provider,
+            "model": report.model,
+            "outcome": report.outcome,
+            "ms": round(report.seconds * 1000),
+            "input_tokens": report.usage.input_tokens,
+            "output_tokens": report.usage.output_tokens,
+            "cache_read_tokens": report.usage.cache_read_tokens,
+            "cache_write_tokens": report.usage.cache_write_tokens,
+            "cost_pico_dollars": None if report.cost is None else report.cost.total,
+        },
     )

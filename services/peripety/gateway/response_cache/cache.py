@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Protocol
-
-import structlog
 
 from peripety import logs
 from peripety.errors import UnavailableError
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "ResponseCache"]
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Place(Protocol):
@@ -78,7 +77,7 @@ class ResponseCache:
             try:
                 answer = await place.get(key)
             except UnavailableError as error:
-                _log.warning("stored answers cannot be read", **logs.outline(error))
+                _log.warning("stored answers cannot be read", extra=logs.outline(error))
                 continue
             if answer is not None and self._holds(answer):
                 self._memory.put(key, answer)
@@ -97,7 +96,7 @@ class ResponseCache:
             try:
                 await place.put(key, answer, expired=self._clock() - self._ttl)
             except UnavailableError as error:
-                _log.warning("an answer cannot be stored", **logs.outline(error))
+                _log.warning("an answer cannot be stored", extra=logs.outline(error))
 
     def _holds(self, answer: StoredAnswer) -> bool:
         # A clock that was set back would make answers live long: one from the future does not count.

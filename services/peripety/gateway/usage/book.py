@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
-
-import structlog
 
 from peripety import logs
 from peripety.errors import UnavailableError
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UsageBook"]
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 _PAUSE = 1.0
 _MAX_PENDING = 10_000
 _UNCERTAIN = "STORAGE_UNCERTAIN"
@@ -90,7 +89,7 @@ class UsageBook:
         try:
             await self._write()
         except UnavailableError as error:
-            _log.error("usage is lost", sums=len(self._pending), **logs.outline(error))
+            _log.error("usage is lost", extra={"sums": len(self._pending), **logs.outline(error)})
 
     def _add(self, key: UsageKey, sums: Sums) -> None:
         if len(self._pending) >= _MAX_PENDING and key not in self._pending:
@@ -106,7 +105,7 @@ class UsageBook:
                 try:
                     await self._write()
                 except UnavailableError as error:
-                    _log.warning("usage cannot be written", **logs.outline(error))
+                    _log.warning("usage cannot be written", extra=logs.outline(error))
         finally:
             self._writer = None
 

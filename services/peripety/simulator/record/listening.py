@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from typing import TYPE_CHECKING
-
-import structlog
 
 from peripety.simulator.chance import signature
 from peripety.simulator.failures import KINDS
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Listener", "listen"]
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 _REFUSED = 400
 _SHOWN = 10_000
@@ -70,7 +69,8 @@ def listen(
         request = target.wire.request(Call(target.route, headers, {**query, **target.params}, own), service)
     except ApiError as error:
         _log.warning(
-            "a request is not recorded: it would be refused", api=target.wire.api.value, kind=error.kind
+            "a request is not recorded: it would be refused",
+            extra={"api": target.wire.api.value, "kind": error.kind},
         )
         return None
     return Listener(target.wire, request, service, recorder)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-import structlog
 from aiohttp import ClientError, ClientSession, ClientTimeout, web
 from multidict import CIMultiDict
 from yarl import URL
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["serve_proxy"]
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 # They speak of one connection, and a proxy has two.
 _OF_A_CONNECTION = frozenset({
@@ -85,7 +85,7 @@ class _Proxy:
                 skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
             )
         except ClientError as error:
-            _log.warning("the provider is out of reach", error=type(error).__name__)
+            _log.warning("the provider is out of reach", extra={"error": type(error).__name__})
             if listener is not None:
                 listener.unreachable()
             return _cut_off(request)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from typing import TYPE_CHECKING
-
-import structlog
 
 from peripety.errors import InvalidArgumentError
 from peripety.logs import outline
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["App"]
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class App:
@@ -88,7 +87,7 @@ class App:
         except ConnectionError:
             raise
         except Exception as defect:  # noqa: BLE001 - whatever it is, it is told as the provider's
-            _log.error("request failed", api=wire.api.value, **outline(defect))
+            _log.error("request failed", extra={"api": wire.api.value, **outline(defect)})
             failed = ApiError(ErrorKind.SERVER, "The simulator failed at this; its log says where")
             await self._refuse(wire, failed, self._id(path, body), connection)
 

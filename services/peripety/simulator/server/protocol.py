@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from aiohttp import web
 
 from peripety.logs import outline
@@ -24,7 +24,7 @@ MAX_BODY = 64 * 2**20
 
 _CLOSING_SECONDS = 1
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class _Protocol(web.RequestHandler):
@@ -33,7 +33,7 @@ class _Protocol(web.RequestHandler):
     def log_exception(self, *_: Any, **given: Any) -> None:
         """Tell what failed below the HTTP requests; an exception's text may quote them, and is not told."""
         error = given.get("exc_info")
-        _log.warning("connection failed", **(outline(error) if isinstance(error, BaseException) else {}))
+        _log.warning("connection failed", extra=outline(error) if isinstance(error, BaseException) else {})
 
 
 class _Sent(web.StreamResponse):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
-
-import structlog
 
 from peripety import logs
 from peripety.errors import UnavailableError
@@ -24,7 +23,7 @@ __all__ = ["Leases"]
 _SECONDS = 30.0
 _RENEWALS = 3
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -97,7 +96,7 @@ class Leases:
         try:
             await asyncio.shield(self._later(settle))
         except UnavailableError as error:
-            _log.warning("a call cannot be settled", **logs.outline(error))
+            _log.warning("a call cannot be settled", extra=logs.outline(error))
 
     async def aclose(self) -> None:
         """Wait until everything is settled, and renew no more."""
@@ -126,7 +125,7 @@ class Leases:
         try:
             await self.run(["renew"], pair, [self.milliseconds, *numbers])
         except UnavailableError as error:
-            _log.warning("leases cannot be renewed", **logs.outline(error))
+            _log.warning("leases cannot be renewed", extra=logs.outline(error))
 
 
 @cache
@@ -139,4 +138,4 @@ async def _undo(task: asyncio.Task[T], give_back: Callable[[T], Awaitable[None]]
     try:
         await give_back(await task)
     except UnavailableError as error:
-        _log.warning("what nobody waits for cannot be given back", **logs.outline(error))
+        _log.warning("what nobody waits for cannot be given back", extra=logs.outline(error))
