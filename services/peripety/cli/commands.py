@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from peripety.cli.agent_commands import agent
-from peripety.cli.failure import explain
 from peripety.cli.streams import discard_output, open_closed_streams
 from peripety.errors import PeripetyError
 
@@ -71,6 +70,8 @@ def main() -> None:
     except PeripetyError as error:
         if os.environ.get(DEBUG):
             raise
+        from peripety.cli.failure import explain  # noqa: PLC0415 - loads rich
+
         sys.exit(explain(error))
     except OSError as error:
         # What is read says so itself; what remains is output that finds no room.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import typer
+
 from peripety import logs
-from peripety.cli.output import results
 from peripety.config import Config
 from peripety.rpc import app
 
@@ -23,6 +24,5 @@ async def _serve(config: Config, services: set[str]) -> None:
     async with app.serve(config, services) as running:
         end = asyncio.ensure_future(running.wait())
         await asyncio.sleep(0)  # signals are handled from here on: who reads the line may send one at once
-        results().print(f"listening on {running.address}")
-        results().file.flush()
+        typer.echo(f"listening on {running.address}")
         await end
