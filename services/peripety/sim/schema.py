@@ -10,12 +10,12 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import jsonschema_rs
-
 from peripety.errors import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import jsonschema_rs
 
 __all__ = ["MAX_FINDINGS", "check", "pointer", "without_nulls"]
 
@@ -82,6 +82,8 @@ def pointer(segments: Iterable[str | int]) -> str:
 
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> jsonschema_rs.Validator:
+    import jsonschema_rs  # noqa: PLC0415 - takes 3 MB, which who checks nothing can do without
+
     return jsonschema_rs.validator_for(json.loads(schema), retriever=_refuse)
 
 
