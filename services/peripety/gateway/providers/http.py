@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from peripety.errors import PeripetyError, UnavailableError
+from peripety.errors import UnavailableError
 from peripety.gateway.model import ReasoningDelta, TextDelta, ToolCallDelta
 from peripety.gateway.providers.failures import Failures
 from peripety.gateway.providers.fields import malformed, object_in
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["HttpProvider"]
 
 _Event: TypeAlias = "ServerSentEvent | str"
-
-_DRAIN_SECONDS = 0.2
 
 
 class HttpProvider:
@@ -69,19 +65,25 @@ class HttpProvider:
         failures = self._failures(call)
         body = self._wire.body(call)
         answer = self._wire.answer(call, body, failures)
-        async with following(self._arrivals(call, body, failures)) as arrivals:
-            async with following(_deltas(arrivals, answer)) as deltas:
-                async for delta in deltas:
-                    yield delta
-            await _drain(arrivals)
+        async with following(self._arrivals(call, body, failures, answer)) as arrivals:
+            try:
+                async for events in arrivals:
+                    for delta in _joined([delta for event in events for delta in answer.feed(_data(event))]):
+                        yield delta
+            except UnavailableError:
+                # A connection that dies after the whole answer costs the usage figures, not the answer.
+                if not answer.complete:
+                    raise
         yield replace(answer.finish(), schema_report=body.schema_report)
 
-    def _arrivals(self, call: Call, body: Body, failures: Failures) -> AsyncIterator[Sequence[_Event]]:
+    def _arrivals(
+        self, call: Call, body: Body, failures: Failures, answer: Answer
+    ) -> AsyncIterator[Sequence[_Event]]:
         url = self._endpoint.base_url + self._wire.path(call)
         headers = self._wire.headers(call, self._endpoint.key)
         by_lines = self._wire.framing is Framing.LINES
         post = self._transport.lines if by_lines else self._transport.events
-        return post(url, body.document, headers, failures.by_status)
+        return post(url, body.document, headers, failures.by_status, lambda: answer.done)
 
     async def count_tokens(self, call: Call) -> int | None:
         """Return the input tokens of a call without making it; None when the provider does not count.
@@ -112,19 +114,6 @@ class HttpProvider:
         return Failures(self._endpoint, call.model, self._wire.vocabulary)
 
 
-async def _deltas(arrivals: AsyncIterator[Sequence[_Event]], answer: Answer) -> AsyncIterator[Delta]:
-    try:
-        async for events in arrivals:
-            for delta in _joined([delta for event in events for delta in answer.feed(_data(event))]):
-                yield delta
-            if answer.done:
-                return
-    except UnavailableError:
-        # A connection that dies after the whole answer costs the usage figures, not the answer.
-        if not answer.complete:
-            raise
-
-
 def _data(event: _Event) -> str:
     return event if isinstance(event, str) else event.data
 
@@ -151,11 +140,3 @@ def _both(first: Delta, second: Delta) -> Delta | None:
             return replace(first, arguments_text=first.arguments_text + second.arguments_text)
         case _:
             return None
-
-
-async def _drain(arrivals: AsyncIterator[Sequence[_Event]]) -> None:
-    """Read to the end, which is near: only then can the connection serve another request."""
-    with suppress(TimeoutError, PeripetyError):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            async for _ in arrivals:
-                pass

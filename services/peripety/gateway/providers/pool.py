@@ -19,7 +19,7 @@ from peripety.config import is_loopback
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-__all__ = ["ConnectionPool"]
+__all__ = ["Body", "ConnectionPool"]
 
 _KEEP_SECONDS = 60.0
 # The first match tells the error of httpx2.
@@ -84,7 +84,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
                 timeout=aiohttp.ClientTimeout(total=None, connect=connect),
                 trace_request_ctx=opened,
             )
-        return httpx2.Response(response.status, headers=response.raw_headers, stream=_Body(response))
+        return httpx2.Response(response.status, headers=response.raw_headers, stream=Body(response))
 
     def _connected(self) -> aiohttp.ClientSession:
         """The session, which needs a running loop to be made."""
@@ -109,9 +109,16 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
         return self._proxies[server]
 
 
-class _Body(httpx2.AsyncByteStream):
+class Body(httpx2.AsyncByteStream):
+    """The body of a response, as it arrives."""
+
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of it was read, and its end seen: its connection then serves other requests."""
+        return self._response.content.at_eof()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self

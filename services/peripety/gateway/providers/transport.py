@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -15,7 +16,7 @@ from peripety.errors import FailedPreconditionError, PeripetyError, UnavailableE
 from peripety.gateway.providers.framing import MAX_EVENT_BYTES, Decoder, Framing, require_size
 from peripety.gateway.providers.ndjson import NdjsonDecoder
 from peripety.gateway.providers.patience import Patience, Timeouts
-from peripety.gateway.providers.pool import ConnectionPool
+from peripety.gateway.providers.pool import Body, ConnectionPool
 from peripety.gateway.providers.sse import ServerSentEvent, SseDecoder
 
 __all__ = ["HttpTransport", "Refuse", "Timeouts"]
@@ -32,8 +33,13 @@ _HEADERS = {
     "User-Agent": f"peripety/{__version__}",
 }
 _MAX_ERROR_BYTES = 64 * 1024
+_DRAIN_SECONDS = 0.2
 _OK = 200
 _parsed_url = lru_cache(256)(httpx2.URL)
+
+
+def _never() -> bool:
+    return False
 
 
 class HttpTransport:
@@ -52,12 +58,24 @@ class HttpTransport:
         self._pool = ConnectionPool()
 
     def events(
-        self, url: str, body: Mapping[str, Any], headers: Mapping[str, str], refuse: Refuse
+        self,
+        url: str,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str],
+        refuse: Refuse,
+        done: Callable[[], bool] = _never,
     ) -> AsyncGenerator[list[ServerSentEvent], None]:
         """Post `body` to `url` and yield the server-sent events that answer it.
 
         Events that arrived together are one list. Closing the generator closes the connection, and so stops
         the work of the provider.
+
+        Args:
+            url: where to post.
+            body: what.
+            headers: besides those of the transport.
+            refuse: makes an error of a status other than 200.
+            done: says, after each list, whether nothing follows that matters.
 
         Raises:
             UnavailableError: the server cannot be reached, is too slow, or broke off.
@@ -66,14 +84,19 @@ class HttpTransport:
             PeripetyError: what `refuse` made of a status other than 200.
         """
         request = self._request("POST", url, headers, Framing.EVENTS.value, body)
-        return self._follow(request, refuse, SseDecoder(), Framing.EVENTS)
+        return self._follow(request, refuse, SseDecoder(), Framing.EVENTS, done)
 
     def lines(
-        self, url: str, body: Mapping[str, Any], headers: Mapping[str, str], refuse: Refuse
+        self,
+        url: str,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str],
+        refuse: Refuse,
+        done: Callable[[], bool] = _never,
     ) -> AsyncGenerator[list[str], None]:
         """The same for an answer of newline-delimited JSON: each line is a document."""
         request = self._request("POST", url, headers, Framing.LINES.value, body)
-        return self._follow(request, refuse, NdjsonDecoder(), Framing.LINES)
+        return self._follow(request, refuse, NdjsonDecoder(), Framing.LINES, done)
 
     async def document(
         self,
@@ -125,16 +148,24 @@ class HttpTransport:
         )
 
     async def _follow(
-        self, request: httpx2.Request, refuse: Refuse, decoder: Decoder[T], framing: Framing
+        self,
+        request: httpx2.Request,
+        refuse: Refuse,
+        decoder: Decoder[T],
+        framing: Framing,
+        done: Callable[[], bool],
     ) -> AsyncGenerator[list[T], None]:
         patience = Patience(self._server, self._timeouts)
         async with self._answer(request, refuse, patience) as answer:
             self._require_kind(answer, framing.value)
-            while piece := await self._piece(answer, patience):
+            while not _body(answer).ended and (piece := await self._piece(answer, patience)):
                 events = decoder.feed(piece)
                 if events:
                     patience.first_event_seen()
                     yield events
+                if done():
+                    await _drain(_body(answer))
+                    return
 
     @asynccontextmanager
     async def _answer(
@@ -155,9 +186,8 @@ class HttpTransport:
 
     async def _piece(self, answer: httpx2.Response, patience: Patience) -> bytes:
         """The next bytes of an answer, all that arrived together; none at its end."""
-        pieces = cast("AsyncIterator[bytes]", answer.stream)
         try:
-            return await patience.wait_for(anext(pieces, b""))
+            return await patience.wait_for(anext(_body(answer), b""))
         except httpx2.TransportError as error:
             raise self._lost("STREAM_TRUNCATED", "broke off in the middle of its answer", error) from None
 
@@ -182,3 +212,17 @@ class HttpTransport:
 
     def _lost(self, code: str, problem: str, error: httpx2.TransportError) -> UnavailableError:
         return UnavailableError(f"The {self._server} server {problem} ({error})", code=code)
+
+
+def _body(answer: httpx2.Response) -> Body:
+    return cast("Body", answer.stream)
+
+
+async def _drain(body: Body) -> None:
+    """Read to the end, which is near: only then can the connection serve another request."""
+    if body.ended:
+        return
+    with suppress(TimeoutError, httpx2.TransportError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for _ in body:
+                pass
