@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import (
+    BaseModel,
+    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from peripety.errors import FieldViolation, InvalidArgumentError
 from peripety.limits import DailyBudget, ProviderLimits
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-    from pydantic_settings import PydanticBaseSettingsSource
 
 __all__ = [
     "Config",
@@ -120,7 +120,7 @@ def _default_database_url() -> SecretStr:
     return SecretStr(f"sqlite:///{Path(data_home) / 'peripety' / 'peripety.db'}")
 
 
-class Config(BaseSettings):
+class Config(BaseModel):
     """Everything that can be set from outside.
 
     Attributes:
@@ -173,11 +173,10 @@ class Config(BaseSettings):
         drain_seconds: how long calls under way may go on after a stop was asked for.
     """
 
-    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True,
-        env_prefix=_PREFIX,
-        env_ignore_empty=True,
         validate_by_name=True,
+        validate_default=True,
         extra="forbid",
         hide_input_in_errors=True,
     )
@@ -206,8 +205,8 @@ class Config(BaseSettings):
     provider_pause_seconds: _Seconds = 60.0
     provider_total_seconds: _Seconds = 1_800.0
     models: Path | None = None
-    limits: Annotated[dict[str, ProviderLimits], NoDecode] = Field(default_factory=dict)
-    daily_budget: Annotated[DailyBudget | None, NoDecode] = None
+    limits: dict[str, ProviderLimits] = Field(default_factory=dict)
+    daily_budget: DailyBudget | None = None
     breaker_failures: int = Field(default=5, ge=1)
     breaker_open_seconds: float = Field(default=60.0, gt=0, le=3_600)
     breaker_successes: int = Field(default=2, ge=1)
@@ -232,7 +231,7 @@ class Config(BaseSettings):
 
     @classmethod
     def from_environment(cls, **overrides: Any) -> Self:
-        """Read the settings from the environment of this process.
+        """Read the settings from the environment of this process; an empty variable counts as absent.
 
         Args:
             **overrides: attributes that were given more directly, on a command line; they win.
@@ -240,24 +239,13 @@ class Config(BaseSettings):
         Raises:
             InvalidArgumentError: a variable has a value that cannot be used; the message names it.
         """
+        given = {
+            name: value for name, variable in _variables().items() if (value := os.environ.get(variable))
+        }
         try:
-            names = {variable: name for name, variable in _variables().items()}
-            environment = {names.get(key, key): value for key, value in EnvSettingsSource(cls)().items()}
-            return cls(**(environment | overrides))
+            return cls(**(given | overrides))
         except ValidationError as error:
             raise _explain(error) from None
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is the library's
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not read here
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not read here
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not read here
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take explicit values only; `from_environment` is the one that reads variables."""
-        return (init_settings,)
 
     @field_validator("listen", "gateway_address", "scenarios_address")
     @classmethod
