@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from peripety.gateway.catalogue import Catalogue, cost_of
 from peripety.gateway.model import (
     CacheBlock,
     CacheBreakpoint,
@@ -23,7 +24,6 @@ from peripety.gateway.model import (
     Text,
     Usage,
 )
-from peripety.gateway.models import Catalogue, cost_of
 from peripety.gateway.prompt_cache import PromptCache
 from peripety.gateway.providers.base import Call, Finished
 from peripety.simulator.model import ApiError

@@ -16,7 +16,7 @@ from support.cached_conversations import MOST_MARKERS, PROVIDERS, Tally, convers
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from peripety.gateway.models import CacheRules
+    from peripety.gateway.catalogue import CacheRules
     from peripety.gateway.prompt_cache.entries import Entry
     from peripety.gateway.prompt_cache.prompt import Block
 

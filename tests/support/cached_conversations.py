@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Self
 
+from peripety.gateway.catalogue import Catalogue
 from peripety.gateway.history import merge_messages
 from peripety.gateway.model import (
     CacheConfig,
@@ -25,7 +26,6 @@ from peripety.gateway.model import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.models import Catalogue
 from peripety.gateway.prompt_cache import PromptCache
 from peripety.gateway.providers.base import Call, Finished
 from peripety.gateway.providers.states import keep

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from peripety.gateway.catalogue import Catalogue
 from peripety.gateway.model import (
     CacheBlock,
     ChatMessage,
@@ -18,7 +19,6 @@ from peripety.gateway.model import (
     ToolResult,
     Usage,
 )
-from peripety.gateway.models import Catalogue
 from peripety.gateway.prompt_cache import PromptCache
 from peripety.gateway.prompt_cache.prompt import Prompt
 from peripety.gateway.providers.base import Call, Finished

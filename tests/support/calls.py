@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.gateway.catalogue import Catalogue
 from peripety.gateway.model import ChatMessage, GenerateRequest
-from peripety.gateway.models import Catalogue
 from peripety.gateway.providers.base import Call
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import SecretStr
 
 from peripety.config import Config, ProviderName
-from peripety.gateway.models import Catalogue
+from peripety.gateway.catalogue import Catalogue
 from peripety.gateway.providers.failures import Failures
 from peripety.gateway.providers.framing import Framing
 from peripety.gateway.providers.ndjson import NdjsonDecoder

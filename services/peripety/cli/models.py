@@ -11,14 +11,14 @@ from rich.table import Table
 
 from peripety.cli.output import tables, write_json
 from peripety.config import Config
-from peripety.gateway.models import Catalogue, ModelData
-from peripety.gateway.models.prices import prices_on
+from peripety.gateway.catalogue import Catalogue, ModelData
+from peripety.gateway.catalogue.prices import prices_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import date
 
-    from peripety.gateway.models import CacheRules, Price
+    from peripety.gateway.catalogue import CacheRules, Price
 
 __all__ = ["models"]
 

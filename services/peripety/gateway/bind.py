@@ -21,12 +21,12 @@ from peripety.gateway.calling.clock import Clock
 from peripety.gateway.calling.counters import MemoryCounters
 from peripety.gateway.calling.reports import log_call
 from peripety.gateway.calling.shared import Leases, RedisCounters, RedisLedger
+from peripety.gateway.catalogue import Catalogue, ModelList
 from peripety.gateway.conversations.conversations import Conversations
 from peripety.gateway.conversations.store import ConversationStore
 from peripety.gateway.counting import TokenCounter
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import ModelGateway
-from peripety.gateway.models import Catalogue, ModelList
 from peripety.gateway.prompt_cache import Release, release_of
 from peripety.gateway.providers.registry import Providers
 from peripety.gateway.response_cache import (

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.gateway.batch import Batches
+    from peripety.gateway.catalogue import ModelList
     from peripety.gateway.conversations.conversations import Conversations
     from peripety.gateway.counting import TokenCounter
     from peripety.gateway.model import GatewayEvent, ModelGateway
-    from peripety.gateway.models import ModelList
     from peripety.gateway.usage import UsageBook
 
 __all__ = ["GatewayParts", "GatewayServicer"]

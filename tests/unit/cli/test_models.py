@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from peripety.cli import app
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.models import Catalogue
+from peripety.gateway.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path

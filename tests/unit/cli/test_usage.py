@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 from peripety.cli import app
 from peripety.gateway.calling.counters import Demand
 from peripety.gateway.calling.reports import CallReport
+from peripety.gateway.catalogue import Cost
 from peripety.gateway.model import Usage
-from peripety.gateway.models import Cost
 from peripety.gateway.usage import UsageBook, UsageStore
 from peripety.storage import Database
 

@@ -9,8 +9,8 @@ from peripety.gateway.calling.breaker import Outcome
 from peripety.gateway.calling.counters import Demand
 from peripety.gateway.calling.faults import is_provider_fault, was_answered
 from peripety.gateway.calling.reports import CallReport
+from peripety.gateway.catalogue import Cost
 from peripety.gateway.model import ChatMessage, ChatRole, Completion, Usage
-from peripety.gateway.models import Cost
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -20,9 +20,9 @@ from peripety.gateway.calling.faults import may_pass
 from peripety.gateway.calling.gate import Gate
 from peripety.gateway.calling.reports import log_call
 from peripety.gateway.calling.retries import RetryBudget, pause_before_retry
+from peripety.gateway.catalogue import cost_of_call
+from peripety.gateway.catalogue.names import class_of
 from peripety.gateway.model import Completed
-from peripety.gateway.models import cost_of_call
-from peripety.gateway.models.names import class_of
 from peripety.gateway.prompt_cache import PromptCache
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.streams import following

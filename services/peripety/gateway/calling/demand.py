@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.gateway.calling.counters import Demand
-from peripety.gateway.models import most_it_can_cost
+from peripety.gateway.catalogue import most_it_can_cost
 from peripety.gateway.sizes import prompt_tokens
 
 if TYPE_CHECKING:

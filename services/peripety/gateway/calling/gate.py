@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from peripety.errors import ResourceExhaustedError
 from peripety.gateway.calling.counters import Demand, Reservation
-from peripety.gateway.models import in_dollars, price_unknown
+from peripety.gateway.catalogue import in_dollars, price_unknown
 
 if TYPE_CHECKING:
     from peripety.config import ProviderLimits

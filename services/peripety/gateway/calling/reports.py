@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from peripety.gateway.calling.counters import Demand
+    from peripety.gateway.catalogue import Cost
     from peripety.gateway.model import Usage
-    from peripety.gateway.models import Cost
 
 __all__ = ["CallReport", "log_call"]
 

@@ -14,7 +14,7 @@ from peripety.api.gateway.v1 import gateway_pb2 as pb
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.gateway.models import ListedModel, ModelData, Price
+    from peripety.gateway.catalogue import ListedModel, ModelData, Price
     from peripety.pages import Page
 
 __all__ = ["models_to_proto"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peripety.gateway.models import CacheKind
+from peripety.gateway.catalogue import CacheKind
 from peripety.gateway.prompt_cache.entries import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from peripety.gateway.models import CacheRules
+    from peripety.gateway.catalogue import CacheRules
     from peripety.gateway.prompt_cache.entries import Entries
     from peripety.gateway.prompt_cache.prompt import Block
 

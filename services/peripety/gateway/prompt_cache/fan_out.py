@@ -8,16 +8,16 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from peripety.errors import PeripetyError
+from peripety.gateway.catalogue import CacheKind
 from peripety.gateway.model import Completed, Completion, FallingBack
-from peripety.gateway.models import CacheKind
 from peripety.gateway.prompt_cache.prompt import beginning_of
 from peripety.gateway.streams import completion_of, following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
+    from peripety.gateway.catalogue import CacheRules
     from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
-    from peripety.gateway.models import CacheRules
 
 __all__ = ["OneFillsTheCache", "Outcome", "Release", "fan_out", "release_of"]
 

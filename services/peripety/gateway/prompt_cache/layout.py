@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from peripety.gateway.catalogue import CacheKind
 from peripety.gateway.model import CacheBlock
-from peripety.gateway.models import CacheKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from peripety.gateway.models import CacheRules
+    from peripety.gateway.catalogue import CacheRules
     from peripety.gateway.prompt_cache.prompt import Block
 
 __all__ = ["place_markers"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
+from peripety.gateway.catalogue import CacheKind
 from peripety.gateway.model import (
     CacheBlock,
     ChatRole,
@@ -18,7 +19,6 @@ from peripety.gateway.model import (
     ToolCall,
     ToolResult,
 )
-from peripety.gateway.models import CacheKind
 from peripety.gateway.providers.schemas import method_of, with_answer_tool
 from peripety.gateway.structured import schema_hint
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 
+from peripety.gateway.catalogue import CacheKind
 from peripety.gateway.model import (
     CacheBlock,
     ChatMessage,
@@ -19,7 +20,6 @@ from peripety.gateway.model import (
     ToolChoice,
     ToolResult,
 )
-from peripety.gateway.models import CacheKind
 from peripety.gateway.prompt_cache.pieces import as_sent, pieces_of, pieces_of_message
 from peripety.gateway.providers.schemas import method_of
 from peripety.gateway.writing import write_message, write_tool

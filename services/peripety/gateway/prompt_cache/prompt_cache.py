@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from peripety.gateway.catalogue import CacheKind, cost_of
 from peripety.gateway.model import CacheBlock, CacheBreakpoint, CachePlan, CacheTTL, Usage
-from peripety.gateway.models import CacheKind, cost_of
 from peripety.gateway.prompt_cache.entries import Entries
 from peripety.gateway.prompt_cache.expectation import Expectation, expect
 from peripety.gateway.prompt_cache.layout import place_markers
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from peripety.gateway.models import CacheRules
+    from peripety.gateway.catalogue import CacheRules
     from peripety.gateway.prompt_cache.prompt import Block
     from peripety.gateway.providers.base import Call
 

@@ -20,7 +20,7 @@ from peripety.gateway.model import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.models import ModelData
+    from peripety.gateway.catalogue import ModelData
 
 __all__ = ["Call", "Delta", "Finished", "Provider", "ProviderEvent"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from peripety.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.models import Catalogue
-from peripety.gateway.models.names import provider_named, provider_of
+from peripety.gateway.catalogue import Catalogue
+from peripety.gateway.catalogue.names import provider_named, provider_of
 from peripety.gateway.providers.anthropic import MessagesWire
 from peripety.gateway.providers.base import Call
 from peripety.gateway.providers.gemini import GeminiWire

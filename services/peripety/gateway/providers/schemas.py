@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import SchemaMethod, Text, Tool, ToolChoice, ToolChoiceMode
-from peripety.gateway.models import Capability
 from peripety.gateway.structured import schema_hint
 
 if TYPE_CHECKING:

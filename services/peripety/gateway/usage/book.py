@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from peripety import logs
 from peripety.errors import UnavailableError
-from peripety.gateway.models.names import class_of
+from peripety.gateway.catalogue.names import class_of
 from peripety.gateway.usage.model import Sums, UsageKey, hour_of, sums_of
 from peripety.pages import Page, Position, page_of, page_size, position_in
 

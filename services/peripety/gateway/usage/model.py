@@ -8,8 +8,8 @@ from math import floor
 from typing import TYPE_CHECKING, NamedTuple
 
 from peripety.gateway.calling.budgets import Amount
+from peripety.gateway.catalogue.names import class_of
 from peripety.gateway.model import Spent
-from peripety.gateway.models.names import class_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

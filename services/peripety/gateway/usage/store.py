@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import BigInteger, Column, Index, Table, Text, func, insert, select, update
 
 from peripety.gateway.calling.budgets import Amount, BudgetKind
+from peripety.gateway.catalogue.names import class_of, provider_named
 from peripety.gateway.model import Spent, Usage
-from peripety.gateway.models.names import class_of, provider_named
 from peripety.gateway.usage.model import Dimension, Group, UsageRow, hour_of
 from peripety.storage import METADATA
 

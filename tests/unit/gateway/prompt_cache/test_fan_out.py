@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import InternalError, UnavailableError
+from peripety.gateway.catalogue import Catalogue
 from peripety.gateway.model import (
     ChatMessage,
     Completed,
@@ -19,7 +20,6 @@ from peripety.gateway.model import (
     TextDelta,
     Usage,
 )
-from peripety.gateway.models import Catalogue
 from peripety.gateway.prompt_cache import OneFillsTheCache, Outcome, Release, fan_out, release_of
 from peripety.gateway.streams import following
 from support.virtual_time import in_virtual_time

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
+from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
@@ -23,7 +24,6 @@ from peripety.gateway.model import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.models import Capability
 from peripety.gateway.providers.gemini.body import to_gemini_body
 from peripety.gateway.providers.gemini.signatures import UNSIGNED, Signature
 from peripety.gateway.providers.schemas import ANSWER_TOOL

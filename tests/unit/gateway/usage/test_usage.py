@@ -13,8 +13,8 @@ from peripety.errors import InvalidArgumentError, UnavailableError
 from peripety.gateway.calling.budgets import Amount, BudgetKind, Scope
 from peripety.gateway.calling.counters import Demand
 from peripety.gateway.calling.reports import CallReport
+from peripety.gateway.catalogue import Cost
 from peripety.gateway.model import Budget, ChatMessage, Completion, Spent, StopReason, Usage
-from peripety.gateway.models import Cost
 from peripety.gateway.usage import Dimension, Group, UsageBook, UsageQuery, UsageStore
 from peripety.storage import Database
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from peripety.gateway.calling.budgets.model import Amount, BudgetKind, Hold, Refused, Scope
 from peripety.gateway.calling.budgets.refusals import exhausted, shortage
 from peripety.gateway.calling.demand import longest_affordable
+from peripety.gateway.catalogue import most_it_can_cost, price_unknown
 from peripety.gateway.model import Budget
-from peripety.gateway.models import most_it_can_cost, price_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from peripety.errors import ResourceExhaustedError
 from peripety.gateway.calling.budgets.model import BudgetKind
-from peripety.gateway.models import in_dollars
+from peripety.gateway.catalogue import in_dollars
 
 if TYPE_CHECKING:
     from peripety.gateway.calling.budgets.model import Amount, Scope

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FieldViolation
+from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import SchemaMethod, SchemaReport
-from peripety.gateway.models import Capability
 from peripety.gateway.providers.anthropic.markers import mark
 from peripety.gateway.providers.anthropic.shapes import Shapes
 from peripety.gateway.providers.anthropic.tools import FORCED, write_choice, write_tools

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FieldViolation
+from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import SchemaMethod, SchemaReport, ToolChoice, ToolChoiceMode
-from peripety.gateway.models import Capability
 from peripety.gateway.providers.gemini.contents import to_contents
 from peripety.gateway.providers.refusing import refuse_inexpressible
 from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint

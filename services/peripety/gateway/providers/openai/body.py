@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FieldViolation
+from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import ToolChoiceMode
-from peripety.gateway.models import Capability
 from peripety.gateway.providers.openai.caching import cache_fields
 from peripety.gateway.providers.openai.messages import to_messages
 from peripety.gateway.providers.openai.structured import structured

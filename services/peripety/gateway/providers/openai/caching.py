@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from peripety.gateway.catalogue import CacheKind
 from peripety.gateway.model import CacheBlock, CacheTTL
-from peripety.gateway.models import CacheKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

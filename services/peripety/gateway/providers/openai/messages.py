@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.gateway.catalogue import CacheKind
 from peripety.gateway.model import ChatRole, ProviderState, ToolResult
-from peripety.gateway.models import CacheKind
 from peripety.gateway.providers.earlier_turns import as_user_text, to_call_id
 from peripety.gateway.providers.openai.caching import cache_marks
 from peripety.gateway.tool_names import to_wire_name

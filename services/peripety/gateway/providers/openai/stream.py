@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import ProviderState, Reasoning, SchemaMethod, StopReason, Text, Usage
-from peripety.gateway.models import Capability
 from peripety.gateway.providers.assembling import Assembly
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.providers.earlier_turns import CallIds

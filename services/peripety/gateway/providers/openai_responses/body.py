@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FieldViolation
-from peripety.gateway.models import Capability
+from peripety.gateway.catalogue import Capability
 from peripety.gateway.providers.openai import OPENAI
 from peripety.gateway.providers.openai.caching import cache_fields
 from peripety.gateway.providers.openai.structured import structured

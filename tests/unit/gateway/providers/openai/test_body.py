@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import InvalidArgumentError, Severity
+from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import (
     ChatMessage,
     GenerateRequest,
@@ -18,7 +19,6 @@ from peripety.gateway.model import (
     ToolChoice,
     ToolChoiceMode,
 )
-from peripety.gateway.models import Capability
 from peripety.gateway.providers.openai import AZURE, DEEPSEEK, GENERIC, OPENAI, ChatCompletionsWire
 from peripety.gateway.providers.openai.body import to_openai_body
 from peripety.gateway.providers.schemas import ANSWER_TOOL

@@ -15,6 +15,7 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
@@ -32,7 +33,6 @@ from peripety.gateway.model import (
     ToolResult,
     Usage,
 )
-from peripety.gateway.models import Capability
 from peripety.gateway.providers.endpoint import Endpoint
 from peripety.gateway.providers.failures import Failures
 from peripety.gateway.providers.openai import AZURE, DEEPSEEK, GENERIC, OPENAI, ChatCompletionsWire

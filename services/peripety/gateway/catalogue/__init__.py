@@ -1,7 +1,7 @@
 """What the gateway knows of models, as dated data, and what calls to them cost."""
 
-from peripety.gateway.models.catalogue import Catalogue
-from peripety.gateway.models.cost import (
+from peripety.gateway.catalogue.catalogue import Catalogue
+from peripety.gateway.catalogue.cost import (
     Cost,
     cost_of,
     cost_of_call,
@@ -9,9 +9,9 @@ from peripety.gateway.models.cost import (
     most_it_can_cost,
     price_unknown,
 )
-from peripety.gateway.models.listing import ListedModel, ModelList
-from peripety.gateway.models.model import CacheKind, CacheRules, Capability, ModelData, Traits
-from peripety.gateway.models.prices import PeakHours, Price
+from peripety.gateway.catalogue.listing import ListedModel, ModelList
+from peripety.gateway.catalogue.model import CacheKind, CacheRules, Capability, ModelData, Traits
+from peripety.gateway.catalogue.prices import PeakHours, Price
 
 __all__ = [
     "CacheKind",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.models.model import ModelData
+from peripety.gateway.catalogue.model import ModelData
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from peripety.gateway.models import Catalogue, PeakHours, Price
-from peripety.gateway.models.prices import price_at, prices_between
+from peripety.gateway.catalogue import Catalogue, PeakHours, Price
+from peripety.gateway.catalogue.prices import price_at, prices_between
 
 WEEKDAYS = PeakHours(weekdays=(1, 2, 3, 4, 5), hours=((1, 4), (6, 10)))
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from peripety.gateway.models.prices import Price
+from peripety.gateway.catalogue.prices import Price
 
 __all__ = ["CacheKind", "CacheRules", "Capability", "ModelData", "Traits"]
 

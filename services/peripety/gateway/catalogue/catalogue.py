@@ -9,14 +9,14 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.models.cards import Cards
-from peripety.gateway.models.names import class_of, provider_named, provider_of, whose_models
+from peripety.gateway.catalogue.cards import Cards
+from peripety.gateway.catalogue.names import class_of, provider_named, provider_of, whose_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from peripety.gateway.models.model import ModelData
+    from peripety.gateway.catalogue.model import ModelData
 
 __all__ = ["Catalogue"]
 

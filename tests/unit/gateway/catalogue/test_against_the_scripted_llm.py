@@ -6,8 +6,8 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
+from peripety.gateway.catalogue import Catalogue, ModelData, cost_of
 from peripety.gateway.model import Usage
-from peripety.gateway.models import Catalogue, ModelData, cost_of
 from peripety.simulator.model import Api
 from peripety.simulator.model import Usage as Charged
 from peripety.simulator.truth.bill import bill

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.gateway.models import CacheKind, Capability, Catalogue
+from peripety.gateway.catalogue import CacheKind, Capability, Catalogue
 
 CATALOGUE = Catalogue.load()
 PROVIDERS = ("anthropic", "openai", "deepseek", "gemini", "ollama", "generic", "azure", "offline", "scripted")

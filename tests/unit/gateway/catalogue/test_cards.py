@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.models import Capability, Catalogue
-from peripety.gateway.models.cards import Cards
+from peripety.gateway.catalogue import Capability, Catalogue
+from peripety.gateway.catalogue.cards import Cards
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peripety.gateway.models.names import provider_named
+from peripety.gateway.catalogue.names import provider_named
 from peripety.pages import Page, Position, page_of, page_size, position_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import date
 
-    from peripety.gateway.models.catalogue import Catalogue
-    from peripety.gateway.models.model import ModelData
+    from peripety.gateway.catalogue.catalogue import Catalogue
+    from peripety.gateway.catalogue.model import ModelData
 
 __all__ = ["ListedModel", "ModelList"]
 

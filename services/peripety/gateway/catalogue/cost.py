@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from peripety.errors import FailedPreconditionError
+from peripety.gateway.catalogue.prices import price_at, prices_between
 from peripety.gateway.model import Usage
-from peripety.gateway.models.prices import price_at, prices_between
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from peripety.gateway.models.model import ModelData
-    from peripety.gateway.models.prices import Price
+    from peripety.gateway.catalogue.model import ModelData
+    from peripety.gateway.catalogue.prices import Price
 
 __all__ = [
     "LONGEST_CALL",

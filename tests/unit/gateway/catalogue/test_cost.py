@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from peripety.gateway.catalogue import Catalogue, Cost, ModelData, cost_of, cost_of_call, most_it_can_cost
+from peripety.gateway.catalogue.cost import LONGEST_CALL
+from peripety.gateway.catalogue.prices import price_at
 from peripety.gateway.model import Usage
-from peripety.gateway.models import Catalogue, Cost, ModelData, cost_of, cost_of_call, most_it_can_cost
-from peripety.gateway.models.cost import LONGEST_CALL
-from peripety.gateway.models.prices import price_at
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday, outside of peak hours
 DOLLAR = 10**12

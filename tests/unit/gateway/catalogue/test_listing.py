@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.models import Catalogue, ModelList
+from peripety.gateway.catalogue import Catalogue, ModelList
 
 CATALOGUE = Catalogue.load()
 
