@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from peripety import context
 from peripety.errors import DeadlineError, FailedPreconditionError, PeripetyError, UnavailableError
 from peripety.gateway.model import ChatMessage, GenerateRequest, TextDelta
+from peripety.gateway.providers import transport
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.providers.endpoint import Endpoint
 from peripety.gateway.providers.http import HttpProvider
@@ -152,6 +153,24 @@ async def test_a_connection_serves_one_answer_after_the_other() -> None:
             assert TextDelta("a") in [item async for item in provider.stream(call_of(QUESTION))]
         await provider.aclose()
         assert (len(server.requests), server.connections) == (3, 1)
+
+
+async def test_nobody_waits_for_a_server_that_holds_its_connection_after_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transport, "_DRAIN_SECONDS", 0.02)
+    gone = asyncio.Event()
+
+    async def answer(_request: Request, reply: Reply) -> None:
+        await reply.start()
+        await reply.send(delta("a") + finish() + DONE)
+        await reply.left()
+        gone.set()
+
+    async with asyncio.timeout(10), upstream(answer) as server:
+        text, _ = await ask(server.base_url)
+        await gone.wait()
+    assert text == "a"
 
 
 async def test_a_connection_that_the_server_closed_in_between_costs_nothing() -> None:

@@ -10,9 +10,9 @@ from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import SchemaMethod, SchemaReport
 from peripety.gateway.providers.anthropic.markers import mark
 from peripety.gateway.providers.anthropic.shapes import Shapes
-from peripety.gateway.providers.anthropic.tools import FORCED, write_choice, write_tools
+from peripety.gateway.providers.anthropic.tools import write_choice, write_tools
 from peripety.gateway.providers.anthropic.turns import Turns
-from peripety.gateway.providers.refusing import refuse_inexpressible
+from peripety.gateway.providers.refusing import forced_tool, forces_tool, refuse_inexpressible
 from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint
 from peripety.gateway.providers.wire import Body
 
@@ -61,9 +61,7 @@ def _inexpressible(call: Call) -> Iterator[FieldViolation]:
         yield FieldViolation("temperature", f"must be from 0 to {_HOTTEST} for this model")
     if not all(stop.strip() for stop in request.stop_sequences):
         yield FieldViolation("stop_sequences", "must hold more than white space for this model")
-    if _forces_tool(request) and not traits.forced_tool_choice:
-        reason = "cannot demand a tool of this model; leave the choice to it, or ask another model"
-        yield FieldViolation("tool_choice.mode", reason)
+    yield from forced_tool(call)
 
 
 def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
@@ -117,11 +115,7 @@ def _structured(
 def _thinking(call: Call, request: GenerateRequest) -> dict[str, Any] | None:
     """No thoughts where a tool is demanded, which excludes them; else the model thinks as it is wont to."""
     thinks = Capability.REASONING in call.data.capabilities and call.data.traits.reasoning_can_be_off
-    return {"type": "disabled"} if thinks and _forces_tool(request) else None
-
-
-def _forces_tool(request: GenerateRequest) -> bool:
-    return request.tool_choice is not None and request.tool_choice.mode in FORCED
+    return {"type": "disabled"} if thinks and forces_tool(request) else None
 
 
 def _max_tokens(call: Call) -> int:

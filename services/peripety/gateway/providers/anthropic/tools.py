@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from peripety.gateway.model import GenerateRequest, Tool, ToolChoice
     from peripety.gateway.providers.anthropic.shapes import Shapes
 
-__all__ = ["FORCED", "write_choice", "write_tools"]
-
-FORCED = frozenset({ToolChoiceMode.ANY, ToolChoiceMode.NAMED})
-"""The choices by which a tool has to be called."""
+__all__ = ["write_choice", "write_tools"]
 
 _MOST_STRICT = 20
 _TYPES = {

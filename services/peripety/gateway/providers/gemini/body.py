@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FieldViolation
 from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import SchemaMethod, SchemaReport, ToolChoice, ToolChoiceMode
 from peripety.gateway.providers.gemini.contents import to_contents
-from peripety.gateway.providers.refusing import refuse_inexpressible
+from peripety.gateway.providers.refusing import (
+    forced_tool,
+    one_call_at_a_time,
+    refuse_inexpressible,
+    too_many_stops,
+)
 from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint
 from peripety.gateway.providers.subset import Subset, anything, write_schema
 from peripety.gateway.providers.wire import Body
@@ -18,6 +22,7 @@ from peripety.gateway.tool_names import to_wire_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from peripety.errors import FieldViolation
     from peripety.gateway.model import GenerateRequest, Tool
     from peripety.gateway.providers.base import Call
 
@@ -51,10 +56,9 @@ def to_gemini_body(call: Call) -> Body:
     """Write a call down; what was left open is left out.
 
     Raises:
-        InvalidArgumentError: there are more stop sequences than it takes, or several calls at a time are
-            forbidden, which it cannot be told.
+        InvalidArgumentError: an option has no way to be said to the model; the message names it.
     """
-    refuse_inexpressible(call, _inexpressible(call.request))
+    refuse_inexpressible(call, _inexpressible(call))
     request, structured, report = _structured(call)
     document = {
         "systemInstruction": {"parts": [{"text": request.system}]} if request.system else None,
@@ -68,12 +72,10 @@ def to_gemini_body(call: Call) -> Body:
     return Body({name: value for name, value in document.items() if value is not None}, report)
 
 
-def _inexpressible(request: GenerateRequest) -> Iterator[FieldViolation]:
-    choice = request.tool_choice or ToolChoice()
-    if len(request.stop_sequences) > _MOST_STOPS:
-        yield FieldViolation("stop_sequences", f"must be at most {_MOST_STOPS}")
-    if choice.disable_parallel and choice.mode is not ToolChoiceMode.NONE:
-        yield FieldViolation("tool_choice.disable_parallel", "cannot be set; leave it out")
+def _inexpressible(call: Call) -> Iterator[FieldViolation]:
+    yield from too_many_stops(call.request, _MOST_STOPS)
+    yield from one_call_at_a_time(call.request)
+    yield from forced_tool(call)
 
 
 def _structured(call: Call) -> tuple[GenerateRequest, dict[str, Any], SchemaReport | None]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FieldViolation
-from peripety.gateway.model import SchemaMethod, SchemaReport, ToolChoice, ToolChoiceMode
+from peripety.gateway.model import SchemaMethod, SchemaReport, ToolChoiceMode
 from peripety.gateway.providers.ollama.messages import to_messages
-from peripety.gateway.providers.refusing import refuse_inexpressible
+from peripety.gateway.providers.refusing import forced_tool, one_call_at_a_time, refuse_inexpressible
 from peripety.gateway.providers.schemas import method_of, with_hint
 from peripety.gateway.providers.wire import Body
 from peripety.gateway.sizes import prompt_tokens
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from peripety.gateway.model import GenerateRequest, Tool
     from peripety.gateway.providers.base import Call
@@ -29,9 +28,9 @@ def to_ollama_body(call: Call) -> Body:
     """Write a call down as a streaming one; what was left open is left out.
 
     Raises:
-        InvalidArgumentError: it demands calls of tools or forbids several at a time, which cannot be said.
+        InvalidArgumentError: an option has no way to be said to the model; the message names it.
     """
-    refuse_inexpressible(call, _inexpressible(call.request))
+    refuse_inexpressible(call, [*forced_tool(call), *one_call_at_a_time(call.request)])
     tools = _offered(call.request)
     request, format_, report = _structured(call, has_tools=bool(tools))
     system = [{"role": "system", "content": request.system}] if request.system else []
@@ -45,14 +44,6 @@ def to_ollama_body(call: Call) -> Body:
         "options": _options(call, request),
     }
     return Body(document, report)
-
-
-def _inexpressible(request: GenerateRequest) -> Iterator[FieldViolation]:
-    choice = request.tool_choice or ToolChoice()
-    if choice.mode in {ToolChoiceMode.ANY, ToolChoiceMode.NAMED}:
-        yield FieldViolation("tool_choice.mode", "cannot demand calls; ask for them in the prompt")
-    elif choice.disable_parallel and choice.mode is not ToolChoiceMode.NONE:
-        yield FieldViolation("tool_choice.disable_parallel", "cannot be set; leave it out")
 
 
 def _offered(request: GenerateRequest) -> list[dict[str, Any]]:

@@ -6,23 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FieldViolation
 from peripety.gateway.catalogue import Capability
-from peripety.gateway.model import ToolChoiceMode
 from peripety.gateway.providers.openai.caching import cache_fields
 from peripety.gateway.providers.openai.messages import to_messages
 from peripety.gateway.providers.openai.structured import structured
 from peripety.gateway.providers.openai.tools import nested_tools
-from peripety.gateway.providers.refusing import refuse_inexpressible
+from peripety.gateway.providers.refusing import (
+    forced_tool,
+    one_call_at_a_time,
+    refuse_inexpressible,
+    too_many_stops,
+)
 from peripety.gateway.providers.wire import Body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from peripety.gateway.model import GenerateRequest
     from peripety.gateway.providers.base import Call
     from peripety.gateway.providers.openai.dialect import Dialect
 
 __all__ = ["to_openai_body"]
-
-_FORCED = frozenset({ToolChoiceMode.ANY, ToolChoiceMode.NAMED})
 
 
 def to_openai_body(call: Call, dialect: Dialect) -> Body:
@@ -31,8 +34,8 @@ def to_openai_body(call: Call, dialect: Dialect) -> Body:
     Raises:
         InvalidArgumentError: the model has no way to be asked that.
     """
+    refuse_inexpressible(call, _without_words(call.request, dialect))
     call, schema_fields, report = structured(call, dialect)
-    refuse_inexpressible(call, _without_words(call, dialect))
     return Body(
         {
             "model": call.model,
@@ -60,15 +63,11 @@ def _options(call: Call) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _without_words(call: Call, dialect: Dialect) -> Iterator[FieldViolation]:
+def _without_words(request: GenerateRequest, dialect: Dialect) -> Iterator[FieldViolation]:
     """What the server cannot be told, and what would mean something else when it is left out."""
-    request = call.request
-    if len(request.stop_sequences) > dialect.max_stops:
-        yield FieldViolation("stop_sequences", f"may be {dialect.max_stops} at most there; leave some out")
-    choice = request.tool_choice
-    if choice is not None and choice.disable_parallel and not dialect.one_call_at_a_time:
-        reason = "is nothing that it can be told; leave it out, or ask another model"
-        yield FieldViolation("tool_choice.disable_parallel", reason)
+    yield from too_many_stops(request, dialect.max_stops)
+    if not dialect.one_call_at_a_time:
+        yield from one_call_at_a_time(request)
 
 
 def _without_reasoning(call: Call, dialect: Dialect) -> dict[str, Any]:
@@ -88,7 +87,4 @@ def _in_the_way_of_reasoning(call: Call) -> Iterator[FieldViolation]:
     if request.tools and reasons and not traits.tools_while_reasoning:
         reason = f"are not for it while it reasons; ask openai-responses/{call.model}, or another model"
         yield FieldViolation("tools", reason)
-    choice = request.tool_choice
-    if choice is not None and choice.mode in _FORCED and not traits.forced_tool_choice:
-        reason = "demands a tool, which it does not take; use auto, or another model"
-        yield FieldViolation("tool_choice", reason)
+    yield from forced_tool(call)

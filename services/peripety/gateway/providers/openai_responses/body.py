@@ -11,7 +11,7 @@ from peripety.gateway.providers.openai.caching import cache_fields
 from peripety.gateway.providers.openai.structured import structured
 from peripety.gateway.providers.openai.tools import flat_tools
 from peripety.gateway.providers.openai_responses.items import to_items
-from peripety.gateway.providers.refusing import refuse_inexpressible
+from peripety.gateway.providers.refusing import forced_tool, refuse_inexpressible
 from peripety.gateway.providers.wire import Body
 
 if TYPE_CHECKING:
@@ -76,3 +76,4 @@ def _without_words(call: Call) -> Iterator[FieldViolation]:
     if call.request.stop_sequences:
         reason = f"are not known to the Responses API; leave them out, or ask openai/{call.model}"
         yield FieldViolation("stop_sequences", reason)
+    yield from forced_tool(call)

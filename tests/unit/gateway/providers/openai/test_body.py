@@ -178,7 +178,7 @@ def test_a_tool_cannot_be_demanded_of_a_model_that_takes_no_demands() -> None:
     call = call_of(asking(tools=(TOOL,), tool_choice=ToolChoice(ToolChoiceMode.ANY)))
     traits = replace(call.data.traits, forced_tool_choice=False)
     call = replace(call, data=replace(call.data, traits=traits))
-    assert refused(call, GENERIC)[0] == "tool_choice"
+    assert refused(call, GENERIC)[0] == "tool_choice.mode"
 
 
 def asked(document: dict[str, Any], provider: str, model: str) -> tuple[dict[str, Any], SchemaReport]:

@@ -214,3 +214,11 @@ def test_what_is_counted_is_the_prompt() -> None:
     counting = WIRE.counting(call_of(asking(tools=(TOOL,)), "gpt-6-sol", "openai-responses"))
     assert (counting.path, counting.field) == ("/responses/input_tokens", "input_tokens")
     assert counting.document.keys() == {"model", "input", "tools"}
+
+
+def test_a_tool_cannot_be_demanded_of_a_model_that_takes_no_demands() -> None:
+    call = call_of(asking(tools=(TOOL,), tool_choice=ToolChoice(ToolChoiceMode.ANY)), "m", "openai-responses")
+    traits = replace(call.data.traits, forced_tool_choice=False)
+    with pytest.raises(InvalidArgumentError) as caught:
+        WIRE.body(replace(call, data=replace(call.data, traits=traits)))
+    assert [violation.field for violation in caught.value.violations] == ["tool_choice.mode"]
