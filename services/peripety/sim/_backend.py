@@ -10,7 +10,6 @@ import os
 from typing import TYPE_CHECKING
 
 from peripety import __version__
-from peripety.sim._pure import PurePythonCore
 
 if TYPE_CHECKING:
     from peripety.sim._core import Core
@@ -30,13 +29,13 @@ def load_core(choice: str) -> Core:
     if choice not in {"auto", "native", "python"}:
         raise ValueError(f"{_VARIABLE} must be auto, native or python, not '{choice}'")
     if choice == "python":
-        return PurePythonCore()
+        return _reference_core()
     try:
         from peripety.sim._native import NativeCore  # noqa: PLC0415 - it is optional
     except ModuleNotFoundError as error:
         if error.name != "peripety_simcore" or choice == "native":
             raise
-        return PurePythonCore()
+        return _reference_core()
     core = NativeCore()
     if core.version != __version__:
         raise ImportError(
@@ -44,6 +43,12 @@ def load_core(choice: str) -> Core:
             f"install the matching one, or set {_VARIABLE}=python"
         )
     return core
+
+
+def _reference_core() -> Core:
+    from peripety.sim._pure.core import PurePythonCore  # noqa: PLC0415 - the native core does without
+
+    return PurePythonCore()
 
 
 CORE: Core = load_core(os.environ.get(_VARIABLE, "auto"))
