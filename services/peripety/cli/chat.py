@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import grpc.aio
-
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1 import gateway_pb2_grpc
 from peripety.cli.choosing import ask
@@ -19,10 +17,12 @@ from peripety.cli.jsonify import jsonify, readable
 from peripety.cli.output import asides, errors, results, write_json
 from peripety.cli.spending import model_usage_line, usage_line
 from peripety.cli.text import printable
-from peripety.client.errors import from_rpc_error
+from peripety.errors import PeripetyError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
+
+    import grpc.aio
 
 __all__ = ["ChatOptions", "chat"]
 
@@ -107,10 +107,7 @@ class _Talk:
             await self._new("")
             return
         request = pb.GetConversationRequest(conversation_id=self.options.conversation_id)
-        try:
-            self.conversation = (await self.gateway.GetConversation(request)).conversation
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error) from None
+        self.conversation = (await self.gateway.GetConversation(request)).conversation
 
     async def hear(self, line: str) -> bool:
         """Do what a line says; False when that failed."""
@@ -131,8 +128,8 @@ class _Talk:
                 errors().print(f"There is no {name}; /help shows what there is.")
             elif line:
                 await self._say(line)
-        except grpc.aio.AioRpcError as error:
-            explain(from_rpc_error(error))
+        except PeripetyError as error:
+            explain(error)
             return False
         except ValueError:
             errors().print(f"{name} takes a number of turns.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import grpc.aio
 import typer
 from rich.table import Table
 
@@ -16,7 +15,6 @@ from peripety.cli.jsonify import jsonify
 from peripety.cli.output import tables, write_json
 from peripety.cli.spending import dollars
 from peripety.cli.text import printable
-from peripety.client.errors import from_rpc_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,10 +50,7 @@ async def _rows(names: Sequence[str]) -> list[pb.UsageRow]:
     async with embedded_services("gateway") as channel:
         stub = GatewayServiceStub(channel)
         while True:
-            try:
-                page = await stub.GetUsage(request)
-            except grpc.aio.AioRpcError as error:
-                raise from_rpc_error(error) from error
+            page = await stub.GetUsage(request)
             rows.extend(page.rows)
             if not page.next_page_token:
                 return rows
