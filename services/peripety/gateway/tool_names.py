@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import GenerateRequest
 
-__all__ = ["ToolNames"]
+__all__ = ["ToolNames", "to_wire_name"]
 
 _TAKEN_AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]+")
@@ -20,11 +20,7 @@ _DIGEST = 8
 
 
 class ToolNames:
-    """Translates the names of the tools that one request offers, there and back.
-
-    A name that every provider takes stays as it is. Any other becomes readable characters of it and a digest
-    of it, so that the same name is always written the same way, whatever else is offered beside it: what
-    providers cached of a conversation stays valid.
+    """Knows the tools that one request offers by the names that they have on the wire.
 
     Args:
         names: the tools that are offered, and those that were called before.
@@ -39,17 +35,18 @@ class ToolNames:
         called = (call.name for message in request.messages for call in message.tool_calls)
         return cls([*called, *(tool.name for tool in request.tools)])
 
-    def to_wire(self, name: str) -> str:
-        """The name to send."""
-        return to_wire_name(name)
-
     def from_wire(self, name: str) -> str:
         """The tool that a model means; a name that was never offered stays what it is."""
         return self._offered.get(name, name)
 
 
 def to_wire_name(name: str) -> str:
-    """The name of a tool in characters that every provider takes."""
+    """The name of a tool in characters that every provider takes.
+
+    A name that is made of these stays as it is. Any other becomes readable characters of it and a digest of
+    it, so that the same name is always written the same way, whatever else is offered beside it: what
+    providers cached of a conversation stays valid.
+    """
     if _TAKEN_AS_IT_IS.fullmatch(name):
         return name
     readable = _FORBIDDEN.sub("_", name).strip("_-")

@@ -366,6 +366,7 @@ async def test_a_conversation_sends_the_same_beginning_every_time(tmp_path: Path
         for text in ("a", "b", "c"):
             await conversation.send(text)
     prefixes = [request.body["messages"] for request in server.requests]
+    assert [len(messages) for messages in prefixes] == [2, 4, 6]
     for earlier, later in itertools.pairwise(prefixes):
         assert later[: len(earlier)] == earlier
 
