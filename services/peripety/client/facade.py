@@ -5,10 +5,6 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub
-from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
-from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
 from peripety.client.channel import open_channel
 from peripety.client.options import DEFAULT_MESSAGE_BYTES
 from peripety.client.services import SERVICES, reads
@@ -35,6 +31,12 @@ class Client:
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
+        # A server opens channels too, without a need for the contracts of what it neither is nor calls.
+        from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub  # noqa: PLC0415
+        from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub  # noqa: PLC0415
+        from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub  # noqa: PLC0415
+        from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub  # noqa: PLC0415
+
         self.gateway = GatewayServiceStub(channel)
         self.agents = AgentServiceStub(channel)
         self.scenarios = ScenarioServiceStub(channel)

@@ -20,7 +20,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import jiter
-from json_repair import repair_json
 
 from peripety import sim
 from peripety.errors import Finding, SpecError
@@ -298,6 +297,8 @@ def _read(text: str, stretch: _Stretch, *, cut: bool) -> Reading:
 def _mend(stretch: _Stretch) -> Reading | None:
     if len(stretch.tidied) > _MAX_MENDED:
         return None
+    from json_repair import repair_json  # noqa: PLC0415 - most answers need no repair, and it takes 1 MB
+
     try:
         repaired = repair_json(stretch.tidied, return_objects=True, skip_json_loads=True, strict=True)
         mended = json.dumps(repaired, ensure_ascii=False, separators=(",", ":"))
