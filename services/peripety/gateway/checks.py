@@ -22,6 +22,7 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _MAX_SEED = 2**53 - 1
 _MAX_TEMPERATURE = 2.0
 _MAX_STOPS = 16
+_MAX_MODEL_NAME = 256
 
 
 def check_options(request: GenerateRequest) -> None:
@@ -42,10 +43,12 @@ def check_options(request: GenerateRequest) -> None:
         violations.append(
             FieldViolation("stop_sequences", f"must be at most {_MAX_STOPS}, none of them empty")
         )
+    if len(request.model or "") > _MAX_MODEL_NAME:
+        violations.append(FieldViolation("model", f"must have at most {_MAX_MODEL_NAME} characters"))
     violations += [
-        FieldViolation(f"fallback_models[{index}]", "is empty; name a model, or leave it out")
+        FieldViolation(f"fallback_models[{index}]", f"must have 1 to {_MAX_MODEL_NAME} characters")
         for index, model in enumerate(request.fallback_models)
-        if not model
+        if not 0 < len(model) <= _MAX_MODEL_NAME
     ]
     if request.cache.expected_reuse < 0:
         violations.append(FieldViolation("cache.expected_reuse", "must be 0 or more"))

@@ -61,7 +61,9 @@ def test_a_system_text_alone_gets_a_message_that_says_what_to_do() -> None:
         ({"seed": 2**53}, "seed"),
         ({"stop_sequences": ("a",) * 17}, "stop_sequences"),
         ({"stop_sequences": ("a", "")}, "stop_sequences"),
+        ({"model": "m" * 257}, "model"),
         ({"fallback_models": ("a", "")}, "fallback_models[1]"),
+        ({"fallback_models": ("a" * 257,)}, "fallback_models[0]"),
         ({"cache": CacheConfig(expected_reuse=-1)}, "cache.expected_reuse"),
     ],
 )
@@ -78,7 +80,7 @@ def test_options_in_range_pass() -> None:
         "stop_sequences": ("a",) * 16,
         "fallback_models": ("a",),
     }
-    check_options(GenerateRequest(None, (), max_output_tokens=1, **options))
+    check_options(GenerateRequest(None, (), model="m" * 256, max_output_tokens=1, **options))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a" * 65, "é"])

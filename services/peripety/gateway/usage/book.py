@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from peripety import logs
 from peripety.errors import UnavailableError
-from peripety.gateway.catalogue.names import class_of
-from peripety.gateway.usage.model import Sums, UsageKey, hour_of, sums_of
+from peripety.gateway.usage.model import Sums, UsageKey, key_of, sums_of
 from peripety.pages import Page, Position, page_of, page_size, position_in
 
 if TYPE_CHECKING:
@@ -58,8 +57,7 @@ class UsageBook:
 
     def add_hit(self, completion: Completion, conversation_id: str | None) -> None:
         """Count an answer for which no model was called."""
-        hour = hour_of(self._today())
-        key = UsageKey(hour, completion.provider, class_of(completion.model), conversation_id or "")
+        key = key_of(self._today(), completion.provider, completion.model, conversation_id)
         self._add(key, Sums(hits=1))
 
     async def used(self, scope: Scope) -> Amount:

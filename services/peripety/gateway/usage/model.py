@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from peripety.gateway.calling.reports import CallReport
 
-__all__ = ["Dimension", "Group", "Sums", "UsageKey", "UsageQuery", "UsageRow", "hour_of", "sums_of"]
+__all__ = ["Dimension", "Group", "Sums", "UsageKey", "UsageQuery", "UsageRow", "hour_of", "key_of", "sums_of"]
 
 _HOUR = 3600
+_LONGEST_NAME = 256
 
 
 class Dimension(Enum):
@@ -71,11 +72,15 @@ def hour_of(moment: datetime, rounding: Callable[[float], int] = floor) -> int:
     return rounding(moment.timestamp() / _HOUR)
 
 
+def key_of(moment: datetime, provider: str, model: str, conversation_id: str | None) -> UsageKey:
+    """Return which sum belongs to a moment, a model as its provider names it, and a conversation, if any."""
+    # A server may give itself any name, and no database takes any text for a key.
+    return UsageKey(hour_of(moment), provider, class_of(model)[:_LONGEST_NAME], conversation_id or "")
+
+
 def sums_of(report: CallReport) -> tuple[UsageKey, Sums]:
     """Return what a call adds to which sum."""
-    key = UsageKey(
-        hour_of(report.begun), report.provider, class_of(report.model), report.conversation_id or ""
-    )
+    key = key_of(report.begun, report.provider, report.model, report.conversation_id)
     cost = report.cost
     spent = Spent(
         1, report.usage, None if cost is None else cost.total, None if cost is None else cost.cache_savings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,6 +63,19 @@ async def test_calls_add_up(database: Database) -> None:
     (row,) = await rows(book)
     assert row.spent == replace(ONCE + ONCE + ONCE, calls=4)
     assert (row.group, row.hits) == (Group(), 0)
+    await book.aclose()
+
+
+async def test_a_server_that_gives_itself_an_endless_name_is_counted_like_any_other(
+    database: Database,
+) -> None:
+    book = book_of(UsageStore(database))
+    endless = "".join(sha256(bytes([number])).hexdigest() for number in range(200))
+    book.add_call(replace(CALL, model=endless))
+    book.add_hit(replace(HIT, model=endless), None)
+    book.add_call(CALL)
+    found = {row.group.model: (row.spent.calls, row.hits) for row in await rows(book, Dimension.MODEL)}
+    assert found == {"m": (1, 0), endless[:256]: (1, 1)}
     await book.aclose()
 
 
