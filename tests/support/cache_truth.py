@@ -131,5 +131,6 @@ def _count(piece: Piece, call: Call) -> int:
             raise AssertionError("a schema is no block")
         case part:
             alone = ChatMessage(piece.role, (part,))
-    *_, (block,) = Turns([ChatMessage.user("u"), alone], call).blocks
+    request = replace(call.request, messages=(ChatMessage.user("u"), alone))
+    *_, (block,) = Turns(replace(call, request=request)).blocks
     return Content(block["type"], block, ()).tokens

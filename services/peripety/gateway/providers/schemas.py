@@ -2,23 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.gateway.catalogue import Capability
-from peripety.gateway.model import SchemaMethod, Text, Tool, ToolChoice, ToolChoiceMode
+from peripety.gateway.model import SchemaMethod, SchemaReport, Text, Tool, ToolChoice, ToolChoiceMode
 from peripety.gateway.structured import schema_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from peripety.errors import Finding
     from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema
     from peripety.gateway.providers.base import Call
 
-__all__ = ["ANSWER_TOOL", "method_of", "with_answer_tool", "with_hint"]
+__all__ = ["ANSWER_TOOL", "Structured", "method_of", "structured", "with_answer_tool", "with_hint"]
 
 ANSWER_TOOL = "give_answer"
 """The tool whose arguments are the answer, with `SchemaMethod.TOOL`: its call becomes the answer's text."""
+
+Express: TypeAlias = "Callable[[ResponseSchema], tuple[Mapping[str, Any] | None, tuple[Finding, ...]]]"
+"""Brings a schema into the words of a provider's structured output, or not, and says what is lost by that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structured:
+    """A call as it is made for the sake of its schema.
+
+    Attributes:
+        call: the call, with what its schema adds to tools or messages.
+        told: the schema for the provider's own structured output; None where that is not used.
+        report: what became of the schema, when there is one.
+    """
+
+    call: Call
+    told: Mapping[str, Any] | None = None
+    report: SchemaReport | None = None
+
+
+def structured(call: Call, express: Express) -> Structured:
+    """Bring a call into the form in which its answer matches its schema best."""
+    request, schema = call.request, call.request.schema
+    if schema is None:
+        return Structured(call)
+    can_be_told = Capability.NATIVE_SCHEMA in call.data.capabilities
+    told, dropped = express(schema) if can_be_told else (None, ())
+    method = method_of(call, native=told is not None) or SchemaMethod.EXTRACTION
+    match method:
+        case SchemaMethod.TOOL:
+            request = with_answer_tool(request, schema)
+        case SchemaMethod.EXTRACTION:
+            request = replace(request, messages=with_hint(request.messages, schema))
+        case SchemaMethod.NATIVE | SchemaMethod.GRAMMAR:
+            pass
+    return Structured(replace(call, request=request), told, SchemaReport(method, dropped))
 
 
 def method_of(call: Call, *, native: bool = True) -> SchemaMethod | None:

@@ -18,6 +18,7 @@ from peripety.errors import (
 from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
+    GenerateRequest,
     Reasoning,
     ReasoningDelta,
     ResponseSchema,
@@ -112,7 +113,8 @@ def test_signatures_come_back_with_the_parts_that_they_came_with() -> None:
     ]
     _, end = read(*(chunk(part) for part in parts), chunk(**STOP))
     said = ChatMessage(ChatRole.ASSISTANT, end.parts)
-    assert to_contents([ChatMessage.user("u"), said], CALL)[1]["parts"] == parts
+    again = GenerateRequest(None, (ChatMessage.user("u"), said))
+    assert to_contents(call_of(again, MODEL, "gemini"))[1]["parts"] == parts
 
 
 def test_a_signed_thought_is_not_said_again_and_its_signature_is() -> None:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FieldViolation
 from peripety.gateway.catalogue import Capability
-from peripety.gateway.model import SchemaMethod, SchemaReport
+from peripety.gateway.model import SchemaMethod
 from peripety.gateway.providers.anthropic.markers import mark
 from peripety.gateway.providers.anthropic.shapes import Shapes
 from peripety.gateway.providers.anthropic.tools import write_choice, write_tools
 from peripety.gateway.providers.anthropic.turns import Turns
 from peripety.gateway.providers.refusing import forced_tool, forces_tool, refuse_inexpressible
-from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint
+from peripety.gateway.providers.schemas import structured
 from peripety.gateway.providers.wire import Body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from peripety.gateway.model import GenerateRequest
+    from peripety.gateway.model import GenerateRequest, SchemaReport
     from peripety.gateway.providers.base import Call
 
 __all__ = ["to_anthropic_body", "to_counting_body"]
@@ -67,8 +66,9 @@ def _inexpressible(call: Call) -> Iterator[FieldViolation]:
 def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
     """All that a call's input tokens depend on, and what became of its schema."""
     shapes = Shapes()
-    request, format_, report = _structured(call, shapes)
-    turns = Turns(request.messages, call)
+    asked = structured(call, lambda schema: shapes.tell(schema.document))
+    request, report = asked.call.request, asked.report
+    turns = Turns(asked.call)
     blocks = list(turns.blocks)
     if report is not None and report.method is SchemaMethod.EXTRACTION:
         # The text that tells the schema is not there in the next call: nothing is cached behind it.
@@ -81,35 +81,10 @@ def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
         "system": system,
         "tool_choice": write_choice(request),
         "thinking": _thinking(call, request),
-        "output_config": format_ and {"format": format_},
+        "output_config": asked.told and {"format": {"type": "json_schema", "schema": asked.told}},
     }
     given = {name: value for name, value in optional.items() if value}
     return {**given, "messages": turns.messages}, report
-
-
-def _structured(
-    call: Call, shapes: Shapes
-) -> tuple[GenerateRequest, dict[str, Any] | None, SchemaReport | None]:
-    """The request as it is asked for the sake of its schema, the format to ask for, and what became of it."""
-    request, schema = call.request, call.request.schema
-    if schema is None:
-        return request, None, None
-    written = shapes.write(schema.document) if Capability.NATIVE_SCHEMA in call.data.capabilities else None
-    told = None if written is None else written.schema
-    dropped = () if written is None else written.dropped
-    match method_of(call, native=told is not None):
-        case SchemaMethod.NATIVE:
-            return (
-                request,
-                {"type": "json_schema", "schema": told},
-                SchemaReport(SchemaMethod.NATIVE, dropped),
-            )
-        case SchemaMethod.TOOL:
-            return with_answer_tool(request, schema), None, SchemaReport(SchemaMethod.TOOL, dropped)
-        case _:
-            messages = with_hint(request.messages, schema)
-            report = SchemaReport(SchemaMethod.EXTRACTION, dropped)
-            return replace(request, messages=messages), None, report
 
 
 def _thinking(call: Call, request: GenerateRequest) -> dict[str, Any] | None:

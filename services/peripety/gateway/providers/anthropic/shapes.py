@@ -64,6 +64,11 @@ class Shapes:
         self._unions -= written.unions
         return written
 
+    def tell(self, document: Mapping[str, Any]) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
+        """The same for the schema of an answer: what to tell, and what of it the answer is not held to."""
+        written = self.write(document)
+        return written.schema, written.dropped
+
 
 def _too_much(problem: str) -> Written:
     return Written(

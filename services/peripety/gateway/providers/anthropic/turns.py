@@ -11,7 +11,7 @@ from peripety.gateway.providers.states import kept
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from peripety.gateway.model import ChatMessage, Part
     from peripety.gateway.providers.base import Call
@@ -31,17 +31,17 @@ class Turns:
     takes that: they have to follow the user and precede the model. Otherwise the user says them.
 
     Args:
-        messages: merged, so that nothing stands between calls and their results.
-        call: the call; its model alone takes back what it thought.
+        call: the call. Its messages are merged, so that nothing stands between calls and their results; its
+            model alone takes back what it thought.
     """
 
-    def __init__(self, messages: Sequence[ChatMessage], call: Call) -> None:
+    def __init__(self, call: Call) -> None:
         self.messages: list[dict[str, Any]] = []
         """What to send."""
         self.blocks: list[list[Block]] = []
         """The blocks that each message became, which are those in what is sent."""
         self._call = call
-        for role, turn in groupby(messages, key=_speaker):
+        for role, turn in groupby(call.request.messages, key=_speaker):
             blocks: dict[str, list[Block]] = {role: [], "system": []}
             said = list(turn)
             native = call.data.traits.system_messages and any(
@@ -73,7 +73,7 @@ class Turns:
                 error = {"is_error": True} if part.is_error else {}
                 yield {"type": "tool_result", "tool_use_id": _id(part), "content": part.text, **error}
             case ProviderState():
-                if thought := kept(self._call, part):
+                if isinstance(thought := kept(self._call, part), dict):
                     yield thought
             case Text() | Reasoning():
                 pass

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.catalogue import Capability
-from peripety.gateway.model import SchemaMethod, SchemaReport, ToolChoice, ToolChoiceMode
+from peripety.gateway.model import ToolChoice, ToolChoiceMode
 from peripety.gateway.providers.gemini.contents import to_contents
 from peripety.gateway.providers.refusing import (
     forced_tool,
@@ -14,16 +13,16 @@ from peripety.gateway.providers.refusing import (
     refuse_inexpressible,
     too_many_stops,
 )
-from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint
+from peripety.gateway.providers.schemas import structured
 from peripety.gateway.providers.subset import Subset, anything, write_schema
 from peripety.gateway.providers.wire import Body
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.errors import FieldViolation
-    from peripety.gateway.model import GenerateRequest, Tool
+    from peripety.errors import FieldViolation, Finding
+    from peripety.gateway.model import GenerateRequest, ResponseSchema, Tool
     from peripety.gateway.providers.base import Call
 
 __all__ = ["to_gemini_body"]
@@ -59,17 +58,18 @@ def to_gemini_body(call: Call) -> Body:
         InvalidArgumentError: an option has no way to be said to the model; the message names it.
     """
     refuse_inexpressible(call, _inexpressible(call))
-    request, structured, report = _structured(call)
+    asked = structured(call, _told)
+    request = asked.call.request
     document = {
         "systemInstruction": {"parts": [{"text": request.system}]} if request.system else None,
-        "contents": to_contents(request.messages, call),
+        "contents": to_contents(asked.call),
         "tools": [{"functionDeclarations": [_declared(each) for each in request.tools]}]
         if request.tools
         else None,
         "toolConfig": _tool_config(request),
-        "generationConfig": _options(call) | structured or None,
+        "generationConfig": _options(call) | _format(asked.told) or None,
     }
-    return Body({name: value for name, value in document.items() if value is not None}, report)
+    return Body({name: value for name, value in document.items() if value is not None}, asked.report)
 
 
 def _inexpressible(call: Call) -> Iterator[FieldViolation]:
@@ -78,21 +78,14 @@ def _inexpressible(call: Call) -> Iterator[FieldViolation]:
     yield from forced_tool(call)
 
 
-def _structured(call: Call) -> tuple[GenerateRequest, dict[str, Any], SchemaReport | None]:
-    """The request and the options that bring about a structured answer, and what the model is not told."""
-    request, schema = call.request, call.request.schema
-    if schema is None:
-        return request, {}, None
+def _told(schema: ResponseSchema) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
     written = write_schema(schema.document, _JSON_SCHEMA)
-    match method_of(call, native=written.schema is not None):
-        case SchemaMethod.NATIVE:
-            options = {"responseMimeType": "application/json", "responseJsonSchema": written.schema}
-            return request, options, SchemaReport(SchemaMethod.NATIVE, written.dropped)
-        case SchemaMethod.TOOL:
-            return with_answer_tool(request, schema), {}, SchemaReport(SchemaMethod.TOOL, written.dropped)
-        case _:
-            hinted = replace(request, messages=with_hint(request.messages, schema))
-            return hinted, {}, SchemaReport(SchemaMethod.EXTRACTION, written.dropped)
+    return written.schema, written.dropped
+
+
+def _format(told: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options that hold an answer to a schema."""
+    return {} if told is None else {"responseMimeType": "application/json", "responseJsonSchema": told}
 
 
 def _declared(tool: Tool) -> dict[str, Any]:

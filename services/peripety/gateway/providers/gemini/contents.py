@@ -10,7 +10,7 @@ from peripety.gateway.providers.gemini.signatures import UNSIGNED, Signature
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from peripety.gateway.model import ChatMessage
     from peripety.gateway.providers.base import Call
@@ -20,14 +20,14 @@ __all__ = ["to_contents"]
 _Json = dict[str, Any]
 
 
-def to_contents(messages: Sequence[ChatMessage], call: Call) -> list[_Json]:
+def to_contents(call: Call) -> list[_Json]:
     """Write the turns down; one of which nothing can be said here is left out.
 
     Args:
-        messages: merged.
-        call: the call; its model alone is given its signatures back. Where it wants calls signed, those of
-            others get the documented dummy.
+        call: the call. Its messages are merged; its model alone is given its signatures back. Where it wants
+            calls signed, those of others get the documented dummy.
     """
+    messages = call.request.messages
     called = tools_called(messages)
     contents = [_content(message, called, call) for message in messages]
     return [content for content in contents if content["parts"]]

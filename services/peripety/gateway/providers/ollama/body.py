@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.model import SchemaMethod, SchemaReport, ToolChoiceMode
+from peripety.gateway.model import ToolChoiceMode
 from peripety.gateway.providers.ollama.messages import to_messages
 from peripety.gateway.providers.refusing import forced_tool, one_call_at_a_time, refuse_inexpressible
-from peripety.gateway.providers.schemas import method_of, with_hint
+from peripety.gateway.providers.schemas import structured
 from peripety.gateway.providers.wire import Body
 from peripety.gateway.sizes import prompt_tokens
 from peripety.gateway.tool_names import to_wire_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from peripety.gateway.model import GenerateRequest, Tool
     from peripety.gateway.providers.base import Call
 
@@ -32,10 +29,12 @@ def to_ollama_body(call: Call) -> Body:
     """
     refuse_inexpressible(call, [*forced_tool(call), *one_call_at_a_time(call.request)])
     tools = _offered(call.request)
-    request, format_, report = _structured(call, has_tools=bool(tools))
+    # A format holds the model to it from the first token on: no tool could be called.
+    asked = structured(call, lambda schema: (None if tools else schema.document, ()))
+    request = asked.call.request
     system = [{"role": "system", "content": request.system}] if request.system else []
     turns = to_messages(request.messages, system_messages=call.data.traits.system_messages)
-    optional = {"tools": tools, "format": format_}
+    optional = {"tools": tools, "format": asked.told}
     document = {
         "model": call.model,
         "messages": system + turns,
@@ -43,7 +42,7 @@ def to_ollama_body(call: Call) -> Body:
         **{name: value for name, value in optional.items() if value},
         "options": _options(call, request),
     }
-    return Body(document, report)
+    return Body(document, asked.report)
 
 
 def _offered(request: GenerateRequest) -> list[dict[str, Any]]:
@@ -56,20 +55,6 @@ def _offered(request: GenerateRequest) -> list[dict[str, Any]]:
 def _function(tool: Tool) -> dict[str, Any]:
     name = to_wire_name(tool.name)
     return {"name": name, "description": tool.description, "parameters": tool.input_schema}
-
-
-def _structured(
-    call: Call, *, has_tools: bool
-) -> tuple[GenerateRequest, Mapping[str, Any] | None, SchemaReport | None]:
-    """The request and the format for a structured answer, and what became of its schema."""
-    request, schema = call.request, call.request.schema
-    if schema is None:
-        return request, None, None
-    # A format holds the model to it from the first token on: no tool could be called.
-    if method_of(call, native=not has_tools) is SchemaMethod.NATIVE:
-        return request, schema.document, SchemaReport(SchemaMethod.NATIVE)
-    hinted = replace(request, messages=with_hint(request.messages, schema))
-    return hinted, None, SchemaReport(SchemaMethod.EXTRACTION)
 
 
 def _options(call: Call, request: GenerateRequest) -> dict[str, Any]:

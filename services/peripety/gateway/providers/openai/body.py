@@ -8,7 +8,7 @@ from peripety.errors import FieldViolation
 from peripety.gateway.catalogue import Capability
 from peripety.gateway.providers.openai.caching import cache_fields
 from peripety.gateway.providers.openai.messages import to_messages
-from peripety.gateway.providers.openai.structured import structured
+from peripety.gateway.providers.openai.structured import with_schema
 from peripety.gateway.providers.openai.tools import nested_tools
 from peripety.gateway.providers.refusing import (
     forced_tool,
@@ -35,7 +35,7 @@ def to_openai_body(call: Call, dialect: Dialect) -> Body:
         InvalidArgumentError: the model has no way to be asked that.
     """
     refuse_inexpressible(call, _without_words(call.request, dialect))
-    call, schema_fields, report = structured(call, dialect)
+    call, schema_fields, report = with_schema(call, dialect)
     return Body(
         {
             "model": call.model,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.model import SchemaMethod, SchemaReport
 from peripety.gateway.providers.openai.strict import to_strict_schema
-from peripety.gateway.providers.schemas import method_of, with_answer_tool, with_hint
+from peripety.gateway.providers.schemas import structured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,31 +16,28 @@ if TYPE_CHECKING:
     from peripety.gateway.providers.base import Call
     from peripety.gateway.providers.openai.dialect import Dialect
 
-__all__ = ["structured", "told_schema"]
+__all__ = ["told_schema", "with_schema"]
 
 
-def structured(call: Call, dialect: Dialect) -> tuple[Call, dict[str, Any], SchemaReport | None]:
+def with_schema(call: Call, dialect: Dialect) -> tuple[Call, dict[str, Any], SchemaReport | None]:
     """The call with what its schema adds to tools or messages, the fields that it adds, and the report."""
-    request, schema, method = call.request, call.request.schema, method_of(call)
-    if schema is None or method is None:
+    strict_subset = call.data.traits.strict_schema
+    asked = structured(call, lambda schema: told_schema(schema, strict_subset=strict_subset))
+    schema, report = call.request.schema, asked.report
+    if schema is None or report is None:
         return call, {}, None
-    match method:
-        case SchemaMethod.NATIVE:
-            told, dropped = told_schema(schema, strict_subset=call.data.traits.strict_schema)
-            # llama.cpp reads this nested shape too and silently ignores its own flat one.
-            fields = {"response_format": {"type": "json_schema", "json_schema": told}}
-            return call, fields, SchemaReport(dialect.schema_method, dropped)
-        case SchemaMethod.TOOL:
-            asked = replace(call, request=with_answer_tool(request, schema))
-            return asked, {}, SchemaReport(method)
-        case SchemaMethod.GRAMMAR:
-            # vLLM's own field, for what cannot be told in the common one.
-            return call, {"structured_outputs": {"json": dict(schema.document)}}, SchemaReport(method)
-        case SchemaMethod.EXTRACTION:
-            asked = replace(call, request=replace(request, messages=with_hint(request.messages, schema)))
-            is_object = schema.document.get("type") == "object"
-            fields = {"response_format": {"type": "json_object"}} if dialect.json_mode and is_object else {}
-            return asked, fields, SchemaReport(method)
+    fields: dict[str, Any] = {}
+    if asked.told is not None:
+        # llama.cpp reads this nested shape too and silently ignores its own flat one.
+        fields = {"response_format": {"type": "json_schema", "json_schema": asked.told}}
+        report = SchemaReport(dialect.schema_method, report.dropped)
+    elif report.method is SchemaMethod.GRAMMAR:
+        # vLLM's own field, for what cannot be told in the common one.
+        fields = {"structured_outputs": {"json": dict(schema.document)}}
+    elif report.method is SchemaMethod.EXTRACTION and dialect.json_mode:
+        is_object = schema.document.get("type") == "object"
+        fields = {"response_format": {"type": "json_object"}} if is_object else {}
+    return asked.call, fields, report
 
 
 def told_schema(

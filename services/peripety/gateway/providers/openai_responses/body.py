@@ -8,7 +8,7 @@ from peripety.errors import FieldViolation
 from peripety.gateway.catalogue import Capability
 from peripety.gateway.providers.openai import OPENAI
 from peripety.gateway.providers.openai.caching import cache_fields
-from peripety.gateway.providers.openai.structured import structured
+from peripety.gateway.providers.openai.structured import with_schema
 from peripety.gateway.providers.openai.tools import flat_tools
 from peripety.gateway.providers.openai_responses.items import to_items
 from peripety.gateway.providers.refusing import forced_tool, refuse_inexpressible
@@ -31,7 +31,7 @@ def to_responses_body(call: Call) -> Body:
         InvalidArgumentError: the API has no way to be asked that.
     """
     refuse_inexpressible(call, _without_words(call))
-    call, schema_fields, report = structured(call, OPENAI)
+    call, schema_fields, report = with_schema(call, OPENAI)
     return Body(
         {
             "model": call.model,
