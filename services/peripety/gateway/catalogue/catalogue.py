@@ -32,6 +32,10 @@ class Catalogue:
 
     def __init__(self, models: Iterable[ModelData]) -> None:
         self._models = tuple(models)
+        self._named: dict[str, list[ModelData]] = {}
+        for model in self._models:
+            if not model.is_any_other:
+                self._named.setdefault(model.provider, []).append(model)
         self._any_other = {model.provider: model for model in self._models if model.is_any_other}
 
     @classmethod
@@ -67,9 +71,10 @@ class Catalogue:
         """
         provider, owner = provider_named(provider), whose_models(provider)
         name = (model or "").lower()
-        named = [known for known in self._models if known.provider == owner and not known.is_any_other]
+        spellings = {name, class_of(name)}
+        named = self._named.get(owner, ())
         exact = (known for known in named if known.name.lower() == name)
-        loose = (known for known in named if _goes_by(known, name))
+        loose = (known for known in named if _goes_by(known, spellings))
         found = next(exact, None) or next(loose, None) or self._any_other.get(owner)
         return replace(found or self._any_other[_UNKNOWN_SERVER], provider=provider)
 
@@ -86,8 +91,7 @@ class Catalogue:
         return tuple(sorted(named, key=lambda each: f"{each.provider}/{each.name}"))
 
 
-def _goes_by(model: ModelData, name: str) -> bool:
-    without_snapshot = class_of(name)
-    return without_snapshot == model.name.lower() or any(
-        fnmatchcase(each, glob.lower()) for glob in model.names for each in (name, without_snapshot)
+def _goes_by(model: ModelData, spellings: set[str]) -> bool:
+    return model.name.lower() in spellings or any(
+        fnmatchcase(each, glob.lower()) for glob in model.names for each in spellings
     )
