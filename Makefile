@@ -116,7 +116,7 @@ LITELLM := build/litellm/bin/litellm
 .PHONY: bench-gateway
 bench-gateway: $(VENV)/installed-dev native  ## Measure the gateway beside LiteLLM, and Bifrost if it is on PATH
 	@[ -x $(LITELLM) ] || { echo "Installing LiteLLM into build/litellm (once)" >&2 && \
-	  $(PYTHON) -m venv build/litellm && build/litellm/bin/python -m pip install --quiet 'litellm[proxy]>=1.109,<2'; } || \
+	  $(PYTHON) -m venv build/litellm && build/litellm/bin/python -m pip install --quiet 'litellm[proxy]>=1.106,<2'; } || \
 	  echo "*** LiteLLM could not be installed: nothing to compare with" >&2
 	@PYTHONPATH=tests $(BIN)/python -m bench.gateway --litellm $(LITELLM)
 
