@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["count_in", "list_in", "malformed", "object_in", "parse_object", "text_in", "truncated"]
 
+_MOST = 10**12
+"""More than any call counts; sums of such figures still fit into the 64 bits that a database has for them."""
+
 
 def parse_object(data: str) -> Mapping[str, Any]:
     """Parse an event's data, which has to be a JSON object.
@@ -54,8 +57,8 @@ def text_in(value: Any) -> str:
 
 
 def count_in(value: Any) -> int:
-    """The count in a field; 0 when there is none: figures are no reason to refuse an answer."""
-    return value if isinstance(value, int) and value > 0 else 0
+    """The count in a field; 0 when there is none that can be: figures are no reason to refuse an answer."""
+    return value if isinstance(value, int) and 0 < value <= _MOST else 0
 
 
 def malformed(problem: str) -> UnavailableError:

@@ -166,6 +166,13 @@ def test_counts_of_writes_and_of_reasoning_are_read() -> None:
     assert end.usage == Usage(9, 5, 2, 4, 3)
 
 
+@pytest.mark.parametrize("count", [10**30, -1, "9", 1.5])
+def test_a_count_that_cannot_be_is_none_and_the_answer_stands(count: Any) -> None:
+    counts = {"prompt_tokens": count, "completion_tokens": 5}
+    text, end = read(delta("a"), finish(), event({"choices": [], "usage": counts}))
+    assert (text, end.usage) == ("a", Usage(0, 5))
+
+
 def test_counts_that_come_with_every_chunk_are_not_added_up() -> None:
     counted = [delta("a", usage={"prompt_tokens": 9}), usage(9, 1), usage(9, 2)]
     assert read(*counted, finish())[1].usage == Usage(9, 2)
