@@ -9,13 +9,16 @@ is checked against the original schema in either case.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, Severity
+from peripety.gateway.providers.references import place_of_loop, target_of
 from peripety.sim.schema import pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from peripety.gateway.providers.references import Place
 
 __all__ = ["Subset", "Written", "anything", "write_schema"]
 
@@ -27,8 +30,6 @@ _DEFINITIONS = frozenset({"$defs", "definitions"})
 _NEEDS_NO_TYPE = frozenset({"type", "anyOf", "$ref"})
 _SAYS_WHAT_IT_IS = frozenset({"type", "enum", "const", "$ref"}) | _CHOICES
 _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
-
-_Place: TypeAlias = tuple[str | int, ...]
 
 
 def anything(_value: Any) -> bool:
@@ -99,7 +100,7 @@ def write_schema(document: Mapping[str, Any], subset: Subset) -> Written:
 class _InexpressibleError(Exception):
     """The subset cannot say it: the message says what, the place where."""
 
-    def __init__(self, place: _Place, problem: str) -> None:
+    def __init__(self, place: Place, problem: str) -> None:
         super().__init__(problem)
         self.place = place
 
@@ -118,11 +119,11 @@ class _Writing:
     def run(self) -> dict[str, Any]:
         if self._subset.object_root and self._document.get("type") != "object":
             raise _InexpressibleError((), "the answer has to be an object")
-        if not self._subset.recursive and (place := _place_of_loop(self._document)) is not None:
+        if not self._subset.recursive and (place := place_of_loop(self._document)) is not None:
             raise _InexpressibleError(place, "this part may contain itself")
         return self._schema(self._document, (), 0)
 
-    def _schema(self, node: Any, place: _Place, depth: int) -> dict[str, Any]:
+    def _schema(self, node: Any, place: Place, depth: int) -> dict[str, Any]:
         if self._subset.open:
             return self._open_schema(node, place, depth)
         if not isinstance(node, dict) or not (_SAYS_WHAT_IT_IS & node.keys()):
@@ -140,7 +141,7 @@ class _Writing:
         self.unions += "anyOf" in written or len(list(_types(written))) > 1
         return written
 
-    def _open_schema(self, node: Any, place: _Place, depth: int) -> dict[str, Any]:
+    def _open_schema(self, node: Any, place: Place, depth: int) -> dict[str, Any]:
         if not isinstance(node, dict):
             if node is False:
                 self._drop(place, f"{self._subset.name} cannot be told that nothing may stand here")
@@ -155,7 +156,7 @@ class _Writing:
             written[keyword] = value
         return written
 
-    def _keywords(self, node: Mapping[str, Any], place: _Place, depth: int) -> dict[str, Any]:
+    def _keywords(self, node: Mapping[str, Any], place: Place, depth: int) -> dict[str, Any]:
         """What is said besides the keys of an object; beside a reference, providers take nothing else."""
         written: dict[str, Any] = {}
         for keyword in node:
@@ -169,7 +170,7 @@ class _Writing:
         return written
 
     def _keyword(
-        self, node: Mapping[str, Any], keyword: str, place: _Place, depth: int, written: dict[str, Any]
+        self, node: Mapping[str, Any], keyword: str, place: Place, depth: int, written: dict[str, Any]
     ) -> None:
         value, here = node[keyword], (*place, keyword)
         if self._subset.takes(keyword, value):
@@ -192,7 +193,7 @@ class _Writing:
             )
 
     def _choice(
-        self, node: Mapping[str, Any], keyword: str, place: _Place, depth: int, written: dict[str, Any]
+        self, node: Mapping[str, Any], keyword: str, place: Place, depth: int, written: dict[str, Any]
     ) -> None:
         here = (*place, keyword)
         if not place and self._subset.object_root:
@@ -209,13 +210,13 @@ class _Writing:
             self._schema(branch, (*here, index), depth) for index, branch in enumerate(branches)
         ]
 
-    def _require_parted(self, branches: Iterable[Any], here: _Place) -> None:
+    def _require_parted(self, branches: Iterable[Any], here: Place) -> None:
         first = [next(iter(self._resolved(branch).get("properties", ())), None) for branch in branches]
         named = [key for key in first if key is not None]
         if len(set(named)) < len(named):
             raise _InexpressibleError(here, "two of the choices begin with the same key")
 
-    def _object(self, node: Mapping[str, Any], place: _Place, depth: int, written: dict[str, Any]) -> None:
+    def _object(self, node: Mapping[str, Any], place: Place, depth: int, written: dict[str, Any]) -> None:
         subset = self._subset
         if subset.max_depth is not None and depth >= subset.max_depth:
             raise _InexpressibleError(place, f"objects are nested deeper than {subset.max_depth} levels")
@@ -244,49 +245,16 @@ class _Writing:
 
     def _resolved(self, node: Any) -> Mapping[str, Any]:
         """The node, or the one that it refers to."""
-        target = _target(self._document, node["$ref"]) if isinstance(node, dict) and "$ref" in node else node
+        target = (
+            target_of(self._document, node["$ref"]) if isinstance(node, dict) and "$ref" in node else node
+        )
         return target if isinstance(target, dict) else {}
 
-    def _drop(self, place: _Place, problem: str) -> None:
+    def _drop(self, place: Place, problem: str) -> None:
         self.dropped.append(_warning("NOT_TOLD", place, problem))
 
 
-def _target(document: Mapping[str, Any], reference: str) -> Any:
-    """What a reference within a document points to."""
-    target: Any = document
-    for segment in _steps(reference):
-        target = target.get(segment, {}) if isinstance(target, dict) else {}
-    return target
-
-
-def _place_of_loop(document: Mapping[str, Any]) -> _Place | None:
-    """The place of a reference by which a part contains itself, if there is one."""
-    passed: set[str] = set()
-
-    def search(node: Any, place: _Place, inside: frozenset[str]) -> _Place | None:
-        if not isinstance(node, (dict, list)):
-            return None
-        reference = node.get("$ref") if isinstance(node, dict) else None
-        if isinstance(reference, str):
-            if reference in inside:
-                return (*place, "$ref")
-            if reference not in passed:
-                found = search(_target(document, reference), _steps(reference), inside | {reference})
-                if found is not None:
-                    return found
-                passed.add(reference)
-        each = node.items() if isinstance(node, dict) else enumerate(node)
-        places = (search(inner, (*place, key), inside) for key, inner in each)
-        return next((found for found in places if found is not None), None)
-
-    return search(document, (), frozenset({"#"}))
-
-
-def _steps(reference: str) -> _Place:
-    return tuple(reference.split("/")[1:])
-
-
-def _reference(target: str, place: _Place) -> str:
+def _reference(target: str, place: Place) -> str:
     if target != "#" and not target.startswith(("#/$defs/", "#/definitions/")):
         raise _InexpressibleError(place, f"{target} is neither the root nor one of the $defs")
     return target
@@ -297,7 +265,7 @@ def _types(node: Mapping[str, Any]) -> Iterable[str]:
     return (kinds,) if isinstance(kinds, str) else kinds
 
 
-def _types_of(node: Mapping[str, Any], place: _Place) -> list[str]:
+def _types_of(node: Mapping[str, Any], place: Place) -> list[str]:
     """The types of the values that are allowed, which providers want to be told."""
     values = [node["const"]] if "const" in node else node["enum"]
     kinds = {_NAMES.get(type(value)) for value in values}
@@ -314,5 +282,5 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _warning(code: str, place: _Place, message: str) -> Finding:
+def _warning(code: str, place: Place, message: str) -> Finding:
     return Finding(code, pointer(place), message, Severity.WARNING)
