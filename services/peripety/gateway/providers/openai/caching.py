@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.catalogue import CacheKind
-from peripety.gateway.model import CacheBlock, CacheTTL
+from peripety.gateway.model import CacheBlock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["CacheMarks", "cache_fields", "cache_marks"]
 
 _KEY_LENGTH = 32
+# No longer lifetime is asked for: the breakpoint that the provider sets has the usual one.
+_MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +58,14 @@ def cache_marks(call: Call) -> CacheMarks:
     """
     if call.data.cache.kind is not CacheKind.AUTOMATIC_BREAKPOINTS or not call.request.cache.enabled:
         return CacheMarks({}, {})
-    system: dict[str, Any] = {}
-    messages: dict[int, dict[str, Any]] = {}
+    system: Mapping[str, Any] = {}
+    messages: dict[int, Mapping[str, Any]] = {}
     for point in call.breakpoints:
-        mark = {"prompt_cache_breakpoint": {"mode": "explicit", **_lifetime(call, point.ttl)}}
         if point.block is CacheBlock.SYSTEM:
-            system = mark
+            system = _MARK
         elif point.block is CacheBlock.MESSAGE and point.message_index < len(call.request.messages) - 1:
-            messages[point.message_index] = mark
+            messages[point.message_index] = _MARK
     return CacheMarks(system, messages)
-
-
-def _lifetime(call: Call, ttl: CacheTTL) -> dict[str, str]:
-    """The lifetime to ask for, where it is not the one that is given anyway."""
-    names = list(call.data.cache.ttls)
-    return {"ttl": names[-1]} if ttl is CacheTTL.ONE_HOUR and len(names) > 1 else {}
 
 
 def _key(request: GenerateRequest) -> str:

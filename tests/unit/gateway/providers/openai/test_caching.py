@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -74,13 +73,10 @@ def test_models_that_cache_by_themselves_are_given_no_breakpoints(model: str) ->
     assert "prompt_cache_breakpoint" not in str(told(model))
 
 
-def test_a_longer_life_is_asked_for_where_there_is_one() -> None:
+def test_no_longer_life_is_asked_for_than_the_breakpoint_of_the_provider_has() -> None:
     point = CacheBreakpoint(CacheBlock.SYSTEM, CacheTTL.ONE_HOUR)
     call = call_of(asking(), "gpt-6-sol", "openai", (point,))
     assert cache_marks(call).system == {"prompt_cache_breakpoint": MARK}
-    cache = replace(call.data.cache, ttls={"30m": 1_800, "12h": 43_200})
-    call = replace(call, data=replace(call.data, cache=cache))
-    assert cache_marks(call).system == {"prompt_cache_breakpoint": {**MARK, "ttl": "12h"}}
 
 
 def test_other_servers_are_told_nothing_that_they_would_not_know() -> None:
