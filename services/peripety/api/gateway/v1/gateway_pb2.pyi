@@ -678,7 +678,7 @@ class GenerationOptions(_message.Message):
     max_output_tokens: _builtins.int
     """Most tokens to write; unset for the model's default."""
     temperature: _builtins.float
-    """Sampling temperature, 0 or more; unset for the model's default. Dropped for models that take none."""
+    """Sampling temperature, 0 to 2; unset for the model's default. Dropped for models that take none."""
     seed: _builtins.int
     """Seed for providers that can repeat themselves, 0 to 2^53 - 1; unset for none."""
     response_cache: Global___ResponseCacheMode.ValueType
