@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.growing import GrowingValue
-from peripety.gateway.structured import parse_json_with_schema
+from peripety.gateway.objects.growing import GrowingValue
+from peripety.gateway.objects.structured import parse_json_with_schema
 from support.growing import begins
 from support.spoiling import (
     ANYTHING,

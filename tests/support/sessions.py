@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from peripety import sim
 from peripety.errors import NotFoundError
 from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason, TextDelta, Usage
+from peripety.gateway.objects.structured import ask_until_valid
 from peripety.gateway.streams import completion_of, following
-from peripety.gateway.structured import ask_until_valid
 from peripety.scenarios.model import CompiledScenario
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest
 from peripety.sessions.narrator import Narrator

@@ -12,8 +12,8 @@ from peripety.gateway.calling.budgets import Amount, remaining
 from peripety.gateway.messages.answers import event_from_proto
 from peripety.gateway.messages.requests import to_proto
 from peripety.gateway.model import Completed, Completion, GenerateRequest, ResponseCacheMode, ResponseSchema
+from peripety.gateway.objects.structured import Verdict, ask_until_valid
 from peripety.gateway.streams import completion_of, following
-from peripety.gateway.structured import Verdict, ask_until_valid
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from peripety.gateway.model import Budget, GatewayEvent
-    from peripety.gateway.structured import Ask
+    from peripety.gateway.objects.structured import Ask
 
 __all__ = ["RemoteModelGateway"]
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceServicer
-from peripety.gateway.growing import GrowingValue
 from peripety.gateway.messages.answers import count_to_proto, event_response, object_response
 from peripety.gateway.messages.batch import items_from_proto, results_to_proto
 from peripety.gateway.messages.conversations import (
@@ -22,6 +21,7 @@ from peripety.gateway.messages.conversations import (
 from peripety.gateway.messages.models import models_to_proto
 from peripety.gateway.messages.requests import from_proto, generate_request, object_schema
 from peripety.gateway.messages.usage import query_from_proto, usage_page_to_proto
+from peripety.gateway.objects.growing import GrowingValue
 from peripety.gateway.streams import following
 from peripety.requests import refuse
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, InvalidArgumentError, PeripetyError
 from peripety.gateway.model import Completed, Repairing, TextDelta, Usage
+from peripety.gateway.objects.structured import parse_json_with_schema, used_until
 from peripety.gateway.streams import following
-from peripety.gateway.structured import parse_json_with_schema, used_until
 from peripety.scenarios.diff import rule_edits
 from peripety.scenarios.model import Draft, FoundWrong, Progress, Rewritten, Stage, Work
 

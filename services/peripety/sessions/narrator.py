@@ -25,10 +25,10 @@ from peripety.gateway.model import (
     ResponseSchema,
     TextDelta,
 )
-from peripety.gateway.partial import StringFieldReader
+from peripety.gateway.objects.partial import StringFieldReader
+from peripety.gateway.objects.structured import used_until
 from peripety.gateway.providers.offline.narrate import narrate
 from peripety.gateway.streams import following
-from peripety.gateway.structured import used_until
 from peripety.scenarios.model import Work
 from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted
 from peripety.sessions.facts import cast_of, facts_of, history_of, question_about

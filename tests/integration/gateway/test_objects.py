@@ -15,8 +15,8 @@ from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.client.facade import Client
 from peripety.config import ProviderName
 from peripety.errors import FailedPreconditionError, PeripetyError
+from peripety.gateway.objects.structured import used_until
 from peripety.gateway.providers.schemas import ANSWER_TOOL
-from peripety.gateway.structured import used_until
 from peripety.simulator.scenario.builder import ScenarioBuilder
 from support.growing import begins
 from support.providers import PROVIDERS, Spoken

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from peripety.gateway.counting import TokenCount
-    from peripety.gateway.growing import GrowingValue
     from peripety.gateway.model import GatewayEvent
+    from peripety.gateway.objects.growing import GrowingValue
 
 __all__ = [
     "completion_to_proto",

@@ -19,8 +19,8 @@ from peripety.gateway.model import (
     ToolCall,
     ToolResult,
 )
+from peripety.gateway.objects.structured import schema_hint
 from peripety.gateway.providers.schemas import method_of, with_answer_tool
-from peripety.gateway.structured import schema_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import SchemaMethod, SchemaReport, Text, Tool, ToolChoice, ToolChoiceMode
-from peripety.gateway.structured import schema_hint
+from peripety.gateway.objects.structured import schema_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,8 +9,8 @@ import pytest
 
 from peripety.gateway.catalogue import Capability
 from peripety.gateway.model import ChatMessage, ResponseSchema, SchemaMethod, Text, Tool, ToolChoiceMode
+from peripety.gateway.objects.structured import schema_hint
 from peripety.gateway.providers.schemas import ANSWER_TOOL, method_of, with_answer_tool, with_hint
-from peripety.gateway.structured import schema_hint
 from peripety.gateway.tool_names import to_wire_name
 from support.calls import asking, call_of
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import jiter
 
-from peripety.gateway.fitting import UnfitError, fitting
-from peripety.gateway.json_text import documents_begun
+from peripety.gateway.objects.fitting import UnfitError, fitting
+from peripety.gateway.objects.json_text import documents_begun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,6 @@ from peripety.errors import (
     Severity,
 )
 from peripety.gateway.history import NO_ANSWER
-from peripety.gateway.json_text import Reading, readings
 from peripety.gateway.model import (
     ChatMessage,
     Completed,
@@ -32,6 +31,7 @@ from peripety.gateway.model import (
     Usage,
     sum_of_known,
 )
+from peripety.gateway.objects.json_text import Reading, readings
 from peripety.gateway.streams import following
 from peripety.sim.schema import check, without_nulls
 

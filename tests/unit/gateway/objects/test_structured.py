@@ -36,7 +36,7 @@ from peripety.gateway.model import (
     ToolCall,
     Usage,
 )
-from peripety.gateway.structured import (
+from peripety.gateway.objects.structured import (
     ask_until_valid,
     extract_json,
     parse_json_with_schema,

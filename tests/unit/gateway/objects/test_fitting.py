@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.gateway.fitting import UnfitError, fitting
+from peripety.gateway.objects.fitting import UnfitError, fitting
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
