@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ from peripety.sim.schema import check as validated
 from peripety.simulator.failures import KINDS
 from peripety.simulator.scenario.builder import ScenarioBuilder
 from support.providers import KEY, PROVIDERS, gateway_of
+from support.repository import ROOT
 from support.simulator import served
 
 if TYPE_CHECKING:
@@ -115,6 +117,16 @@ PLACES: dict[str, tuple[dict[str, Any], ...]] = {
 def test_every_provider_and_every_failure_has_its_place_in_the_matrix() -> None:
     assert {spoken.name for spoken in PROVIDERS} == WIRES.keys()
     assert {"none", *KINDS} == ERRORS.keys() | HARMLESS | SPOILT | CHANGED
+
+
+def test_the_guide_says_what_becomes_of_every_failure() -> None:
+    guide = (ROOT / "docs" / "gateway.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`.*?`) \| (.*) \|$", guide.split("<!-- failures -->")[1], re.MULTILINE)
+    told = {kind: outcome for kinds, outcome in rows for kind in re.findall(r"`(\w+)`", kinds)}
+    assert told.keys() == set(KINDS)
+    assert {kind: told[kind] for kind in ERRORS} == {kind: f"`{code}`" for kind, code in ERRORS.items()}
+    assert {kind for kind in told if told[kind] == "the answer"} == HARMLESS - {"none"}
+    assert all(f"\n| `{spoken}` | several at once" in guide for spoken in PROVIDERS)
 
 
 # ---- the scenario
