@@ -5,6 +5,7 @@ That is the core that answers, and what was skipped, in a line for each reason.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,19 @@ from support.redis_server import RedisProcess
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """What a test that serves, or runs a command, sets up of the logs of this process holds for it alone."""
+    root, ours = logging.getLogger(), logging.getLogger("peripety")
+    handlers, levels = root.handlers[:], (root.level, ours.level)
+    yield
+    for handler in root.handlers[:]:
+        if handler not in handlers:
+            root.removeHandler(handler)
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
 
 
 @pytest.fixture(scope="session")

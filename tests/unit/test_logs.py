@@ -137,6 +137,6 @@ async def test_no_secret_and_no_text_of_a_user_reaches_the_log_of_a_server(tmp_p
     assert [line["code"] for line in written if line["event"] == "call"] == ["INTERNAL"] + [
         "INVALID_ARGUMENT"
     ] * 2
-    assert written[0]["event"] == "serving"
-    assert written[0]["address"] == app.address
+    # gRPC's own loop may have something to say too.
+    assert [line["address"] for line in written if line["event"] == "serving"] == [app.address]
     assert CANARY not in stream.getvalue()

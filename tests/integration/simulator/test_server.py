@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import socket
 import time
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety import logs
+from peripety.config import Config
 from peripety.errors import UnavailableError
 from peripety.simulator.capture import Failed
 from peripety.simulator.model import Api
@@ -327,8 +330,11 @@ def test_an_address_that_is_taken_is_an_error(server: Served) -> None:
 
 
 def test_a_defect_of_ours_is_told_as_the_providers_and_not_logged_with_the_request(
-    server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    written = io.StringIO()
+    logs.configure(Config(), written)
+
     def fail(request: Any) -> None:
         raise RuntimeError(f"secret: {request.key}")
 
@@ -339,7 +345,7 @@ def test_a_defect_of_ours_is_told_as_the_providers_and_not_logged_with_the_reque
         assert status == 500
         assert SHAPES[path](answer)
         assert "secret" not in str(answer)
-    logged = "".join(capsys.readouterr())
+    logged = written.getvalue()
     assert "request failed" in logged
     assert "sk-1" not in logged
     assert "private words" not in logged
