@@ -16,8 +16,13 @@ from peripety.simulator.failures import KINDS, Place
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# What the SDKs warn of in their own code.
-pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
+# What the SDKs warn of in their own code, and streams of theirs that they leave open when a call fails.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in. <async_generator object Resp:pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,10 @@ async def test_cancelled_writers_leave_whole_transactions_and_a_usable_database(
         await asyncio.sleep(0.001)
         task.cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert {type(result) for result in results} <= {type(None), asyncio.CancelledError}
+    # A connection that is cancelled in the middle of an answer may be gone for the one who was cancelled.
+    gone = {type(None), asyncio.CancelledError, UnavailableError}
+    assert {type(result) for result in results[::2]} <= gone
+    assert results[1::2] == [None] * 30
     await add_pair(database, 1000)
     counted = await halves(database)
     assert set(counted.values()) == {2}
