@@ -45,8 +45,12 @@ class Service(Enum):
 class Persona(Enum):
     """Who plays in a dry-run."""
 
-    RANDOM = "random"
     IDLE = "idle"
+    RANDOM = "random"
+    GREEDY = "greedy"
+    CAUTIOUS = "cautious"
+    PLANNER = "planner"
+    SABOTEUR = "saboteur"
 
 
 About = Annotated[

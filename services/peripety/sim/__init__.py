@@ -23,6 +23,8 @@ from peripety.sim.schemas import SCENARIO_SPEC, schema_document
 from peripety.sim.transcript import chain, chain_start
 from peripety.sim.types import (
     ABSENT,
+    PERSONAS,
+    ActionUse,
     ActResult,
     Change,
     Draw,
@@ -31,6 +33,7 @@ from peripety.sim.types import (
     Persona,
     RollResult,
     RuleError,
+    RunDetail,
     Status,
     StepResult,
 )
@@ -40,8 +43,10 @@ __all__ = [
     "ABSENT",
     "BACKEND",
     "BACKEND_VERSION",
+    "PERSONAS",
     "RNG_VERSION",
     "ActResult",
+    "ActionUse",
     "Change",
     "Data",
     "Draw",
@@ -52,6 +57,7 @@ __all__ = [
     "RollResult",
     "Rule",
     "RuleError",
+    "RunDetail",
     "State",
     "Status",
     "StepResult",

@@ -14,7 +14,7 @@ from peripety.errors import (
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._values import loads
-from peripety.sim.types import ActResult, DryRunReport, Persona, RollResult, Status, StepResult
+from peripety.sim.types import PERSONAS, ActResult, DryRunReport, Persona, RollResult, Status, StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -206,18 +206,22 @@ class Program:
         horizon: int | None = None,
         threads: int | None = None,
         digest: bool = False,
+        detail: bool = False,
+        watch: Mapping[str, float] | None = None,
     ) -> DryRunReport:
         """Play many runs without a model.
 
         Args:
             runs: how many, 1 … 1,000,000.
-            persona: who plays: `random` (uniform over legal actions and parameters) or `idle` (no action).
+            persona: who plays; `PERSONAS` are known, docs/semantics.md says what each does.
             seed: what the runs' seeds are mixed from; the spec's own by default.
             first_run: number of the first run; disjoint ranges give fresh runs.
             horizon: most turns of a run; the spec's own by default.
             threads: how many share the work, 1 … 256; as many as there are cores by default. Nothing else
                 depends on it, and the core in Python has one.
             digest: whether to hash the states in which the runs end.
+            detail: whether to count more; see `RunDetail`.
+            watch: with detail, paths of numbers to follow, each with the scale of its moves, more than 0.
 
         Raises:
             InvalidArgumentError: an option is out of range.
@@ -230,8 +234,8 @@ class Program:
             "seed": str(self._seed(seed)),
             "first_run": first_run,
         }
-        if persona not in {"random", "idle"}:
-            raise InvalidArgumentError(f"persona must be random or idle, not '{persona}'")
+        if persona not in PERSONAS:
+            raise InvalidArgumentError(f"persona must be one of {', '.join(PERSONAS)}, not '{persona}'")
         if horizon is not None:
             require("horizon", horizon, 1, 1000)
             options["horizon"] = horizon
@@ -240,6 +244,9 @@ class Program:
             options["threads"] = threads
         if digest:
             options["digest"] = True
+        if detail:
+            options["detail"] = True
+            options["watch"] = [[path, scale] for path, scale in (watch or {}).items()]
         return DryRunReport.of(loads(self._core.dry_run(canonical(options))))
 
 

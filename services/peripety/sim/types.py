@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 __all__ = [
     "ABSENT",
+    "PERSONAS",
     "ActResult",
+    "ActionUse",
     "Change",
     "Draw",
     "DryRunReport",
@@ -16,13 +18,16 @@ __all__ = [
     "Persona",
     "RollResult",
     "RuleError",
+    "RunDetail",
     "Status",
     "StatusKind",
     "StepResult",
 ]
 
 StatusKind = Literal["ongoing", "lost", "won"]
-Persona = Literal["random", "idle"]
+Persona = Literal["idle", "random", "greedy", "cautious", "planner", "saboteur"]
+PERSONAS: Final[tuple[Persona, ...]] = get_args(Persona)
+"""Everybody who can play a dry-run, in the order of reports."""
 
 
 class _Absent:
@@ -191,6 +196,59 @@ class RollResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ActionUse:
+    """How an action was used: in how many turns it was among the choices, and in how many it was taken."""
+
+    legal: int
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """What else is counted over many runs, when it is asked for.
+
+    Attributes:
+        lost_turns: how many runs were lost in which turn, in order of the turns.
+        won_turns: the same of runs that were won.
+        actions: the use of each action, by its id.
+        events: how often each event was drawn, by its id.
+        moves: for each watched path, the sum over all runs of how far its number moved from the first state
+            to the last, in units of 2^-20 of its scale.
+    """
+
+    lost_turns: dict[int, int]
+    won_turns: dict[int, int]
+    actions: dict[str, ActionUse]
+    events: dict[str, int]
+    moves: dict[str, int]
+
+    def merged(self, other: RunDetail) -> RunDetail:
+        """The detail of these runs and those of `other` together."""
+        uses = {
+            name: ActionUse(use.legal + other.actions[name].legal, use.taken + other.actions[name].taken)
+            for name, use in self.actions.items()
+        }
+        return RunDetail(
+            _added_by_turn(self.lost_turns, other.lost_turns),
+            _added_by_turn(self.won_turns, other.won_turns),
+            uses,
+            _added(self.events, other.events),
+            _added(self.moves, other.moves),
+        )
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> RunDetail:
+        """A detail from a core's JSON, where turns and their counts are pairs."""
+        return cls(
+            dict(map(tuple, value["lost_turns"])),
+            dict(map(tuple, value["won_turns"])),
+            {name: ActionUse(**use) for name, use in value["actions"].items()},
+            value["events"],
+            value["moves"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class DryRunReport:
     """Counts over many runs under one persona.
 
@@ -206,6 +264,7 @@ class DryRunReport:
         rng_version: version of the random numbers.
         digest: when asked for, SHA-256 in hex over a line `{outcome} {turns} {state hash}` for each run: two
             reports with the same digest are of runs that ended in the same states.
+        detail: when asked for, what else was counted.
     """
 
     runs: int
@@ -223,6 +282,7 @@ class DryRunReport:
     horizon: int
     rng_version: int
     digest: str | None = None
+    detail: RunDetail | None = None
 
     @property
     def fail_rate(self) -> float:
@@ -242,17 +302,29 @@ class DryRunReport:
             won=self.won + other.won,
             survived=self.survived + other.survived,
             errored=self.errored + other.errored,
-            losses={name: count + other.losses[name] for name, count in self.losses.items()},
-            wins={name: count + other.wins[name] for name, count in self.wins.items()},
+            losses=_added(self.losses, other.losses),
+            wins=_added(self.wins, other.wins),
             errors=_gathered(*self.errors, *other.errors),
             digest=None,
+            detail=self.detail.merged(other.detail) if self.detail and other.detail else None,
         )
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> DryRunReport:
         """A report from a core's JSON."""
         errors = _each(RuleError, value["errors"])
-        return cls(**{**value, "errors": errors, "seed": int(value["seed"])})
+        detail = RunDetail.of(value["detail"]) if "detail" in value else None
+        return cls(**{**value, "errors": errors, "seed": int(value["seed"]), "detail": detail})
+
+
+def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    """The sums of two counts of the same things."""
+    return {name: count + other[name] for name, count in one.items()}
+
+
+def _added_by_turn(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
+    """The sums of two counts by turn, in order of the turns."""
+    return {turn: one.get(turn, 0) + other.get(turn, 0) for turn in sorted(one.keys() | other.keys())}
 
 
 def _gathered(*errors: RuleError) -> tuple[RuleError, ...]:
