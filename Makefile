@@ -22,7 +22,7 @@ DESCRIPTION = if [ "$(ABOUT_ORIGIN)" = undefined ]; then cat examples/descriptio
 
 .PHONY: help
 help:  ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: play
 play: $(VENV)/installed native  ## Turn a description into a scenario and play it: ABOUT="any text" TURNS=5

@@ -93,7 +93,7 @@ class Refused:
     Attributes:
         used: what was used of each budget that was asked for, without what is set aside for calls under way;
             None for one that is not open yet.
-        short: the the place of the first budget without room, or not open.
+        short: the place of the first budget without room, or not open.
     """
 
     used: tuple[Amount | None, ...]
