@@ -1,25 +1,22 @@
 """The engine: what scenarios mean.
 
-Documents go through one strict JSON border, are checked (`validate`) and compiled (`compile`); a `Program`
-plays turns and dry-runs. Two cores implement it with the same results, to the byte; `BACKEND` names the one
-that runs.
+Documents go through one strict JSON border, are checked (`validate`) and compiled (`compile`), or many of
+them at once (`check_all`); a `Program` plays turns and dry-runs. Two cores implement it with the same
+results, to the byte; `BACKEND` names the one that runs.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from peripety.errors import Finding, InternalError, PeripetyError, Severity, SpecError
 from peripety.sim._backend import CORE
 from peripety.sim._core import CoreError, Data, Rule
 from peripety.sim._pure.canonical import canonical as _canonical
 from peripety.sim._pure.paths import parse_path as _parse_path
 from peripety.sim._pure.rng import RNG_VERSION
-from peripety.sim._values import loads
-from peripety.sim.checks import check_spec
+from peripety.sim.documents import compile, load, parse, validate  # noqa: A004 - the engine's own word for it
 from peripety.sim.program import MAX_SEED, Program, State, engine_error, require
-from peripety.sim.schema import check
-from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety.sim.screening import Checked, check_all
 from peripety.sim.transcript import chain, chain_start
 from peripety.sim.types import (
     ABSENT,
@@ -39,6 +36,9 @@ from peripety.sim.types import (
 )
 from peripety.sim.visibility import View, Visibility
 
+if TYPE_CHECKING:
+    from peripety.errors import PeripetyError
+
 __all__ = [
     "ABSENT",
     "BACKEND",
@@ -48,6 +48,7 @@ __all__ = [
     "ActResult",
     "ActionUse",
     "Change",
+    "Checked",
     "Data",
     "Draw",
     "DryRunReport",
@@ -66,6 +67,7 @@ __all__ = [
     "canonical",
     "chain",
     "chain_start",
+    "check_all",
     "compile",
     "data",
     "draw",
@@ -81,31 +83,6 @@ BACKEND = CORE.name
 BACKEND_VERSION = CORE.version
 
 
-def parse(document: bytes | str) -> Any:
-    """Parse JSON through the strict border.
-
-    Raises:
-        SpecError: with one finding that says what is wrong and where.
-    """
-    return loads(_parse(document))
-
-
-def _parse(document: bytes | str) -> bytes:
-    try:
-        return CORE.parse(_bytes(document))
-    except CoreError as error:
-        raise SpecError(
-            f"the document is not acceptable JSON: {error.message}",
-            [Finding(error.code, "", error.message)],
-            code=error.code,
-        ) from None
-
-
-def _bytes(document: bytes | str) -> bytes:
-    # A lone surrogate in a str becomes bytes that are not UTF-8, which the border then names.
-    return document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
-
-
 def canonical(value: Any) -> bytes:
     """The canonical JSON (RFC 8785) of a value.
 
@@ -116,51 +93,6 @@ def canonical(value: Any) -> bytes:
         return _canonical(value)
     except CoreError as error:
         raise engine_error(error) from None
-
-
-def validate(document: bytes | str) -> list[Finding]:
-    """Everything wrong with a scenario document; one without errors can be compiled.
-
-    The border, the JSON Schema and the static checks, each only when the one before found no error.
-    """
-    try:
-        spec = parse(document)
-    except SpecError as error:
-        return list(error.findings)
-    return _findings(spec)
-
-
-def _findings(spec: Any) -> list[Finding]:
-    return check(schema_document(SCENARIO_SPEC), spec) or check_spec(spec)
-
-
-def compile(document: bytes | str) -> Program:  # noqa: A001 - the engine's own word for it
-    """Compile a scenario document.
-
-    Raises:
-        SpecError: with the findings of `validate`.
-    """
-    canonical_document = _parse(document)
-    errors = [
-        finding for finding in _findings(loads(canonical_document)) if finding.severity is Severity.ERROR
-    ]
-    if errors:
-        raise SpecError(f"the scenario has {len(errors)} error(s); the first: {errors[0].message}", errors)
-    return load(canonical_document)
-
-
-def load(document: bytes) -> Program:
-    """Compile what the engine itself wrote: `Program.document`, or a validated scenario in canonical form.
-
-    Nothing is checked again, and the long integers that canonical form makes of large numbers are understood.
-
-    Raises:
-        InternalError: the document is no such thing.
-    """
-    try:
-        return Program(document, CORE.compile(document))
-    except CoreError as error:
-        raise InternalError(f"a valid scenario did not compile: {error.message}", code=error.code) from error
 
 
 def parse_path(text: str) -> tuple[str | int, ...]:

@@ -24,6 +24,7 @@ __all__ = [
     "PatternRow",
     "Refusal",
     "Rule",
+    "Screened",
 ]
 
 Refusal = Callable[[str, str, str], Exception]
@@ -94,6 +95,20 @@ class CoreProgram(Protocol):
 
     def dry_run(self, options: bytes) -> bytes:
         """Play many runs without a model; the JSON of a `DryRunReport`."""
+
+
+class Screened(NamedTuple):
+    """A document with which nothing is wrong.
+
+    Attributes:
+        document: its canonical form.
+        program: the program that `Core.compile` makes of it.
+        spec_hash: SHA-256 of the canonical form, in hex.
+    """
+
+    document: bytes
+    program: CoreProgram
+    spec_hash: str
 
 
 class Data(Protocol):
@@ -176,6 +191,12 @@ class Core(Protocol):
 
     def compile(self, document: bytes) -> CoreProgram:
         """A program from a document that has passed `peripety.sim.validate`."""
+
+    def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:
+        """Look through documents for those with which nothing is wrong, by threads that share the work.
+
+        None says only that something is, or might be; `peripety.sim.validate` knows what.
+        """
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
         """One keyed 64-bit draw."""

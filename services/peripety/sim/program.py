@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import (
@@ -84,15 +85,19 @@ class Program:
 
     Attributes:
         document: the canonical bytes of the spec.
-        spec: the spec.
         spec_hash: SHA-256 of `document`, in hex: the scenario's content address.
     """
 
-    def __init__(self, document: bytes, core: CoreProgram) -> None:
+    def __init__(self, document: bytes, core: CoreProgram, spec_hash: str | None = None) -> None:
         self.document = document
-        self.spec: dict[str, Any] = loads(document)
-        self.spec_hash = hashlib.sha256(document).hexdigest()
+        self.spec_hash = spec_hash or hashlib.sha256(document).hexdigest()
         self._core = core
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The spec."""
+        spec: dict[str, Any] = loads(self.document)
+        return spec
 
     def new_state(self, seed: int | None = None) -> State:
         """The initial state under a seed (0 … 2^64 - 1); the spec's own by default."""

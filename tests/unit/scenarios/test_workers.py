@@ -58,7 +58,7 @@ async def test_a_document_is_validated_once(tmp_path: Path, monkeypatch: pytest.
         checked.append(instance)
         return check(schema, instance)
 
-    monkeypatch.setattr("peripety.sim.check", counting)
+    monkeypatch.setattr("peripety.sim.documents.check", counting)
     async with opened_registry(f"sqlite:///{tmp_path / 'test.db'}") as registry:
         events = await compiling(registry, document(chance(0.5)))
     assert isinstance(events[-1], Compiled)

@@ -16,7 +16,7 @@ from peripety.sim._pure.rules import Data, Rule
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.sim._core import PatternRow, Refusal
+    from peripety.sim._core import PatternRow, Refusal, Screened
     from peripety.sim.patterns.predicates import Predicate
 
 __all__ = ["PurePythonCore"]
@@ -50,6 +50,10 @@ class PurePythonCore:
             return Program(document)
         except (KeyError, TypeError, AttributeError):
             raise CoreError("SPEC_INVALID", "the document is not a valid scenario") from None
+
+    def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:  # noqa: ARG002 - has no threads
+        """Nothing is screened: the reference itself finds what is wrong."""
+        return [None] * len(documents)
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
         """One keyed 64-bit draw."""

@@ -1,0 +1,90 @@
+"""Scenario documents: through the border, checked, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peripety.errors import Finding, InternalError, Severity, SpecError
+from peripety.sim._backend import CORE
+from peripety.sim._core import CoreError
+from peripety.sim._values import loads
+from peripety.sim.checks import check_spec
+from peripety.sim.program import Program
+from peripety.sim.schema import check
+from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+
+__all__ = ["canonical_document", "compile", "findings_of", "load", "parse", "validate"]
+
+
+def parse(document: bytes | str) -> Any:
+    """Parse JSON through the strict border.
+
+    Raises:
+        SpecError: with one finding that says what is wrong and where.
+    """
+    return loads(canonical_document(document))
+
+
+def canonical_document(document: bytes | str) -> bytes:
+    """The canonical JSON of a document.
+
+    Raises:
+        SpecError: as `parse`.
+    """
+    try:
+        return CORE.parse(_bytes(document))
+    except CoreError as error:
+        raise SpecError(
+            f"the document is not acceptable JSON: {error.message}",
+            [Finding(error.code, "", error.message)],
+            code=error.code,
+        ) from None
+
+
+def _bytes(document: bytes | str) -> bytes:
+    # A lone surrogate in a str becomes bytes that are not UTF-8, which the border then names.
+    return document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
+
+
+def validate(document: bytes | str) -> list[Finding]:
+    """Everything wrong with a scenario document; one without errors can be compiled.
+
+    The border, the JSON Schema and the static checks, each only when the one before found no error.
+    """
+    try:
+        spec = parse(document)
+    except SpecError as error:
+        return list(error.findings)
+    return findings_of(spec)
+
+
+def findings_of(spec: Any) -> list[Finding]:
+    """As `validate`, of a document that has passed the border."""
+    return check(schema_document(SCENARIO_SPEC), spec) or check_spec(spec)
+
+
+def compile(document: bytes | str) -> Program:  # noqa: A001 - the engine's own word for it
+    """Compile a scenario document.
+
+    Raises:
+        SpecError: with the findings of `validate`.
+    """
+    accepted = canonical_document(document)
+    errors = [finding for finding in findings_of(loads(accepted)) if finding.severity is Severity.ERROR]
+    if errors:
+        raise SpecError(f"the scenario has {len(errors)} error(s); the first: {errors[0].message}", errors)
+    return load(accepted)
+
+
+def load(document: bytes) -> Program:
+    """Compile what the engine itself wrote: `Program.document`, or a validated scenario in canonical form.
+
+    Nothing is checked again, and the long integers that canonical form makes of large numbers are understood.
+
+    Raises:
+        InternalError: the document is no such thing.
+    """
+    try:
+        return Program(document, CORE.compile(document))
+    except CoreError as error:
+        raise InternalError(f"a valid scenario did not compile: {error.message}", code=error.code) from error
