@@ -14,8 +14,19 @@ from peripety.errors import (
 )
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical
+from peripety.sim._pure.state import DEFAULT_HORIZON
 from peripety.sim._values import loads
-from peripety.sim.types import PERSONAS, ActResult, DryRunReport, Persona, RollResult, Status, StepResult
+from peripety.sim.proofs import prove
+from peripety.sim.types import (
+    PERSONAS,
+    ActResult,
+    DryRunReport,
+    Persona,
+    Proof,
+    RollResult,
+    Status,
+    StepResult,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,6 +103,7 @@ class Program:
         self.document = document
         self.spec_hash = spec_hash or hashlib.sha256(document).hexdigest()
         self._core = core
+        self._proofs: dict[int, tuple[Proof, ...]] = {}
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -253,6 +265,24 @@ class Program:
             options["detail"] = True
             options["watch"] = [[path, scale] for path, scale in (watch or {}).items()]
         return DryRunReport.of(loads(self._core.dry_run(canonical(options))))
+
+    def proofs(self, horizon: int | None = None) -> tuple[Proof, ...]:
+        """What holds in every run with at most one action a turn and no changes by the narrator.
+
+        A claim is never wrong, but not everything that is true is found.
+
+        Args:
+            horizon: how many turns the claims are about; the spec's own by default.
+
+        Raises:
+            InvalidArgumentError: the horizon is out of range.
+        """
+        turns: int = self.spec.get("horizon", DEFAULT_HORIZON) if horizon is None else horizon
+        require("horizon", turns, 1, 1000)
+        if turns not in self._proofs:
+            nothing = self._core.proves_nothing(turns)
+            self._proofs[turns] = () if nothing else prove(self.document, self._core, turns)
+        return self._proofs[turns]
 
 
 def require(name: str, value: int, least: int, most: int) -> None:

@@ -6,16 +6,21 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeVar, get_args
 
+from peripety.errors import Severity
+
 __all__ = [
     "ABSENT",
     "PERSONAS",
     "ActResult",
+    "ActionCall",
     "ActionUse",
     "Change",
     "Draw",
     "DryRunReport",
     "LogLine",
     "Persona",
+    "Proof",
+    "ProofCode",
     "RollResult",
     "RuleError",
     "RunDetail",
@@ -25,6 +30,15 @@ __all__ = [
 ]
 
 StatusKind = Literal["ongoing", "lost", "won"]
+ProofCode = Literal[
+    "UNREACHABLE_WIN",
+    "IMPOSSIBLE_LOSS",
+    "CERTAIN_LOSS",
+    "DEAD_ACTION",
+    "DEAD_EVENT",
+    "RUNAWAY_GROWTH",
+    "TYPE_ERROR",
+]
 Persona = Literal["idle", "random", "greedy", "cautious", "planner", "saboteur"]
 PERSONAS: Final[tuple[Persona, ...]] = get_args(Persona)
 """Everybody who can play a dry-run, in the order of reports."""
@@ -315,6 +329,34 @@ class DryRunReport:
         errors = _each(RuleError, value["errors"])
         detail = RunDetail.of(value["detail"]) if "detail" in value else None
         return cls(**{**value, "errors": errors, "seed": int(value["seed"]), "detail": detail})
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCall:
+    """What a player does in one turn: an action with its parameters. No id: nothing is done."""
+
+    action_id: str
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Something that holds in every run within the horizon, or that an example run shows.
+
+    Attributes:
+        code: what is claimed.
+        path: JSON Pointer of the rule that it is about.
+        argument: why, in a few sentences with the numbers that matter.
+        severity: an error where the scenario cannot be meant like this, else a warning.
+        witness: what to do in each turn from the first, under the scenario's own seed, to see it; empty where
+            the argument is the proof.
+    """
+
+    code: ProofCode
+    path: str
+    argument: str
+    severity: Severity = Severity.WARNING
+    witness: tuple[ActionCall, ...] = ()
 
 
 def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:

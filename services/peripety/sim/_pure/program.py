@@ -53,3 +53,7 @@ class Program:
     def dry_run(self, options: bytes) -> bytes:
         """Play many runs; JSON of a `DryRunReport`."""
         return canonical(dry_run(self._rules, border.parse_canonical(options), self._players))
+
+    def proves_nothing(self, _horizon: int) -> bool:
+        """Whether it is known that there is nothing to prove: never, here."""
+        return False

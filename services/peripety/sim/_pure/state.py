@@ -17,7 +17,7 @@ from peripety.sim._pure.snapshot import is_snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Rules", "State"]
+__all__ = ["DEFAULT_HORIZON", "Rules", "State"]
 
 DEFAULT_HORIZON = 50
 
