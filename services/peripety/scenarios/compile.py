@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from peripety import sim
 from peripety.errors import Finding, InternalError
 from peripety.gateway.streams import following
-from peripety.scenarios.balance import FRESH_RUN, Repair, repair
+from peripety.scenarios.balancing.knobs import LARGEST_MOVE
+from peripety.scenarios.balancing.repairing import FRESH_RUN, Repair, repair
 from peripety.scenarios.checking import load
 from peripety.scenarios.checks import check_document, check_options
 from peripety.scenarios.gate import Verdict, judge, rate_sentence
-from peripety.scenarios.knobs import LARGEST_MOVE
 from peripety.scenarios.model import (
     Compiled,
     DryRunOptions,

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from peripety.sim._backend import CORE
 from peripety.sim._core import CoreError, Data, Rule
 from peripety.sim._pure.canonical import canonical as _canonical
+from peripety.sim._pure.paths import format_path
 from peripety.sim._pure.paths import parse_path as _parse_path
+from peripety.sim._pure.paths import split_variable as _split_variable
 from peripety.sim._pure.rng import RNG_VERSION
 from peripety.sim.documents import compile, load, parse, validate  # noqa: A004 - the engine's own word for it
 from peripety.sim.program import MAX_SEED, Program, State, engine_error, require
@@ -78,11 +80,13 @@ __all__ = [
     "data",
     "draw",
     "evaluate",
+    "format_path",
     "load",
     "parse",
     "parse_path",
     "rule",
     "validate",
+    "variable_path",
 ]
 
 BACKEND = CORE.name
@@ -111,6 +115,12 @@ def parse_path(text: str) -> tuple[str | int, ...]:
         return _parse_path(text)
     except CoreError as error:
         raise engine_error(error) from None
+
+
+def variable_path(name: str) -> str:
+    """A variable of a condition as a path of effects: `state.a["2"]` for `state.a.2`; "" for all there is."""
+    segments = _split_variable(name)
+    return format_path(segments) if segments else ""
 
 
 def rule(logic: Any) -> Rule:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from peripety import sim
 from peripety.scenarios.model import NumberEdit
+from peripety.scenarios.reading import FALLING, RISING, directions, readings
 from peripety.sim.schema import pointer
 
 if TYPE_CHECKING:
@@ -27,9 +29,6 @@ LARGEST_MOVE = 0.5
 WEIGHT_BOUNDS = (0.05, 0.30)
 
 _DIGITS = 4
-_RISING, _FALLING = 1, -1
-_WHEN_TRUE = {"<": _FALLING, "<=": _FALLING, ">": _RISING, ">=": _RISING}
-_GATHERING = frozenset({"and", "or", "!!", "+", "*", "min", "max"})
 
 _Segments: TypeAlias = "tuple[str | int, ...]"
 _Spec: TypeAlias = "dict[str, Any]"
@@ -125,35 +124,11 @@ def _amounts(effects: list[dict[str, Any]], place: _Segments) -> Iterator[tuple[
 def _harm(op: str, path: str, value: float, hurts: dict[str, int]) -> int:
     """1 for an effect that hurts, -1 for one that helps, 0 where nothing tells."""
     change = value - 1 if op == "mul" else -value if op == "dec" else value
-    return hurts.get(path, 0) * (_RISING if change > 0 else _FALLING)
+    return hurts.get(sim.format_path(sim.parse_path(path)), 0) * (RISING if change > 0 else FALLING)
 
 
 def _directions(spec: _Spec) -> dict[str, int]:
     """For each path that conditions compare: whether its rising or its falling hurts, 0 when both do."""
-    votes: dict[str, set[int]] = {}
-    endings = [(ending, 1) for ending in spec["loss_conditions"]]
-    endings += [(ending, -1) for ending in spec.get("win_conditions", [])]
-    for ending, sign in endings:
-        for path, direction in _readings(ending["when"], sign):
-            votes.setdefault(path, set()).add(direction)
-    return {path: directions.pop() if len(directions) == 1 else 0 for path, directions in votes.items()}
-
-
-def _readings(logic: Any, direction: int) -> Iterator[tuple[str, int]]:
-    """The variables of an expression, each with the direction that makes the expression larger, or true."""
-    if not isinstance(logic, dict) or len(logic) != 1:
-        return
-    ((operator, given),) = logic.items()
-    arguments = given if isinstance(given, list) else [given]
-    if operator == "var":
-        if arguments and isinstance(arguments[0], str):
-            yield arguments[0], direction
-    elif operator in _GATHERING:
-        for argument in arguments:
-            yield from _readings(argument, direction)
-    elif operator == "!":
-        yield from _readings(arguments[0], -direction)
-    elif operator in {*_WHEN_TRUE, "-"} and len(arguments) == 2:  # noqa: PLR2004 - left and right
-        left = direction * _WHEN_TRUE.get(operator, _RISING)
-        yield from _readings(arguments[0], left)
-        yield from _readings(arguments[1], -left)
+    endings = [(ending, RISING) for ending in spec["loss_conditions"]]
+    endings += [(ending, FALLING) for ending in spec.get("win_conditions", [])]
+    return directions(reading for ending, sign in endings for reading in readings(ending["when"], sign))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
+from peripety.scenarios.balancing.knobs import LARGEST_MOVE, knobs, turned
 from peripety.scenarios.gate import Miss
-from peripety.scenarios.knobs import LARGEST_MOVE, knobs, turned
 from peripety.scenarios.rates import INDIFFERENCE
 from peripety.scenarios.runs import Runner
 

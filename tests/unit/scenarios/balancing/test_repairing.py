@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.scenarios.balance import FRESH_RUN, Repair, repair
+from peripety.scenarios.balancing.knobs import knobs, turned
+from peripety.scenarios.balancing.repairing import FRESH_RUN, Repair, repair
 from peripety.scenarios.gate import Miss, verdict_of
-from peripety.scenarios.knobs import knobs, turned
 from peripety.scenarios.model import DryRunOptions
 from support.scenarios import WORKERS, program, siege
 

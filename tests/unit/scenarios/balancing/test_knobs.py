@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.scenarios.knobs import knobs, turned
+from peripety.scenarios.balancing.knobs import knobs, turned
 from support.scenarios import siege
 from support.specs import at_most, event, spec
 

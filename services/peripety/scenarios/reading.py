@@ -1,0 +1,92 @@
+"""What the endings of a specification read: which quantities they compare, and which way those hurt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["FALLING", "RISING", "Reading", "directions", "numbers", "readings"]
+
+RISING, FALLING = 1, -1
+
+_WHEN_TRUE = {"<": FALLING, "<=": FALLING, ">": RISING, ">=": RISING}
+_GATHERING = frozenset({"and", "or", "!!", "+", "*", "min", "max"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A quantity that a condition reads.
+
+    Attributes:
+        path: where it is, as effects write it.
+        direction: the way it has to go for the condition to hold: `RISING` or `FALLING`.
+        against: what it is compared with, an expression; None where it is only a part of what is compared.
+    """
+
+    path: str
+    direction: int
+    against: Any = None
+
+
+def readings(logic: Any, direction: int = RISING) -> Iterator[Reading]:
+    """The quantities of an expression, each with the direction that makes the expression larger, or true."""
+    if not isinstance(logic, dict) or len(logic) != 1:
+        return
+    ((operator, given),) = logic.items()
+    arguments = given if isinstance(given, list) else [given]
+    if operator == "var":
+        if arguments and isinstance(arguments[0], str):
+            yield Reading(sim.variable_path(arguments[0]), direction)
+    elif operator in _WHEN_TRUE:
+        for left, right in pairwise(arguments):
+            yield from _compared(left, right, direction * _WHEN_TRUE[operator])
+            yield from _compared(right, left, -direction * _WHEN_TRUE[operator])
+    else:
+        for index, argument in enumerate(arguments):
+            way = _passed_on(operator, index, len(arguments))
+            if way:
+                yield from readings(argument, direction * way)
+
+
+def _passed_on(operator: str, index: int, count: int) -> int:
+    """What a larger operand does to an operation: raise it, lower it, or (0) nobody knows."""
+    if operator in _GATHERING:
+        return RISING
+    if operator == "!":
+        return FALLING
+    if operator == "-":
+        return FALLING if index > 0 or count == 1 else RISING
+    return 0
+
+
+def directions(found: Iterable[Reading]) -> dict[str, int]:
+    """For each path that is read: which way it goes toward what reads it, 0 when both ways."""
+    votes: dict[str, set[int]] = {}
+    for reading in found:
+        votes.setdefault(reading.path, set()).add(reading.direction)
+    return {path: ways.pop() if len(ways) == 1 else 0 for path, ways in votes.items()}
+
+
+def numbers(state: dict[str, Any]) -> dict[str, float]:
+    """The numbers of an initial state by their paths, in document order; those inside arrays left out."""
+    return {sim.format_path(path): value for path, value in _numbers(state, ("state",))}
+
+
+def _compared(side: Any, other: Any, direction: int) -> Iterator[Reading]:
+    is_quantity = isinstance(side, dict) and "var" in side
+    for reading in readings(side, direction):
+        yield Reading(reading.path, direction, other) if is_quantity else reading
+
+
+def _numbers(node: dict[str, Any], place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, (*place, key))
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield (*place, key), value
