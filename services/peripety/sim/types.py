@@ -327,7 +327,7 @@ class DryRunReport:
     def of(cls, value: dict[str, Any]) -> DryRunReport:
         """A report from a core's JSON."""
         errors = _each(RuleError, value["errors"])
-        detail = RunDetail.of(value["detail"]) if "detail" in value else None
+        detail = RunDetail.of(value["detail"]) if value.get("detail") else None
         return cls(**{**value, "errors": errors, "seed": int(value["seed"]), "detail": detail})
 
 
