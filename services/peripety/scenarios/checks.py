@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 from peripety.errors import FieldViolation, UnsupportedError
 from peripety.requests import refuse
+from peripety.scenarios.certificates.model import LEAST_RUNS, MOST_RUNS
 from peripety.scenarios.gate import BLOCK
 
 if TYPE_CHECKING:
+    from peripety.scenarios.certificates.model import CertificateOptions
     from peripety.scenarios.model import DryRunOptions, GenerationOrder
 
 __all__ = [
     "MAX_DESCRIPTION_BYTES",
     "MAX_SPEC_BYTES",
+    "check_certificate_options",
     "check_document",
     "check_options",
     "check_order",
@@ -82,9 +85,28 @@ def check_options(options: DryRunOptions) -> None:
     _check_seed(options.seed, ".dry_run.seed")
     enough = BLOCK <= options.max_runs <= _MAX_RUNS
     require(enough, ".dry_run.max_runs", f"must be from {BLOCK} to {_MAX_RUNS}, or 0 for the usual number")
-    horizon = options.horizon
-    is_horizon = horizon is None or 0 < horizon <= _MAX_HORIZON
-    require(is_horizon, ".dry_run.horizon", f"must be from 0 to {_MAX_HORIZON}")
+    _check_horizon(options.horizon, ".dry_run.horizon")
+
+
+def check_certificate_options(options: CertificateOptions, field: str = ".options") -> None:
+    """Refuse options that nothing can be certified with.
+
+    Args:
+        options: what to measure.
+        field: where they stand in the request.
+
+    Raises:
+        InvalidArgumentError: one of them is out of range.
+    """
+    _check_seed(options.seed, f"{field}.seed")
+    enough = LEAST_RUNS <= options.max_runs <= MOST_RUNS
+    reason = f"must be from {LEAST_RUNS} to {MOST_RUNS}, which is enough for any rate, or 0 for that"
+    require(enough, f"{field}.max_runs", reason)
+    _check_horizon(options.horizon, f"{field}.horizon")
+
+
+def _check_horizon(horizon: int | None, field: str) -> None:
+    require(horizon is None or 0 < horizon <= _MAX_HORIZON, field, f"must be from 0 to {_MAX_HORIZON}")
 
 
 def _check_seed(seed: int | None, field: str) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from peripety.scenarios.workers import Workers
     from peripety.sim import DryRunReport, Program, RuleError
 
-__all__ = ["BLOCK", "Miss", "Verdict", "judge", "rate_sentence", "verdict_of"]
+__all__ = ["BLOCK", "Miss", "Verdict", "judge", "rate_sentence", "rule_finding", "verdict_of"]
 
 BLOCK = 64
 """Runs between two looks at the test; plain peeking after every run would judge wrongly more often."""
@@ -106,7 +106,7 @@ def rate_sentence(report: DryRunReport) -> str:
 
 def _verdict(program: Program, report: DryRunReport, *, is_last: bool) -> Verdict | None:
     if report.errors:
-        return Verdict(report, tuple(_rule_finding(error, report) for error in report.errors))
+        return Verdict(report, tuple(rule_finding(error, report) for error in report.errors))
     budget = program.spec["negativity_budget"]
     least, most = budget["min_fail_rate"], budget.get("max_fail_rate", 1)
     above_least = _side(report, least, is_last=is_last)
@@ -128,7 +128,8 @@ def _side(report: DryRunReport, threshold: float, *, is_last: bool) -> Side | No
     return side
 
 
-def _rule_finding(error: RuleError, report: DryRunReport) -> Finding:
+def rule_finding(error: RuleError, report: DryRunReport) -> Finding:
+    """A rule that failed in play as what is wrong with its scenario."""
     is_pointer = error.rule.startswith("/")
     place = "" if is_pointer or not error.rule else f"{error.rule}: "
     message = f"{place}{error.message}; it failed {error.count} times in {report.runs} runs"

@@ -57,6 +57,7 @@ class Stage(Enum):
     COMPILING = "compiling"
     DRY_RUNNING = "dry_running"
     REPAIRING = "repairing"
+    CERTIFYING = "certifying"
     STORING = "storing"
 
 
@@ -66,6 +67,7 @@ class Level(IntEnum):
     SCHEMA = 1
     STATIC = 2
     DRY_RUN = 3
+    CERTIFICATE = 4
 
 
 @dataclass(frozen=True, slots=True)

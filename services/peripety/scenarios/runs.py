@@ -6,9 +6,12 @@ import time
 from typing import TYPE_CHECKING
 
 from peripety import context
-from peripety.errors import ResourceExhaustedError
+from peripety.errors import InternalError, ResourceExhaustedError
+from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
     from peripety.scenarios.model import DryRunOptions
     from peripety.scenarios.workers import Workers
     from peripety.sim import DryRunReport, Program
@@ -31,10 +34,18 @@ class Runner:
         program: the scenario.
         options: how to simulate.
         workers: play the pieces.
+        watch: paths of numbers to follow, with their scales; None counts nothing beyond outcomes.
     """
 
-    def __init__(self, program: Program, options: DryRunOptions, workers: Workers) -> None:
+    def __init__(
+        self,
+        program: Program,
+        options: DryRunOptions,
+        workers: Workers,
+        watch: Mapping[str, float] | None = None,
+    ) -> None:
         self._workers = workers
+        self._watch = watch
         self._program = program
         self._options = options
         remaining = context.remaining()
@@ -47,11 +58,27 @@ class Runner:
         Raises:
             ResourceExhaustedError: the runs take longer than there is time.
         """
+        async with following(self.playing(first_run, runs)) as reports:
+            async for report in reports:
+                if report.runs == runs:
+                    return report
+        raise InternalError("The runs ended before their number was reached")
+
+    async def playing(self, first_run: int, runs: int) -> AsyncIterator[DryRunReport]:
+        """Play as `play` does.
+
+        Yields:
+            What was played so far, after each piece; the last time all of it.
+
+        Raises:
+            ResourceExhaustedError: the runs take longer than there is time.
+        """
         report = await self._piece(first_run, min(self._affordable(), runs))
+        yield report
         while report.runs < runs:
             piece = min(self._affordable(), runs - report.runs)
             report = report.merged(await self._piece(first_run + report.runs, piece))
-        return report
+            yield report
 
     def _affordable(self) -> int:
         """How many runs fit into a piece; the first piece is one run, which tells how long they take."""
@@ -74,6 +101,8 @@ class Runner:
             persona=self._options.persona,
             seed=self._options.seed,
             horizon=self._options.horizon,
+            detail=self._watch is not None,
+            watch=self._watch,
         )
         taken = time.perf_counter() - started
         self._seconds_left -= taken

@@ -1,0 +1,136 @@
+"""From a program to its certificate: proofs, the gate, and runs of every persona."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety.errors import InternalError
+from peripety.gateway.streams import following
+from peripety.scenarios.certificates.figures import (
+    dead_actions,
+    dominant_actions,
+    persona_report,
+    planner_gap,
+)
+from peripety.scenarios.certificates.findings import Evidence, findings
+from peripety.scenarios.certificates.measuring import measure, most_runs
+from peripety.scenarios.certificates.model import (
+    ENGINE_VERSION,
+    Band,
+    Certificate,
+    CertificateVerdict,
+    PersonaReport,
+)
+from peripety.scenarios.gate import rate_sentence, verdict_of
+from peripety.scenarios.model import DryRunOptions, Progress, Stage, errors_among
+from peripety.sim import PERSONAS, RNG_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from peripety.scenarios.certificates.model import CertificateOptions, Proof
+    from peripety.scenarios.gate import Verdict
+    from peripety.scenarios.workers import Workers
+    from peripety.sim import DryRunReport, Persona, Program
+
+__all__ = ["CertifyEvent", "certificate_of", "certify"]
+
+CertifyEvent = Progress | PersonaReport | Certificate
+
+_SINCE = 0.1
+_EFFORT = {"planner": 5}
+
+
+async def certify(
+    program: Program, options: CertificateOptions, workers: Workers
+) -> AsyncIterator[CertifyEvent]:
+    """Measure how fair a scenario is, and say what that comes to.
+
+    What comes of it follows from the scenario and the options alone.
+
+    Args:
+        program: the scenario.
+        options: what to measure.
+        workers: prove and play.
+
+    Yields:
+        Progress, how each persona fared as soon as that is known, and the certificate as the last item.
+
+    Raises:
+        ResourceExhaustedError: the runs of a persona take longer than there is time.
+    """
+    yield Progress(Stage.CERTIFYING, "proving what needs no dice", 0.0)
+    proofs: tuple[Proof, ...] = ()
+    yield Progress(Stage.CERTIFYING, "testing the band", _SINCE / 2)
+    gate = await verdict_of(program, _gate_options(options), workers)
+    options = _settled(options, gate)
+    counted: list[DryRunReport] = []
+    reports: list[PersonaReport] = []
+    for persona, since, until in _spans(options):
+        report: DryRunReport | None = None
+        async with following(measure(program, persona, options, {}, workers)) as steps:
+            async for report in steps:
+                done = since + (until - since) * report.runs / most_runs(persona, options)
+                yield Progress(Stage.CERTIFYING, rate_sentence(report), done)
+        if report is None:
+            raise InternalError("A persona was measured without any run")
+        counted.append(report)
+        reports.append(persona_report(program.spec, report))
+        yield reports[-1]
+    evidence = Evidence(program.spec, gate, counted, reports, (), proofs)
+    yield _certificate(program, options, evidence)
+
+
+async def certificate_of(program: Program, options: CertificateOptions, workers: Workers) -> Certificate:
+    """The certificate alone; see `certify`."""
+    async with following(certify(program, options, workers)) as events:
+        async for event in events:
+            if isinstance(event, Certificate):
+                return event
+    raise InternalError("Certifying ended without a certificate")
+
+
+def _gate_options(options: CertificateOptions) -> DryRunOptions:
+    usual = DryRunOptions()
+    return replace(
+        usual, seed=options.seed, max_runs=min(usual.max_runs, options.max_runs), horizon=options.horizon
+    )
+
+
+def _settled(options: CertificateOptions, gate: Verdict) -> CertificateOptions:
+    """The options with everything that was left open as it was taken."""
+    playing = tuple(
+        persona for persona in PERSONAS if persona in options.personas or persona == gate.report.persona
+    )
+    return replace(options, personas=playing, seed=gate.report.seed, horizon=gate.report.horizon)
+
+
+def _spans(options: CertificateOptions) -> Iterator[tuple[Persona, float, float]]:
+    """Each persona with the fractions of the whole work between which it plays."""
+    efforts = {persona: _EFFORT.get(persona, 1) for persona in options.personas}
+    since = _SINCE
+    for persona, effort in efforts.items():
+        until = since + (1 - _SINCE) * effort / sum(efforts.values())
+        yield persona, since, min(until, 1.0)
+        since = until
+
+
+def _certificate(program: Program, options: CertificateOptions, evidence: Evidence) -> Certificate:
+    found = findings(evidence)
+    budget = program.spec["negativity_budget"]
+    return Certificate(
+        spec_hash=program.spec_hash,
+        engine_version=ENGINE_VERSION,
+        rng_version=RNG_VERSION,
+        options=options,
+        band=Band(budget["min_fail_rate"], budget.get("max_fail_rate", 1.0)),
+        verdict=CertificateVerdict.REFUSED if errors_among(found) else CertificateVerdict.CERTIFIED,
+        findings=found,
+        personas=tuple(evidence.reports),
+        planner_gap=planner_gap(evidence.reports),
+        drifts=tuple(evidence.drifts),
+        proofs=tuple(evidence.proofs),
+        dead_actions=dead_actions(evidence.reports),
+        dominant_actions=dominant_actions(evidence.reports),
+    )

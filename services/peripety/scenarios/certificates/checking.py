@@ -1,0 +1,123 @@
+"""Computing a certificate again: it is right when the same document comes of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.errors import FailedPreconditionError, Finding, InvalidArgumentError
+from peripety.gateway.streams import following
+from peripety.scenarios.certificates.certifying import certify
+from peripety.scenarios.certificates.document import decode, fields
+from peripety.scenarios.certificates.model import ENGINE_VERSION, Certificate
+from peripety.scenarios.checks import check_certificate_options
+from peripety.scenarios.model import Progress
+from peripety.sim import RNG_VERSION
+from peripety.sim.schema import pointer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from peripety.scenarios.workers import Workers
+    from peripety.sim import Program
+
+__all__ = ["Comparison", "check"]
+
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of computing a certificate again.
+
+    Attributes:
+        findings: what differs, with pointers into the certificate; none when it is right.
+    """
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def matches(self) -> bool:
+        """Whether everything was computed to be the same."""
+        return not self.findings
+
+
+async def check(document: bytes, spec: bytes, workers: Workers) -> AsyncIterator[Progress | Comparison]:
+    """Compute a certificate again, under its own options, and compare.
+
+    Args:
+        document: the certificate.
+        spec: the specification that it is about, as JSON.
+        workers: prove and play.
+
+    Yields:
+        Progress, and the comparison as the last item.
+
+    Raises:
+        InvalidArgumentError: the document is no certificate, or the specification another one.
+        SpecError: the specification has errors.
+        FailedPreconditionError: it was made by another version of the engine.
+        ResourceExhaustedError: the runs of a persona take longer than there is time.
+    """
+    given = decode(document)
+    check_certificate_options(given.options)
+    _check_versions(given)
+    program = await workers.run(sim.compile, spec)
+    _check_spec(given, program)
+    async with following(certify(program, given.options, workers)) as events:
+        async for event in events:
+            if isinstance(event, Progress):
+                yield event
+            elif isinstance(event, Certificate):
+                yield Comparison(tuple(_differences(fields(given), fields(event), ())))
+
+
+def _check_versions(given: Certificate) -> None:
+    ours = (ENGINE_VERSION, RNG_VERSION)
+    theirs = (given.engine_version, given.rng_version)
+    if theirs != ours:
+        raise FailedPreconditionError(
+            f"The certificate was made by version {theirs[0]} of the engine with random numbers {theirs[1]},"
+            f" and this is version {ours[0]} with {ours[1]}: check it with a program of that version, or"
+            " certify anew",
+            code="OTHER_ENGINE",
+        )
+
+
+def _check_spec(given: Certificate, program: Program) -> None:
+    if given.spec_hash != program.spec_hash:
+        raise InvalidArgumentError(
+            f"The certificate is about the specification {given.spec_hash}, and this one is"
+            f" {program.spec_hash}: give the one that it is about, or certify this one",
+            code="OTHER_SPEC",
+        )
+
+
+def _differences(given: Any, computed: Any, place: tuple[str | int, ...]) -> Iterator[Finding]:
+    """The least parts of two JSON values that differ."""
+    match given, computed:
+        case dict(), dict():
+            for key in sorted(given.keys() | computed.keys()):
+                if key not in given or key not in computed:
+                    yield _difference(given.get(key), computed.get(key), (*place, key))
+                else:
+                    yield from _differences(given[key], computed[key], (*place, key))
+        case list(), list() if len(given) == len(computed):
+            for index, (one, other) in enumerate(zip(given, computed, strict=True)):
+                yield from _differences(one, other, (*place, index))
+        case _ if given != computed:
+            yield _difference(given, computed, place)
+
+
+def _difference(given: Any, computed: Any, place: tuple[str | int, ...]) -> Finding:
+    message = f"the certificate says {_shown(given)}, and {_shown(computed)} was computed"
+    return Finding("CERTIFICATE_DIFFERS", pointer(place), message)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

@@ -1,0 +1,93 @@
+"""From counts to the figures of a certificate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import InternalError
+from peripety.scenarios.certificates.model import (
+    ActionCount,
+    NamedCount,
+    PersonaReport,
+    Rate,
+    TurnCount,
+    rounded,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.sim import DryRunReport, Persona
+
+__all__ = ["dead_actions", "dominant_actions", "persona_report", "planner_gap", "report_of"]
+
+_ENOUGH_TURNS = 200
+_ALMOST_ALWAYS = 0.9
+
+
+def persona_report(spec: Mapping[str, Any], counted: DryRunReport) -> PersonaReport:
+    """How a persona fared, from runs with their detail."""
+    detail = counted.detail
+    if detail is None:
+        raise InternalError("Runs were counted without their detail")
+    return PersonaReport(
+        persona=counted.persona,
+        turns=counted.turns,
+        lost=Rate.of(counted.lost, counted.runs),
+        won=Rate.of(counted.won, counted.runs),
+        survived=Rate.of(counted.survived, counted.runs),
+        errored=counted.errored,
+        losses=_named(spec["loss_conditions"], counted.losses),
+        wins=_named(spec.get("win_conditions", ()), counted.wins),
+        loss_turns=tuple(TurnCount(turn, count) for turn, count in detail.lost_turns.items() if count),
+        actions=tuple(
+            ActionCount(name, detail.actions[name].legal, detail.actions[name].taken)
+            for name in _ids(spec["actions"])
+        ),
+        events=_named(spec["random_events"], detail.events),
+    )
+
+
+def planner_gap(reports: Sequence[PersonaReport]) -> float | None:
+    """What thinking is worth: the fail rate of the random persona less that of the planner, if it played."""
+    planner = report_of("planner", reports)
+    chance = report_of("random", reports)
+    if planner is None or chance is None:
+        return None
+    return rounded(chance.lost.count / chance.runs - planner.lost.count / planner.runs)
+
+
+def dead_actions(reports: Sequence[PersonaReport]) -> tuple[str, ...]:
+    """The actions that nobody could ever take."""
+    legal: dict[str, int] = {}
+    for report in reports:
+        for action in report.actions:
+            legal[action.id] = legal.get(action.id, 0) + action.legal
+    return tuple(name for name, turns in legal.items() if not turns)
+
+
+def dominant_actions(reports: Sequence[PersonaReport]) -> tuple[str, ...]:
+    """The actions that the planner takes almost whenever it can, if it could often.
+
+    It weighs them against its other choices and against doing nothing, which it always may. Of equal
+    candidates it takes nothing at all, so an action that makes no difference does not dominate.
+    """
+    planner = report_of("planner", reports)
+    return tuple(
+        action.id
+        for action in (planner.actions if planner else ())
+        if action.legal >= _ENOUGH_TURNS and action.taken >= _ALMOST_ALWAYS * action.legal
+    )
+
+
+def report_of(persona: Persona, reports: Sequence[PersonaReport]) -> PersonaReport | None:
+    """The report of one persona, if it played."""
+    return next((report for report in reports if report.persona == persona), None)
+
+
+def _named(parts: Sequence[Mapping[str, Any]], counts: Mapping[str, int]) -> tuple[NamedCount, ...]:
+    return tuple(NamedCount(name, counts[name]) for name in _ids(parts))
+
+
+def _ids(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [part["id"] for part in parts]

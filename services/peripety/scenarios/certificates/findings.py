@@ -1,0 +1,171 @@
+"""What the figures of a certificate say.
+
+An error is what is certain, or what a test decided whose errors are known: the band, the drift, rules that
+fail, and proofs. What runs merely did not show is a warning: another thousand of them might.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Finding, Severity
+from peripety.scenarios.certificates.figures import dead_actions, dominant_actions, report_of
+from peripety.scenarios.gate import rule_finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from peripety.scenarios.certificates.model import Drift, NamedCount, PersonaReport, Proof, Rate
+    from peripety.scenarios.gate import Verdict
+    from peripety.sim import DryRunReport, Persona
+
+__all__ = ["Evidence", "findings"]
+
+_PLAYERS: tuple[Persona, ...] = ("idle", "random", "greedy", "planner", "saboteur")
+"""Who would fare differently if anything depended on what is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything that findings follow from.
+
+    Attributes:
+        spec: the specification.
+        gate: whether the random persona loses as often as the specification asks for.
+        counted: the runs of each persona.
+        reports: the same as figures.
+        drifts: how quantities move.
+        proofs: what was proved.
+    """
+
+    spec: Mapping[str, Any]
+    gate: Verdict
+    counted: Sequence[DryRunReport]
+    reports: Sequence[PersonaReport]
+    drifts: Sequence[Drift]
+    proofs: Sequence[Proof]
+
+
+def findings(evidence: Evidence) -> tuple[Finding, ...]:
+    """What is in the way, and then what is worth knowing."""
+    proved = [Finding(p.code, p.path, p.argument, p.severity) for p in evidence.proofs]
+    known = {finding.path for finding in proved}
+    found = [
+        *proved,
+        *_failures(evidence.counted),
+        *(evidence.gate.findings if evidence.gate.miss else ()),
+        *_drifting(evidence.drifts),
+        *_lost_at_once(evidence.counted),
+        *_never_won(evidence),
+        # What is proved needs no counting.
+        *(finding for finding in _never_seen(evidence) if finding.path not in known),
+        *_dominant(evidence),
+        *_indifferent(evidence),
+    ]
+    return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.ERROR))
+
+
+def _failures(counted: Iterable[DryRunReport]) -> Iterator[Finding]:
+    """Each rule that failed, once, as it did for the first persona for which it did."""
+    told = set()
+    for report in counted:
+        for error in report.errors:
+            if (error.code, error.rule) not in told:
+                told.add((error.code, error.rule))
+                yield rule_finding(error, report)
+
+
+def _drifting(drifts: Iterable[Drift]) -> Iterator[Finding]:
+    for drift in drifts:
+        if drift.per_turn > drift.limit:
+            message = (
+                f"{drift.path} moves away from losing by {drift.per_turn:.1%} of its first distance each"
+                f" turn, and at most {drift.limit:.1%} are allowed: make decay faster, events likelier, or"
+                " help weaker"
+            )
+            yield Finding("POSITIVE_DRIFT", "/negativity_budget/max_positive_drift", message)
+
+
+def _lost_at_once(counted: Sequence[DryRunReport]) -> Iterator[Finding]:
+    if all(report.lost == report.runs == report.turns and report.horizon > 1 for report in counted):
+        message = "every run of every persona is lost in its first turn, so there is nothing to play"
+        yield Finding("LOST_AT_ONCE", "/loss_conditions", message, Severity.WARNING)
+
+
+def _never_won(evidence: Evidence) -> Iterator[Finding]:
+    if not evidence.spec.get("win_conditions") or any(report.won.count for report in evidence.reports):
+        return
+    is_proved = any(
+        proof.code == "UNREACHABLE_WIN" and proof.severity is Severity.ERROR for proof in evidence.proofs
+    )
+    message = f"nobody won any of {_runs(evidence)} runs: bring a win within reach, or leave wins out"
+    severity = Severity.ERROR if is_proved else Severity.WARNING
+    yield Finding("NEVER_WON", "/win_conditions", message, severity)
+
+
+def _never_seen(evidence: Evidence) -> Iterator[Finding]:
+    runs = _runs(evidence)
+    losses = _total(report.losses for report in evidence.reports)
+    events = _total(report.events for report in evidence.reports)
+    for place, loss in enumerate(evidence.spec["loss_conditions"]):
+        if not losses[loss["id"]]:
+            message = f"no run of {runs} ended by '{loss['id']}': bring it closer, or leave it out"
+            yield _warning("LOSS_NEVER_MET", f"/loss_conditions/{place}", message)
+    dead = dead_actions(evidence.reports)
+    for place, action in enumerate(evidence.spec["actions"]):
+        if action["id"] in dead:
+            message = f"in no turn of {runs} runs could '{action['id']}' be taken: loosen its preconditions"
+            yield _warning("ACTION_NEVER_LEGAL", f"/actions/{place}", message)
+    for place, event in enumerate(evidence.spec["random_events"]):
+        if not events[event["id"]]:
+            message = (
+                f"in no turn of {runs} runs was '{event['id']}' drawn: loosen its 'when', or leave it out"
+            )
+            yield _warning("EVENT_NEVER_DRAWN", f"/random_events/{place}", message)
+
+
+def _dominant(evidence: Evidence) -> Iterator[Finding]:
+    dominant = dominant_actions(evidence.reports)
+    for place, action in enumerate(evidence.spec["actions"]):
+        if action["id"] in dominant:
+            message = (
+                f"the planner takes '{action['id']}' almost whenever it may, so there is little to decide:"
+                " make it cost something, or other actions worth more"
+            )
+            yield _warning("DOMINANT_ACTION", f"/actions/{place}", message)
+
+
+def _indifferent(evidence: Evidence) -> Iterator[Finding]:
+    players = [report for name in _PLAYERS if (report := report_of(name, evidence.reports))]
+    if not evidence.spec["actions"] or len(players) < len(_PLAYERS):
+        return
+    if _overlap([report.lost for report in players]) and _overlap([report.won for report in players]):
+        message = (
+            "whoever plays, and however, loses and wins as often as who does nothing: let actions bear on"
+            " what ends a run"
+        )
+        yield _warning("CHOICES_DO_NOT_MATTER", "/actions", message)
+
+
+def _overlap(rates: Sequence[Rate]) -> bool:
+    """Whether one rate lies within all the intervals."""
+    return max(rate.low for rate in rates) <= min(rate.high for rate in rates)
+
+
+def _total(counts: Iterable[Iterable[NamedCount]]) -> Counter[str]:
+    """The counts of all personas together."""
+    total: Counter[str] = Counter()
+    for persona in counts:
+        for counted in persona:
+            total[counted.id] += counted.count
+    return total
+
+
+def _runs(evidence: Evidence) -> int:
+    return sum(report.runs for report in evidence.reports)
+
+
+def _warning(code: str, path: str, message: str) -> Finding:
+    return Finding(code, path, message, Severity.WARNING)
