@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from peripety.errors import (
 )
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical
+from peripety.sim._pure.paths import parse_state_path
 from peripety.sim._pure.state import DEFAULT_HORIZON
 from peripety.sim._values import loads
 from peripety.sim.proofs import prove
@@ -263,7 +265,7 @@ class Program:
             options["digest"] = True
         if detail:
             options["detail"] = True
-            options["watch"] = [[path, scale] for path, scale in (watch or {}).items()]
+            options["watch"] = [_watched(path, scale) for path, scale in (watch or {}).items()]
         return DryRunReport.of(loads(self._core.dry_run(canonical(options))))
 
     def proofs(self, horizon: int | None = None) -> tuple[Proof, ...]:
@@ -283,6 +285,19 @@ class Program:
             nothing = self._core.proves_nothing(turns)
             self._proofs[turns] = () if nothing else prove(self.document, self._core, turns)
         return self._proofs[turns]
+
+
+def _watched(path: str, scale: float) -> list[Any]:
+    """A path to follow and the scale of its moves, when they are such."""
+    try:
+        parse_state_path(path)
+    except CoreError as error:
+        raise engine_error(error) from None
+    if not 0 < scale < math.inf:
+        raise InvalidArgumentError(
+            f"the scale of '{path}' in watch must be finite and more than 0, not {scale}"
+        )
+    return [path, scale]
 
 
 def require(name: str, value: int, least: int, most: int) -> None:

@@ -6,14 +6,17 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
+from peripety.sim._pure.detail import Detail
 from peripety.sim._pure.effects import Record
 from peripety.sim._pure.endings import Ending
-from peripety.sim._pure.rng import RNG_VERSION, choose, run_seed
+from peripety.sim._pure.personas import persona_of
+from peripety.sim._pure.rng import RNG_VERSION, run_seed
 from peripety.sim._pure.state import Rules, State
 from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
 
 if TYPE_CHECKING:
     from peripety.sim._pure.compiled import Players
+    from peripety.sim._pure.personas import Persona
 
 __all__ = ["dry_run"]
 
@@ -23,20 +26,24 @@ def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = Non
 
     Args:
         rules: the scenario.
-        options: `{runs, first_run, seed (text), persona, horizon?, digest?}`.
-        players: play as many of the runs as they can, faster; the report is the same.
+        options: `{runs, first_run, seed (text), persona, horizon?, digest?, detail?, watch?}`.
+        players: play as many of the runs as they can, faster, where no detail is asked for; the report is
+            the same.
 
     Returns:
-        A `DryRunReport`; turns are counted over all runs. A digest is given when it is asked for.
+        A `DryRunReport`; turns are counted over all runs. A digest and the detail are given when they are
+        asked for.
     """
-    seed, persona = int(options["seed"]), options["persona"]
+    seed, name = int(options["seed"]), options["persona"]
     horizon = int(options.get("horizon", rules.horizon))
-    tally = _Tally(rules)
+    persona = persona_of(name, rules, horizon)
+    tally = _Tally(rules, options.get("watch", []))
     digest = hashlib.sha256() if options.get("digest") else None
+    is_detailed = bool(options.get("detail"))
     first = int(options["first_run"])
     for run in range(first, first + int(options["runs"])):
         own_seed = run_seed(seed, run)
-        player = players.under(persona) if players else None
+        player = players.under(name) if players and not is_detailed else None
         ending = player.play(own_seed, horizon) if player else None
         if ending is None:
             ending = _play(State.initial(rules, own_seed), persona, horizon, tally)
@@ -46,13 +53,14 @@ def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = Non
     return {
         **tally.counts,
         **({} if digest is None else {"digest": digest.hexdigest()}),
+        **({"detail": tally.detail.report()} if is_detailed else {}),
         "losses": tally.losses,
         "wins": tally.wins,
         "errors": list(tally.errors.values()),
         "runs": options["runs"],
         "first_run": options["first_run"],
         "seed": options["seed"],
-        "persona": persona,
+        "persona": name,
         "horizon": horizon,
         "rng_version": RNG_VERSION,
     }
@@ -61,11 +69,12 @@ def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = Non
 class _Tally:
     """What came of the runs so far."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, watch: list[tuple[str, float]]) -> None:
         self.counts = {"turns": 0, "lost": 0, "won": 0, "survived": 0, "errored": 0}
         self.losses = {condition["id"]: 0 for condition in rules.losses}
         self.wins = {condition["id"]: 0 for condition in rules.wins}
         self.errors: dict[tuple[str, str], dict[str, Any]] = {}
+        self.detail = Detail(rules, watch)
 
     def count(self, ending: Ending) -> None:
         self.counts["turns"] += ending.turns
@@ -79,27 +88,34 @@ class _Tally:
             entry["count"] += 1
 
 
-def _play(state: State, persona: str, horizon: int, tally: _Tally) -> Ending:
+def _play(state: State, persona: Persona | None, horizon: int, tally: _Tally) -> Ending:
     """Play one run to its end."""
     outcome = "survived"
     while state.turn < horizon and outcome == "survived":
         try:
-            if persona == "random":
-                _take_random_action(state, tally)
-            tally.note(step(state)["errors"])
+            if persona is not None:
+                _take_action(state, persona, tally)
+            finished = step(state)
         except CoreError as error:
             tally.note([{"code": error.code, "rule": error.path, "message": error.message}])
             outcome = "errored"
         else:
+            tally.note(finished["errors"])
+            tally.detail.drew(finished["event"])
             outcome = "survived" if state.status["kind"] == "ongoing" else str(state.status["kind"])
+    tally.detail.ended(outcome, state)
     return Ending(outcome, state.status.get("condition"), state.turn, state.tree)
 
 
-def _take_random_action(state: State, tally: _Tally) -> None:
-    draws = PolicyDraws(state)
-    record = Record()
+def _take_action(state: State, persona: Persona, tally: _Tally) -> None:
+    draws, record = PolicyDraws(state), Record()
     choices = legal_choices(state, draws, record)
     tally.note(record.errors)
-    if choices:
-        action, params = choices[choose(draws.next(), len(choices))]
-        tally.note(act(state, action["id"], params)["errors"])
+    tally.detail.chose_among(choices)
+    choice = persona(state, choices, draws)
+    if choice is not None:
+        action, params = choice
+        result = act(state, action["id"], params)
+        tally.note(result["errors"])
+        if result["accepted"]:
+            tally.detail.took(action["id"])

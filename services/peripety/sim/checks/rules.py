@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
 from peripety.sim._pure.border import MAX_SAFE_INTEGER
-from peripety.sim._pure.turn import derive_names
+from peripety.sim._pure.execution import derive_names
 from peripety.sim.checks.documents import check_duration
 from peripety.sim.checks.effects import check_effects, check_path
 from peripety.sim.checks.expressions import Scope, check_expression

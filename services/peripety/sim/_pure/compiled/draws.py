@@ -10,8 +10,9 @@ import struct
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
+from peripety.sim._pure.events import EVENT_STREAM
 from peripety.sim._pure.rng import INCREMENT, MULTIPLIERS, mix, stream_key
-from peripety.sim._pure.turn import EVENT_STREAM, POLICY_STREAM
+from peripety.sim._pure.turn import POLICY_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

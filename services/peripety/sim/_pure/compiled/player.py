@@ -30,6 +30,8 @@ __all__ = ["NAMES", "Player", "Players"]
 
 # Capacities of arrays to try: the larger, the fewer runs are left; the smaller, the cheaper the worst turn.
 _CAPACITIES = (256, 64, 16)
+# Who looks ahead on copies of a state is left to the interpreter, which has states.
+_LOWERED_PERSONAS = frozenset({"idle", "random"})
 # After so many runs it shows whether playing them this way is worth it.
 _TRIAL_RUNS = 16
 
@@ -89,6 +91,8 @@ class Players:
 
     def under(self, persona: str) -> Player | None:
         """The player of a persona; None when the interpreter does better."""
+        if persona not in _LOWERED_PERSONAS:
+            return None
         if persona not in self._players:
             self._players[persona] = _lowered(self._rules, persona)
         player = self._players[persona]

@@ -13,9 +13,9 @@ from peripety.sim._pure.compiled.code import LIMIT, Code, Kind, NotLoweredError
 from peripety.sim._pure.compiled.draft import MAX_TURNS, Draft
 from peripety.sim._pure.compiled.expressions import Expressions
 from peripety.sim._pure.compiled.slots import Element, Layout, Slot
+from peripety.sim._pure.execution import derive_names
 from peripety.sim._pure.paths import MISSING, Path, lookup_variable, parse_path
 from peripety.sim._pure.size import measure, steps_for
-from peripety.sim._pure.turn import derive_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,75 @@
+"""What a dry-run counts besides how runs end: when they do, what is done, what happens, what moves."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._pure.paths import lookup, parse_path
+
+if TYPE_CHECKING:
+    from peripety.sim._pure.state import Rules, State
+    from peripety.sim._pure.turn import Choice
+
+__all__ = ["Detail"]
+
+_FURTHEST_MOVE = 4096.0
+_PARTS_OF_SCALE = 2.0**20
+
+
+class Detail:
+    """The counts so far.
+
+    Args:
+        rules: the scenario.
+        watch: paths of numbers to follow, each with the scale of its moves.
+    """
+
+    def __init__(self, rules: Rules, watch: list[tuple[str, float]]) -> None:
+        self._first = {"state": rules.initial}
+        self._turns: dict[str, Counter[int]] = {"lost": Counter(), "won": Counter()}
+        self._actions = {action["id"]: {"legal": 0, "taken": 0} for action in rules.actions}
+        self._events = {event["id"]: 0 for event in rules.events}
+        self._watched = {text: (parse_path(text), scale) for text, scale in watch}
+        self._moves = dict.fromkeys(self._watched, 0)
+
+    def chose_among(self, choices: list[Choice]) -> None:
+        """A turn had these choices."""
+        for action, _ in choices:
+            self._actions[action["id"]]["legal"] += 1
+
+    def took(self, action_id: str) -> None:
+        """An action was accepted."""
+        self._actions[action_id]["taken"] += 1
+
+    def drew(self, event_id: str | None) -> None:
+        """A turn was finished, and this event was drawn in it, if any was."""
+        if event_id is not None:
+            self._events[event_id] += 1
+
+    def ended(self, outcome: str, state: State) -> None:
+        """A run came to this end."""
+        if outcome in self._turns:
+            self._turns[outcome][state.turn] += 1
+        last = {"state": state.tree_value}
+        for text, (path, scale) in self._watched.items():
+            self._moves[text] += _move(lookup(self._first, path), lookup(last, path), scale)
+
+    def report(self) -> dict[str, Any]:
+        """The JSON of a `RunDetail`."""
+        return {
+            "lost_turns": sorted(self._turns["lost"].items()),
+            "won_turns": sorted(self._turns["won"].items()),
+            "actions": self._actions,
+            "events": self._events,
+            "moves": self._moves,
+        }
+
+
+def _move(first: Any, last: Any, scale: float) -> int:
+    """How far a number moved, in parts of its scale; an integer, so that no order of adding shows."""
+    if not (isinstance(first, float) and isinstance(last, float)):
+        return 0
+    scales = min(max((last - first) / scale, -_FURTHEST_MOVE), _FURTHEST_MOVE)
+    return math.floor(scales * _PARTS_OF_SCALE)

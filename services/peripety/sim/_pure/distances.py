@@ -1,0 +1,128 @@
+"""How far conditions are from holding, 0 … 1; docs/semantics.md says what is how far."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure.convert import truthy
+from peripety.sim._pure.logic import evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Distance", "distance_of"]
+
+Distance = Callable[[dict[str, Any]], float]
+"""The distance of a condition over data."""
+
+_FURTHEST_GAP = 1e300
+_LEAST_SCALE = 1e-300
+# The part of its scale by which a comparison that just fails is away from holding.
+_STEP = 1 / 1024
+
+_OPPOSITES = {
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "==": "!=",
+    "!=": "==",
+    "===": "!==",
+    "!==": "===",
+}
+
+
+def _between(a: float, b: float) -> float:
+    return max(a - b, b - a)
+
+
+# Whether two numbers compare so, and how much is missing. To be unequal is not a matter of more or less.
+_MEASURED: dict[str, tuple[Callable[[float, float], bool], Callable[[float, float], float]]] = {
+    "<": (operator.lt, lambda a, b: a - b),
+    "<=": (operator.le, lambda a, b: a - b),
+    ">": (operator.gt, lambda a, b: b - a),
+    ">=": (operator.ge, lambda a, b: b - a),
+    "==": (operator.eq, _between),
+    "===": (operator.eq, _between),
+}
+
+
+def distance_of(logic: Any, initial: dict[str, Any], *, opposite: bool = False) -> Distance:
+    """The distance of a condition.
+
+    Args:
+        logic: the condition.
+        initial: what conditions read from in the first turn; the scales of comparisons are from there.
+        opposite: whether the opposite of the condition is meant.
+    """
+    name, operand = _operation(logic)
+    if name in {"!", "!!"}:
+        inner = operand[0] if isinstance(operand, list) else operand
+        return distance_of(inner, initial, opposite=opposite != (name == "!"))
+    if name in {"and", "or"} and isinstance(operand, list):
+        parts = [distance_of(item, initial, opposite=opposite) for item in operand]
+        return _joined(parts, all_of_them=(name == "and") != opposite)
+    if name in _OPPOSITES:
+        meant = _OPPOSITES[name] if opposite else name
+        parts = [_comparison(meant, *pair, initial) for pair in pairwise(operand)]
+        return _joined(parts, all_of_them=not opposite)
+    return partial(_truth_distance, logic, truth=not opposite)
+
+
+def _operation(logic: Any) -> tuple[str, Any]:
+    """The operator of an expression and its operand; no operator when it is a value."""
+    return next(iter(logic.items())) if isinstance(logic, dict) and logic else ("", None)
+
+
+def _joined(parts: list[Distance], *, all_of_them: bool) -> Distance:
+    """The distance of several conditions, of which all must hold, or one."""
+    extreme: Callable[[Iterable[float]], float] = max if all_of_them else min
+    return parts[0] if len(parts) == 1 else lambda data: extreme(part(data) for part in parts)
+
+
+def _comparison(name: str, left: Any, right: Any, initial: dict[str, Any]) -> Distance:
+    """The distance of a comparison of two operands."""
+    whole = {name: [left, right]}
+    if name not in _MEASURED:
+        return partial(_truth_distance, whole, truth=True)
+    (holds, gap_of), scale = _MEASURED[name], _scale(left, right, initial)
+
+    def distance(data: dict[str, Any]) -> float:
+        pair = _numbers(left, right, data)
+        if pair is None:
+            return _truth_distance(whole, data, truth=True)
+        if holds(*pair):
+            return 0.0
+        away = min(gap_of(*pair), _FURTHEST_GAP) + scale * _STEP
+        return away / (away + scale)
+
+    return distance
+
+
+def _scale(left: Any, right: Any, initial: dict[str, Any]) -> float:
+    """How far apart two numbers are at first; 1 when they are not, or are no numbers."""
+    pair = _numbers(left, right, initial)
+    apart = min(_between(*pair), _FURTHEST_GAP) if pair else 0.0
+    return apart if apart >= _LEAST_SCALE else 1.0
+
+
+def _numbers(left: Any, right: Any, data: dict[str, Any]) -> tuple[float, float] | None:
+    """Two operands, where both are numbers."""
+    try:
+        a, b = evaluate(left, data), evaluate(right, data)
+    except CoreError:
+        return None
+    return (a, b) if isinstance(a, float) and isinstance(b, float) else None
+
+
+def _truth_distance(logic: Any, data: dict[str, Any], *, truth: bool) -> float:
+    """0 when the truth of an expression is this, and 1 when it is not, or when there is none."""
+    try:
+        return float(truthy(evaluate(logic, data)) != truth)
+    except CoreError:
+        return 1.0

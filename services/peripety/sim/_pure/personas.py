@@ -1,0 +1,139 @@
+"""Who plays a dry-run: what each persona chooses among the same choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure.distances import distance_of
+from peripety.sim._pure.effects import Record
+from peripety.sim._pure.events import happen_alone
+from peripety.sim._pure.execution import root
+from peripety.sim._pure.rng import choose, draw, stream_key
+from peripety.sim._pure.state import State
+from peripety.sim._pure.turn import Choice, PolicyDraws, act, as_opened, legal_choices, step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.sim._pure.state import Rules
+
+__all__ = ["Persona", "persona_of"]
+
+Persona = Callable[[State, list[Choice], PolicyDraws], Choice | None]
+"""Chooses what to do in a turn: one of the choices, or nothing."""
+
+_ROLLOUTS = 4
+_ROLLOUT_TURNS = 8
+_ROLLOUT_KEY = stream_key("rollout")
+_WORTH_OF_ENDS = {"lost": -2.0, "errored": -2.0, "won": 2.0}
+
+
+def persona_of(name: str, rules: Rules, horizon: int) -> Persona | None:
+    """The persona of a name; None for `idle`, who does not even look at the choices."""
+    if name == "idle":
+        return None
+    if name == "random":
+        return _choose_any
+    outlook = _Outlook(rules, horizon)
+    weigh: Callable[[State], float] = {
+        "greedy": outlook.value,
+        "saboteur": lambda state: -outlook.value(state),
+        "cautious": outlook.worst_case,
+        "planner": outlook.prospect,
+    }[name]
+
+    def choose_best(state: State, choices: list[Choice], _draws: PolicyDraws) -> Choice | None:
+        best, _ = max(_candidates(state, choices), key=lambda candidate: weigh(candidate[1]))
+        return best
+
+    return choose_best
+
+
+def _choose_any(_state: State, choices: list[Choice], draws: PolicyDraws) -> Choice | None:
+    return choices[choose(draws.next(), len(choices))] if choices else None
+
+
+def _candidates(state: State, choices: list[Choice]) -> Iterator[tuple[Choice | None, State]]:
+    """To do nothing, and each choice that is not rejected, with the state right after it."""
+    opened = as_opened(state, Record())
+    yield None, opened
+    for action, params in choices:
+        after = opened.fork()
+        with _ending_what_fails(after):
+            if not act(after, action["id"], params)["accepted"]:
+                continue
+        yield (action, params), after
+
+
+@contextmanager
+def _ending_what_fails(state: State) -> Iterator[None]:
+    """Take a run in which a call fails for one that is over."""
+    try:
+        yield
+    except CoreError:
+        state.status = {"kind": "errored"}
+
+
+def _is_ongoing(state: State) -> bool:
+    return bool(state.status["kind"] == "ongoing")
+
+
+class _Outlook:
+    """What a state is worth, from near and from further off; the state itself is not touched."""
+
+    def __init__(self, rules: Rules, horizon: int) -> None:
+        initial = root(State.initial(rules, 0), {}, {})
+        self._losses = [distance_of(condition["when"], initial) for condition in rules.losses]
+        self._wins = [distance_of(condition["when"], initial) for condition in rules.wins]
+        self._horizon = horizon
+
+    def value(self, state: State) -> float:
+        """How far a state is from being lost, less how far it is from being won; ±2 where it is."""
+        if not _is_ongoing(state):
+            return _WORTH_OF_ENDS[state.status["kind"]]
+        data = root(state, {}, {})
+        danger = min(distance(data) for distance in self._losses)
+        return danger - min((distance(data) for distance in self._wins), default=0.0)
+
+    def worst_case(self, state: State) -> float:
+        """The least of the values of a state and of what each event that could be drawn would make of it."""
+        worst = self.value(state)
+        if not _is_ongoing(state):
+            return worst
+        for index in range(len(state.rules.events)):
+            after = state.fork()
+            with _ending_what_fails(after):
+                if not happen_alone(after, index, Record()):
+                    continue
+            worst = min(worst, self.value(after))
+        return worst
+
+    def prospect(self, state: State) -> float:
+        """The sum of the values to which a state comes by random play, under luck that is not the run's."""
+        total = 0.0
+        for number in range(_ROLLOUTS):
+            total += self.value(
+                self._played_on(state, draw(state.seed, _ROLLOUT_KEY, state.turn + 1, number))
+            )
+        return total
+
+    def _played_on(self, state: State, seed: int) -> State:
+        after, last = state.fork(), min(state.turn + _ROLLOUT_TURNS, self._horizon)
+        after.seed = seed
+        with _ending_what_fails(after):
+            while _is_ongoing(after) and after.turn < last:
+                if after.turn > state.turn:
+                    _act_at_random(after)
+                step(after)
+        return after
+
+
+def _act_at_random(state: State) -> None:
+    draws = PolicyDraws(state)
+    choice = _choose_any(state, legal_choices(state, draws, Record()), draws)
+    if choice is not None:
+        action, params = choice
+        act(state, action["id"], params)
