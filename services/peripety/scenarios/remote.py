@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.scenarios import messages
+from peripety.scenarios.messages import stored
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -29,4 +29,4 @@ class RemoteScenarioSource:
     async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
         """A stored scenario; see `ScenarioSource.compiled`."""
         request = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash or "")
-        return messages.compiled_scenario((await self._stub.GetScenario(request)).scenario)
+        return stored.compiled_scenario((await self._stub.GetScenario(request)).scenario)

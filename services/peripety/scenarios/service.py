@@ -11,9 +11,9 @@ from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceServicer
 from peripety.errors import PeripetyError
 from peripety.gateway.streams import following
 from peripety.requests import check_request_id
-from peripety.scenarios import messages
 from peripety.scenarios.checking import inspect
 from peripety.scenarios.checks import check_options, require
+from peripety.scenarios.messages import asked, events, stored, verdicts
 from peripety.scenarios.model import DryRunOptions, Level
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ class ScenarioServicer(ScenarioServiceServicer):
         self, request: pb.GenerateScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateScenarioResponse]:
         """Write a specification from a description."""
-        events = self._generator.generate(messages.order(request))
+        written = self._generator.generate(asked.order(request))
         async with following(
-            self._recorded(request, events, messages.generation_response, pb.GenerateScenarioResponse)
+            self._recorded(request, written, events.generation_response, pb.GenerateScenarioResponse)
         ) as responses:
             async for response in responses:
                 yield response
@@ -78,9 +78,9 @@ class ScenarioServicer(ScenarioServiceServicer):
         self, request: pb.CompileScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.CompileScenarioResponse]:
         """Check, dry-run, repair and store a specification."""
-        events = self._compiling(request)
+        compiled = self._compiling(request)
         async with following(
-            self._recorded(request, events, messages.compile_response, pb.CompileScenarioResponse)
+            self._recorded(request, compiled, events.compile_response, pb.CompileScenarioResponse)
         ) as responses:
             async for response in responses:
                 yield response
@@ -92,8 +92,8 @@ class ScenarioServicer(ScenarioServiceServicer):
         level, options, sequence = Level.STATIC, DryRunOptions(), 0
         async for request in requests:
             if sequence == 0:
-                level = messages.level_asked(request.options.level)
-                options = messages.dry_run_options(request.options.dry_run)
+                level = asked.level_asked(request.options.level)
+                options = asked.dry_run_options(request.options.dry_run)
                 check_options(options)
             require(
                 len(request.items) <= _MAX_ITEMS, ".items", f"has more than {_MAX_ITEMS} items; send less"
@@ -108,7 +108,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         """Read a stored scenario."""
         require(request.scenario_id, ".scenario_id", "is required")
         record = await self._registry.get(request.scenario_id, request.spec_hash or None)
-        return pb.GetScenarioResponse(scenario=messages.scenario(record))
+        return pb.GetScenarioResponse(scenario=stored.scenario(record))
 
     async def ListScenarios(  # noqa: N802 - the contract's name
         self, request: pb.ListScenariosRequest, _context: Any
@@ -116,7 +116,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         """List stored scenarios."""
         page = await self._registry.scenarios(request.page_size, request.page_token)
         return pb.ListScenariosResponse(
-            scenarios=messages.summaries(page), next_page_token=page.next_page_token
+            scenarios=stored.summaries(page), next_page_token=page.next_page_token
         )
 
     async def ListScenarioVersions(  # noqa: N802 - the contract's name
@@ -126,7 +126,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         require(request.scenario_id, ".scenario_id", "is required")
         page = await self._registry.versions(request.scenario_id, request.page_size, request.page_token)
         return pb.ListScenarioVersionsResponse(
-            versions=messages.summaries(page), next_page_token=page.next_page_token
+            versions=stored.summaries(page), next_page_token=page.next_page_token
         )
 
     async def DeleteScenario(  # noqa: N802 - the contract's name
@@ -140,7 +140,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         return pb.DeleteScenarioResponse()
 
     def _compiling(self, request: pb.CompileScenarioRequest) -> AsyncIterator[CompileEvent]:
-        options = messages.dry_run_options(request.dry_run)
+        options = asked.dry_run_options(request.dry_run)
         auto_repair = request.auto_repair if request.HasField("auto_repair") else True
         source = request.WhichOneof("source")
         require(source, ".source", "is required: send spec, or the scenario_id of a stored scenario")
@@ -156,7 +156,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     async def _recorded(
         self,
         request: pb.GenerateScenarioRequest | pb.CompileScenarioRequest,
-        events: AsyncIterator[_Event],
+        work: AsyncIterator[_Event],
         respond: Callable[[_Event], _Response],
         kind: type[_Response],
     ) -> AsyncIterator[_Response]:
@@ -166,7 +166,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         answer = self._requests.once(
             request.request_id,
             _fingerprint(request),
-            _encoded(events, respond),
+            _encoded(work, respond),
             after=request.after_sequence,
         )
         async with following(answer) as responses:
@@ -175,12 +175,12 @@ class ScenarioServicer(ScenarioServiceServicer):
 
 
 async def _encoded(
-    events: AsyncIterator[_Event], respond: Callable[[_Event], _Response]
+    work: AsyncIterator[_Event], respond: Callable[[_Event], _Response]
 ) -> AsyncIterator[tuple[bytes, bool]]:
     """Events as numbered responses in bytes, and whether each is the last."""
     sequence = 0
-    async with following(events):
-        async for event in events:
+    async with following(work):
+        async for event in work:
             response = respond(event)
             response.sequence = sequence = sequence + 1
             yield response.SerializeToString(), response.WhichOneof("event") in _LAST
@@ -204,6 +204,6 @@ async def _verdict(
     try:
         size = len(item.item_id.encode())
         require(0 < size <= _MAX_ITEM_ID_BYTES, ".item_id", f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes")
-        return messages.verdict(item.item_id, await inspect(item.spec, level, options, workers))
+        return verdicts.verdict(item.item_id, await inspect(item.spec, level, options, workers))
     except PeripetyError as error:
-        return messages.failed_verdict(item.item_id, error)
+        return verdicts.failed_verdict(item.item_id, error)

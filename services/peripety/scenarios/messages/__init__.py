@@ -1,0 +1,1 @@
+"""Scenarios ↔ protobuf messages, nothing else."""

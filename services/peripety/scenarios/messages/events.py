@@ -1,0 +1,75 @@
+"""What happened to a specification; the sequence of each message is left open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.scenarios.messages import parts, stored
+from peripety.scenarios.model import (
+    Compiled,
+    Completed,
+    Draft,
+    FoundWrong,
+    NotCompiled,
+    NotGenerated,
+    NumbersMoved,
+    Progress,
+    Rewritten,
+)
+
+if TYPE_CHECKING:
+    from peripety.scenarios.model import CompileEvent, GenerationEvent
+
+__all__ = ["compile_response", "generation_response"]
+
+
+def generation_response(event: GenerationEvent) -> pb.GenerateScenarioResponse:
+    """What happened to a specification while it was written; the sequence is left open."""
+    response = pb.GenerateScenarioResponse
+    match event:
+        case Progress():
+            return response(progress=parts.progress(event))
+        case Draft(document, attempt, work):
+            usage = None if work is None else parts.usage(work)
+            return response(draft=response.Draft(spec=document, attempt=attempt, usage=usage))
+        case FoundWrong(findings):
+            return response(findings=parts.findings(findings))
+        case Rewritten(document, attempt, edits):
+            changed = [parts.rule_edit(edit) for edit in edits]
+            return response(repaired=response.Repaired(spec=document, attempt=attempt, edits=changed))
+        case Completed():
+            return response(completed=_completed(event))
+        case NotGenerated(findings, attempts, work):
+            refused = response.Rejected(
+                findings=parts.findings(findings), attempts=attempts, usage=parts.usage(work)
+            )
+            return response(rejected=refused)
+
+
+def _completed(event: Completed) -> pb.GenerateScenarioResponse.Completed:
+    return pb.GenerateScenarioResponse.Completed(
+        spec=event.document,
+        findings=parts.findings(event.findings).findings,
+        attempts=event.attempts,
+        usage=parts.usage(event.work),
+        authored_without_model=event.without_model,
+        model=event.model,
+    )
+
+
+def compile_response(event: CompileEvent) -> pb.CompileScenarioResponse:
+    """What happened to a specification while it was compiled; the sequence is left open."""
+    response = pb.CompileScenarioResponse
+    match event:
+        case Progress():
+            return response(progress=parts.progress(event))
+        case NumbersMoved(edits, before):
+            return response(
+                repaired=response.Repaired(edits=parts.number_edits(edits), before=parts.report(before))
+            )
+        case Compiled(record):
+            return response(compiled=stored.scenario(record))
+        case NotCompiled(findings, dry_run):
+            report = parts.report(dry_run) if dry_run else None
+            return response(rejected=response.Rejected(findings=parts.findings(findings), dry_run=report))

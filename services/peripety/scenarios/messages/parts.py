@@ -1,0 +1,100 @@
+"""What several messages are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.api.common.v1 import engine_pb2 as engine
+from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.errors import Severity
+from peripety.scenarios.rates import interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.errors import Finding
+    from peripety.scenarios.model import NumberEdit, Progress, RuleEdit, Work
+    from peripety.sim import DryRunReport
+
+__all__ = ["findings", "number_edits", "progress", "report", "rule_edit", "usage"]
+
+_MAX_FINDINGS = 50
+
+
+def progress(event: Progress) -> pb.Progress:
+    """How far a piece of work has come."""
+    return pb.Progress(
+        stage=pb.Stage.Value(f"STAGE_{event.stage.name}"),
+        message=event.message,
+        fraction=event.fraction,
+        usage=usage(event.work),
+    )
+
+
+def usage(work: Work) -> common.ModelUsage:
+    """What was used of language models."""
+    tokens = common.TokenUsage(
+        input_tokens=work.usage.input_tokens,
+        output_tokens=work.usage.output_tokens,
+        cache_read_tokens=work.usage.cache_read_tokens,
+        cache_write_tokens=work.usage.cache_write_tokens,
+    )
+    return common.ModelUsage(calls=work.calls, tokens=tokens)
+
+
+def findings(found: Sequence[Finding]) -> pb.Findings:
+    """What is wrong, errors first; a long list is cut."""
+    worst_first = sorted(found, key=lambda finding: finding.severity is not Severity.ERROR)
+    told = [
+        common.Finding(
+            code=finding.code,
+            path=finding.path,
+            message=finding.message,
+            severity=common.Severity.Value(f"SEVERITY_{finding.severity.name}"),
+        )
+        for finding in worst_first[:_MAX_FINDINGS]
+    ]
+    return pb.Findings(findings=told, total=len(found))
+
+
+def rule_edit(edit: RuleEdit) -> pb.RuleEdit:
+    """One difference between two documents."""
+    return pb.RuleEdit(
+        kind=pb.RuleEditKind.Value(f"RULE_EDIT_KIND_{edit.kind.name}"),
+        path=edit.path,
+        before=edit.before,
+        after=edit.after,
+        summary=edit.summary,
+    )
+
+
+def number_edits(edits: Sequence[NumberEdit]) -> list[pb.NumberEdit]:
+    """The numbers that were moved."""
+    return [pb.NumberEdit(path=edit.path, before=edit.before, after=edit.after) for edit in edits]
+
+
+def report(played: DryRunReport) -> pb.DryRunReport:
+    """What came of simulated runs."""
+    low, high = interval(played.lost, played.runs)
+    return pb.DryRunReport(
+        runs=played.runs,
+        first_run=played.first_run,
+        turns=played.turns,
+        lost=played.lost,
+        won=played.won,
+        survived=played.survived,
+        errored=played.errored,
+        fail_rate=played.fail_rate,
+        wilson_low=low,
+        wilson_high=high,
+        persona=engine.Persona.Value(f"PERSONA_{played.persona.upper()}"),
+        seed=played.seed,
+        losses=[engine.NamedCount(id=name, count=count) for name, count in played.losses.items()],
+        horizon=played.horizon,
+        errors=[
+            engine.RuleError(code=error.code, rule=error.rule, message=error.message)
+            for error in played.errors
+        ],
+        rng_version=played.rng_version,
+    )
