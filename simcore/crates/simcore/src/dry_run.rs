@@ -3,6 +3,8 @@
 //! Runs are independent of each other, so a range of them is cut into pieces for threads; and ordinary runs are played
 //! in lockstep, where the program allows it. Nothing of that shows in the report.
 
+mod interpreter;
+mod looking_ahead;
 mod pieces;
 mod report;
 
@@ -10,16 +12,15 @@ use std::ops::Range;
 
 use crate::border;
 use crate::canonical;
+use crate::detail::Watched;
 use crate::error::{Code, Error, Result};
-use crate::lanes::{self, Ended, Isa, Persona, Task};
+use crate::lanes::{self, Ended, Isa, Task};
+use crate::personas::Persona;
 use crate::program::Program;
 use crate::read;
-use crate::record::{Failure, Record};
-use crate::rng::{choose, run_seed};
-use crate::state::{State, Status};
-use crate::turn::{PolicyDraws, act, legal_choices, step};
 use crate::value::Value;
 
+use interpreter::Interpreter;
 use report::{Outcome, Tally};
 
 /// What a dry-run is asked to do.
@@ -31,6 +32,8 @@ struct Options {
     horizon: u64,
     /// Whether the states in which the runs end are hashed.
     digest: bool,
+    /// Of a dry-run that counts more, the numbers that it follows.
+    watched: Option<Vec<Watched>>,
     /// How many threads share the work at most.
     threads: usize,
 }
@@ -62,7 +65,7 @@ impl Executor {
 impl Program {
     /// Play runs `first_run` … `first_run + runs − 1`; the JSON of a `DryRunReport`.
     ///
-    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?, threads?}`.
+    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?, detail?, watch?, threads?}`.
     ///
     /// # Errors
     ///
@@ -106,28 +109,42 @@ impl Options {
             runs: read::count(read::field(options, "runs")?)?,
             first_run: read::count(read::field(options, "first_run")?)?,
             seed: seed.parse().map_err(|_| read::invalid("a seed is expected"))?,
-            persona: match &*read::text(read::field(options, "persona")?)? {
-                "random" => Persona::Random,
-                "idle" => Persona::Idle,
-                _ => return Err(read::invalid("a persona is expected")),
-            },
+            persona: Persona::named(&read::text(read::field(options, "persona")?)?)
+                .ok_or_else(|| read::invalid("a persona is expected"))?,
             horizon: options.get("horizon").map_or(Ok(horizon), read::count)?,
             digest: options.get("digest").map_or(Ok(false), read::boolean)?,
+            watched: if options.get("detail").map_or(Ok(false), read::boolean)? {
+                Some(read::list_or_empty(options, "watch")?.iter().map(watched).collect::<Result<_>>()?)
+            } else {
+                None
+            },
             threads: threads
                 .map_or_else(pieces::all_threads, |threads| usize::try_from(threads).unwrap_or(1)),
         })
     }
 }
 
+/// A number to watch, `[path, scale]`.
+fn watched(pair: &Value) -> Result<Watched> {
+    let [path, scale] = read::list(pair)? else {
+        return Err(read::invalid("a path and a scale are expected"));
+    };
+    Watched::new(read::text(path)?, read::number(scale)?)
+        .ok_or_else(|| read::invalid("a path of the state and a scale are expected"))
+}
+
 fn play_piece(program: &Program, executor: Executor, options: &Options, runs: Range<u64>) -> Result<Tally> {
-    let mut tally = Tally::new(program);
+    let mut tally = Tally::new(program, options);
     let lockstep = match executor {
-        Executor::Lockstep(isa) if options.horizon > 0 => program.machine().map(|machine| (machine, isa)),
+        Executor::Lockstep(isa) if is_lockstep_for(options) => {
+            program.machine().map(|machine| (machine, isa))
+        }
         _ => None,
     };
     let Some((machine, isa)) = lockstep else {
+        let mut interpreter = Interpreter::new(program, options, &mut tally);
         for run in runs {
-            play_one(program, options, run, &mut tally)?;
+            interpreter.play(run)?;
         }
         return Ok(tally);
     };
@@ -138,80 +155,17 @@ fn play_piece(program: &Program, executor: Executor, options: &Options, runs: Ra
         tally.add_state(*run, &Outcome::from(*ended), *turns, hash);
     }
     // What fails is told in the order of the runs, and only these have anything to tell.
+    let mut interpreter = Interpreter::new(program, options, &mut tally);
     for run in ordinary.exceptional {
-        play_one(program, options, run, &mut tally)?;
+        interpreter.play(run)?;
     }
     Ok(tally)
 }
 
-/// Play one run by the interpreter.
-fn play_one(program: &Program, options: &Options, run: u64, tally: &mut Tally) -> Result<()> {
-    let mut state = program.new_state(run_seed(options.seed, run));
-    let mut record = Record::new(false);
-    let outcome = play(program, &mut state, options, tally, &mut record);
-    tally.count(&outcome, state.turn);
-    if options.digest {
-        tally.add_state(run, &outcome, state.turn, &state.hash()?);
-    }
-    Ok(())
-}
-
-/// Play one run to its end.
-fn play(
-    program: &Program,
-    state: &mut State,
-    options: &Options,
-    tally: &mut Tally,
-    record: &mut Record,
-) -> Outcome {
-    while state.turn < options.horizon {
-        if let Err(error) = play_turn(program, state, options.persona, tally, record) {
-            tally.note(&Failure::of(&error, format_args!("")));
-            return Outcome::Errored;
-        }
-        match state.status {
-            Status::Ongoing => {}
-            Status::Lost(condition) => return Outcome::Lost(condition),
-            Status::Won(condition) => return Outcome::Won(condition),
-        }
-    }
-    Outcome::Survived
-}
-
-fn play_turn(
-    program: &Program,
-    state: &mut State,
-    persona: Persona,
-    tally: &mut Tally,
-    record: &mut Record,
-) -> Result<()> {
-    if let Persona::Random = persona {
-        take_random_action(program, state, tally, record)?;
-    }
-    step(program, state, record)?;
-    record.failures.iter().for_each(|failure| tally.note(failure));
-    Ok(())
-}
-
-fn take_random_action(
-    program: &Program,
-    state: &mut State,
-    tally: &mut Tally,
-    record: &mut Record,
-) -> Result<()> {
-    let mut draws = PolicyDraws::new(state);
-    record.clear();
-    let choices = legal_choices(program, state, &mut draws, record)?;
-    record.failures.iter().for_each(|failure| tally.note(failure));
-    if choices.is_empty() {
-        return Ok(());
-    }
-    let index = usize::try_from(choose(draws.next(), choices.len() as u64)).unwrap_or(0);
-    if let Some(choice) = choices.get(index) {
-        act(program, state, &choice.action.id, &choice.params, record)?;
-        record.failures.iter().for_each(|failure| tally.note(failure));
-    }
-    Ok(())
+/// Whether lockstep can do what is asked.
+fn is_lockstep_for(options: &Options) -> bool {
+    let plays = matches!(options.persona, Persona::Idle | Persona::Random);
+    plays && options.horizon > 0 && options.watched.is_none()
 }
 
 impl From<Ended> for Outcome {

@@ -24,20 +24,12 @@ mod vectors;
 
 use std::ops::Range;
 
+use crate::personas::Persona;
 use crate::program::Program;
 
 use block::Block;
 pub use isa::Isa;
 pub(crate) use machine::Machine;
-
-/// Who acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Persona {
-    /// Uniform over legal actions and parameters.
-    Random,
-    /// No action at all.
-    Idle,
-}
 
 /// What to play.
 #[derive(Clone)]

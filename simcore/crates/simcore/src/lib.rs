@@ -5,6 +5,8 @@
 
 pub mod border;
 pub mod canonical;
+mod detail;
+mod distances;
 mod dry_run;
 pub mod durations;
 mod effects;
@@ -14,6 +16,7 @@ pub mod logic;
 mod params;
 pub mod paths;
 pub mod patterns;
+mod personas;
 mod plan;
 mod program;
 mod read;

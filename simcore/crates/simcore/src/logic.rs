@@ -15,7 +15,7 @@ use crate::value::{Object, Value};
 use evaluation::Evaluation;
 use expression::Expression;
 
-pub(crate) use expression::is_operator;
+pub(crate) use expression::{Relation, is_operator};
 
 /// How many steps an evaluation may take.
 pub const FUEL: u32 = 10_000;
@@ -110,6 +110,17 @@ impl Rule {
 /// As [`Rule::evaluate`].
 pub fn evaluate(logic: &Value, data: &Value) -> Result<Value> {
     Rule::new(logic).evaluate(Data::Value(data))
+}
+
+impl Relation {
+    /// Whether it holds between two values, with the fuel of an evaluation.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_A_NUMBER` or `FUEL_EXHAUSTED`.
+    pub(crate) fn holds(self, a: &Value, b: &Value) -> Result<bool> {
+        Evaluation::new().holds(self, a, b)
+    }
 }
 
 /// JSONLogic's truth: false, null, 0, "" and [] are false; everything else, {} included, is true.

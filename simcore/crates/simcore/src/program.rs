@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use crate::border;
+use crate::distances::Distances;
 use crate::durations;
 use crate::effects::Effect;
 use crate::error::Result;
@@ -26,6 +27,7 @@ pub struct Program {
     /// The document, for the plan.
     pub(crate) spec: Value,
     machine: OnceLock<Option<Machine>>,
+    distances: OnceLock<Distances>,
     pub(crate) initial: Value,
     pub(crate) initial_size: Size,
     pub(crate) entities: Value,
@@ -64,6 +66,8 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(crate) struct Condition {
     pub(crate) id: Arc<str>,
+    /// The condition as the document has it.
+    pub(crate) logic: Value,
     pub(crate) when: Rule,
     /// Text, or null.
     pub(crate) message: Value,
@@ -97,6 +101,7 @@ impl Program {
         read::object(initial)?;
         Ok(Self {
             machine: OnceLock::new(),
+            distances: OnceLock::new(),
             initial: initial.clone(),
             initial_size: Size::of(initial),
             entities: spec.get("entities").cloned().unwrap_or_else(|| Vec::new().into()),
@@ -115,6 +120,11 @@ impl Program {
     /// What plays the program in lockstep, if it can be played so; made when it is first wanted.
     pub(crate) fn machine(&self) -> Option<&Machine> {
         self.machine.get_or_init(|| Machine::new(self)).as_ref()
+    }
+
+    /// How far the conditions that end a run are from holding; made when it is first wanted.
+    pub(crate) fn distances(&self) -> &Distances {
+        self.distances.get_or_init(|| Distances::new(self))
     }
 }
 
@@ -149,9 +159,11 @@ impl Event {
 
 impl Condition {
     fn new(condition: &Object) -> Result<Self> {
+        let logic = read::field(condition, "when")?;
         Ok(Self {
             id: read::text(read::field(condition, "id")?)?,
-            when: Rule::new(read::field(condition, "when")?),
+            when: Rule::new(logic),
+            logic: logic.clone(),
             message: condition.get("message").cloned().unwrap_or(Value::Null),
         })
     }

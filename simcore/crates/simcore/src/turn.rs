@@ -16,7 +16,8 @@ use crate::rng::{draw, stream_key, unit};
 use crate::state::{Lasting, State, Status};
 use crate::value::{NOTHING, Object, Value, count};
 
-pub(crate) use choices::{PARAM_TRIES, PolicyDraws, legal_choices};
+pub(crate) use choices::{Choice, PARAM_TRIES, PolicyDraws, legal_choices, opened};
+pub(crate) use rules::with_root;
 
 const EVENT_STREAM: &str = "event";
 
@@ -250,15 +251,9 @@ fn draw_event(
         if lasting.iter().any(|entry| entry.event == index) {
             continue;
         }
-        match rules::holds(program, state, &event.when, &NOTHING, record) {
-            Ok(true) => {
-                eligible.push((index, event.weight));
-                total += event.weight;
-            }
-            Ok(false) => {}
-            Err(error) => {
-                record.fail(error, format_args!("{}/when", event.consequence.place))?;
-            }
+        if may_happen(program, state, index, record)? {
+            eligible.push((index, event.weight));
+            total += event.weight;
         }
     }
     if eligible.is_empty() {
@@ -280,6 +275,35 @@ fn begin(program: &Program, state: &mut State, event: usize, record: &mut Record
     let turns = program.events.get(event).map_or(1, |event| event.turns);
     let failed = apply_event(program, state, event, record)?;
     Ok(if failed { None } else { Some(Lasting { event, until: state.turn + turns }) })
+}
+
+/// Let an event happen by itself if it could be drawn now; whether it did. It does not begin to last.
+pub(crate) fn try_event(
+    program: &Program,
+    state: &mut State,
+    event: usize,
+    record: &mut Record,
+) -> Result<bool> {
+    whole(state, record, |state, record| {
+        let now = state.turn + 1;
+        let lasts = state.lasting.iter().any(|entry| entry.event == event && entry.until >= now);
+        if lasts || !may_happen(program, state, event, record)? {
+            return Ok(false);
+        }
+        Ok(!apply_event(program, state, event, record)?)
+    })
+}
+
+/// Whether the condition of an event holds; not where that cannot be told.
+fn may_happen(program: &Program, state: &State, event: usize, record: &mut Record) -> Result<bool> {
+    let Some(event) = program.events.get(event) else { return Ok(false) };
+    match rules::holds(program, state, &event.when, &NOTHING, record) {
+        Ok(holds) => Ok(holds),
+        Err(error) => {
+            record.fail(error, format_args!("{}/when", event.consequence.place))?;
+            Ok(false)
+        }
+    }
 }
 
 /// Apply the effects of an event; whether they failed.

@@ -67,18 +67,22 @@ pub(super) fn play(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::border;
+    use crate::dry_run::Options;
     use crate::plan::examples::program;
 
     #[test]
     fn each_run_is_in_one_piece() {
         let program = program("{}", &[]);
+        let options = br#"{"runs": 1, "first_run": 0, "seed": "1", "persona": "idle"}"#;
+        let options = Options::new(&border::parse(options).unwrap(), 1).unwrap();
         for (runs, threads) in
             [(7..7, 4), (7..8, 4), (7..5_000, 1), (7..5_000, 3), (0..2 * LEAST, 8), (0..40_000, 2)]
         {
             let seen = Mutex::new(Vec::new());
             play(runs.clone(), threads, |piece| {
                 seen.lock().unwrap().extend(piece);
-                Ok(Tally::new(&program))
+                Ok(Tally::new(&program, &options))
             })
             .unwrap();
             let mut seen = seen.into_inner().unwrap();

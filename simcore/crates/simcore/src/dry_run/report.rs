@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::lanes::{Persona, Runs};
+use crate::detail::{Detail, add};
+use crate::lanes::Runs;
 use crate::program::{Condition, Program};
 use crate::record::Failure;
 use crate::rng::RNG_VERSION;
@@ -36,10 +37,12 @@ pub(super) struct Tally {
     failures: Vec<(Failure, u64)>,
     /// For a digest: what it says of each run, and the run's number.
     lines: Vec<(u64, String)>,
+    /// What else is counted, if it is.
+    pub(super) detail: Option<Detail>,
 }
 
 impl Tally {
-    pub(super) fn new(program: &Program) -> Self {
+    pub(super) fn new(program: &Program, options: &Options) -> Self {
         Self {
             turns: 0,
             losses: vec![0; program.losses.len()],
@@ -48,6 +51,7 @@ impl Tally {
             errored: 0,
             failures: Vec::new(),
             lines: Vec::new(),
+            detail: options.watched.as_ref().map(|watched| Detail::new(program, watched)),
         }
     }
 
@@ -61,6 +65,24 @@ impl Tally {
         };
         if let Some(counter) = counter {
             *counter += 1;
+        }
+        if let Some(detail) = &mut self.detail {
+            match outcome {
+                Outcome::Lost(_) => *detail.lost_turns.entry(turns).or_default() += 1,
+                Outcome::Won(_) => *detail.won_turns.entry(turns).or_default() += 1,
+                Outcome::Survived | Outcome::Errored => {}
+            }
+        }
+    }
+
+    /// Count how far the watched numbers have moved when a run ends in a state.
+    pub(super) fn count_moves(&mut self, program: &Program, options: &Options, tree: &Value) {
+        if let (Some(detail), Some(watched)) = (&mut self.detail, &options.watched) {
+            for (moved, watched) in detail.moves.iter_mut().zip(watched) {
+                if let (Some(first), Some(last)) = (watched.number(&program.initial), watched.number(tree)) {
+                    *moved += watched.moved(first, last);
+                }
+            }
         }
     }
 
@@ -98,6 +120,9 @@ impl Tally {
         add(&mut self.wins, &other.wins);
         other.failures.iter().for_each(|(failure, times)| self.note_times(failure, *times));
         self.lines.extend(other.lines);
+        if let (Some(detail), Some(other)) = (&mut self.detail, &other.detail) {
+            detail.append(other);
+        }
     }
 
     pub(super) fn report(mut self, program: &Program, options: &Options) -> Value {
@@ -117,8 +142,14 @@ impl Tally {
             ("horizon", count(options.horizon)),
             ("rng_version", count(RNG_VERSION)),
         ]);
-        if let (true, Value::Object(members)) = (options.digest, &mut report) {
-            Arc::make_mut(members).insert("digest".into(), self.digest().into());
+        if let Value::Object(members) = &mut report {
+            let members = Arc::make_mut(members);
+            if options.digest {
+                members.insert("digest".into(), self.digest().into());
+            }
+            if let (Some(detail), Some(watched)) = (&self.detail, &options.watched) {
+                members.insert("detail".into(), detail.value(program, watched));
+            }
         }
         report
     }
@@ -129,10 +160,6 @@ impl Tally {
         self.lines.iter().for_each(|(_, line)| hash.update(line));
         hex(&hash.finalize())
     }
-}
-
-fn add(to: &mut [u64], counts: &[u64]) {
-    to.iter_mut().zip(counts).for_each(|(to, count)| *to += count);
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -149,15 +176,6 @@ impl Outcome {
             Self::Won(_) => "won",
             Self::Survived => "survived",
             Self::Errored => "errored",
-        }
-    }
-}
-
-impl Persona {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Idle => "idle",
         }
     }
 }

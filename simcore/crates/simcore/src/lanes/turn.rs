@@ -3,18 +3,19 @@
 
 use std::sync::LazyLock;
 
+use crate::personas::Persona;
 use crate::plan::ir::{Consequence, Relation};
 use crate::plan::{Domain, Param, Plan};
 use crate::rng::{INCREMENT, choose, mix, stream_key, unit};
 use crate::turn::PARAM_TRIES;
 
+use super::Runs;
 use super::block::Block;
 use super::code::{ACTIVE, Code, RESULT};
 use super::deeds;
 use super::isa::Vectors;
 use super::registers::Registers;
 use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
-use super::{Persona, Runs};
 
 pub(super) static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("policy"));
 pub(super) static EVENT_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("event"));

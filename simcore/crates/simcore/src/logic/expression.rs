@@ -84,8 +84,8 @@ pub(super) struct Pair {
 }
 
 /// What has to hold between two neighbours of a chain.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Relation {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
     Equal,
     NotEqual,
     StrictlyEqual,
@@ -94,6 +94,43 @@ pub(super) enum Relation {
     AtMost,
     Greater,
     AtLeast,
+}
+
+const RELATIONS: [(&str, Relation); 8] = [
+    ("==", Relation::Equal),
+    ("!=", Relation::NotEqual),
+    ("===", Relation::StrictlyEqual),
+    ("!==", Relation::NotStrictlyEqual),
+    ("<", Relation::Less),
+    ("<=", Relation::AtMost),
+    (">", Relation::Greater),
+    (">=", Relation::AtLeast),
+];
+
+impl Relation {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        RELATIONS.into_iter().find(|(other, _)| *other == name).map(|(_, relation)| relation)
+    }
+
+    /// The operator that is written for it.
+    #[expect(dead_code, reason = "for lockstep")]
+    pub(crate) fn name(self) -> &'static str {
+        RELATIONS.into_iter().find(|(_, relation)| *relation == self).map_or("", |(name, _)| name)
+    }
+
+    /// What holds between two numbers, or two texts, when this does not.
+    pub(crate) fn opposite(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::StrictlyEqual => Self::NotStrictlyEqual,
+            Self::NotStrictlyEqual => Self::StrictlyEqual,
+            Self::Less => Self::AtLeast,
+            Self::AtMost => Self::Greater,
+            Self::Greater => Self::AtMost,
+            Self::AtLeast => Self::Less,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -226,14 +263,7 @@ fn operation(name: &str, operand: &Value) -> Result<Expression, Error> {
         "if" | "?:" => Expression::If(operands("if", operand, 0)?),
         "and" | "or" => Expression::Connective { stops_at: name == "or", items: operands(name, operand, 0)? },
         "!" | "!!" => Expression::Truth { negated: name == "!", arguments: Arguments::new(operand) },
-        "==" => chain(name, Relation::Equal, operand)?,
-        "!=" => chain(name, Relation::NotEqual, operand)?,
-        "===" => chain(name, Relation::StrictlyEqual, operand)?,
-        "!==" => chain(name, Relation::NotStrictlyEqual, operand)?,
-        "<" => chain(name, Relation::Less, operand)?,
-        "<=" => chain(name, Relation::AtMost, operand)?,
-        ">" => chain(name, Relation::Greater, operand)?,
-        ">=" => chain(name, Relation::AtLeast, operand)?,
+        _ if let Some(relation) = Relation::named(name) => chain(name, relation, operand)?,
         "+" => arithmetic(Arithmetic::Sum, operand),
         "-" => arithmetic(Arithmetic::Difference, operand),
         "*" => arithmetic(Arithmetic::Product, operand),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::error::Result;
 use crate::program::{Action, Program};
 use crate::record::Record;
-use crate::rng::{draw, stream_key};
+use crate::rng::{choose, draw, stream_key};
 use crate::state::State;
 use crate::value::Value;
 
@@ -19,6 +19,8 @@ static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("policy"));
 
 /// An action that could be taken, with parameters drawn for it.
 pub(crate) struct Choice<'a> {
+    /// The place of the action among all of the document.
+    pub(crate) index: usize,
     pub(crate) action: &'a Action,
     pub(crate) params: Value,
 }
@@ -41,6 +43,14 @@ impl PolicyDraws {
         self.index += 1;
         value
     }
+
+    /// One of some choices, if there are any.
+    pub(crate) fn pick<'c, 'a>(&mut self, choices: &'c [Choice<'a>]) -> Option<&'c Choice<'a>> {
+        if choices.is_empty() {
+            return None;
+        }
+        choices.get(usize::try_from(choose(self.next(), choices.len() as u64)).unwrap_or(0))
+    }
 }
 
 /// The actions that could be taken now, each with parameters drawn for it, in the order of the document.
@@ -62,7 +72,7 @@ pub(crate) fn legal_choices<'a>(
             match rules::holds(program, &state, &action.preconditions, &params, record) {
                 Ok(false) => {}
                 Ok(true) => {
-                    choices.push(Choice { action, params });
+                    choices.push(Choice { index, action, params });
                     break;
                 }
                 Err(error) => {
@@ -75,7 +85,7 @@ pub(crate) fn legal_choices<'a>(
 }
 
 /// The state as it is once its turn is opened; a copy only where that changes it.
-fn opened<'a>(state: &'a State, record: &mut Record) -> Result<Cow<'a, State>> {
+pub(crate) fn opened<'a>(state: &'a State, record: &mut Record) -> Result<Cow<'a, State>> {
     if state.opened || !state.is_due() {
         return Ok(Cow::Borrowed(state));
     }

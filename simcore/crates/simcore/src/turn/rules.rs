@@ -103,7 +103,7 @@ fn derive(
 }
 
 /// Give a rule what it may read.
-fn with_root<T>(
+pub(crate) fn with_root<T>(
     program: &Program,
     state: &State,
     params: &Value,

@@ -1,0 +1,128 @@
+//! What a dry-run counts besides, when it is asked to. Integers throughout, so that no order of adding them shows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::paths::{self, Segment, parse_path};
+use crate::program::Program;
+use crate::value::{Value, count, object};
+
+/// How far a watched number may move at most, in its scale.
+const MOST_SCALES: f64 = 4096.0;
+/// The parts of a scale that moves are counted in.
+const PARTS: f64 = 1_048_576.0;
+
+/// What was counted.
+#[derive(Debug)]
+pub(crate) struct Detail {
+    /// How many runs were lost in which turn, and won.
+    pub(crate) lost_turns: BTreeMap<u64, u64>,
+    pub(crate) won_turns: BTreeMap<u64, u64>,
+    /// For each action, in how many turns it was among the choices, and in how many it was taken.
+    pub(crate) legal: Vec<u64>,
+    pub(crate) taken: Vec<u64>,
+    /// How often each event was drawn.
+    pub(crate) drawn: Vec<u64>,
+    /// How far each watched number moved in all runs together.
+    pub(crate) moves: Vec<i64>,
+}
+
+/// A number to follow from the first state to the last.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    text: Arc<str>,
+    path: Vec<Segment>,
+    /// More than 0.
+    scale: f64,
+}
+
+impl Detail {
+    pub(crate) fn new(program: &Program, watched: &[Watched]) -> Self {
+        Self {
+            lost_turns: BTreeMap::new(),
+            won_turns: BTreeMap::new(),
+            legal: vec![0; program.actions.len()],
+            taken: vec![0; program.actions.len()],
+            drawn: vec![0; program.events.len()],
+            moves: vec![0; watched.len()],
+        }
+    }
+
+    /// Add what was counted over other runs.
+    pub(crate) fn append(&mut self, other: &Self) {
+        add_by_turn(&mut self.lost_turns, &other.lost_turns);
+        add_by_turn(&mut self.won_turns, &other.won_turns);
+        add(&mut self.legal, &other.legal);
+        add(&mut self.taken, &other.taken);
+        add(&mut self.drawn, &other.drawn);
+        self.moves.iter_mut().zip(&other.moves).for_each(|(to, moved)| *to += moved);
+    }
+
+    /// The detail as a member of a report.
+    pub(crate) fn value(&self, program: &Program, watched: &[Watched]) -> Value {
+        let uses = self.legal.iter().zip(&self.taken);
+        let uses = uses.map(|(legal, taken)| object([("legal", count(*legal)), ("taken", count(*taken))]));
+        let actions = program.actions.iter().map(|action| Arc::clone(&action.id)).zip(uses);
+        let drawn = self.drawn.iter().map(|&number| count(number));
+        let events = program.events.iter().map(|event| Arc::clone(&event.id)).zip(drawn);
+        let moves = watched.iter().zip(&self.moves);
+        object([
+            ("lost_turns", by_turn(&self.lost_turns)),
+            ("won_turns", by_turn(&self.won_turns)),
+            ("actions", actions.collect()),
+            ("events", events.collect()),
+            ("moves", moves.map(|(watched, moved)| (Arc::clone(&watched.text), number(*moved))).collect()),
+        ])
+    }
+}
+
+impl Watched {
+    /// A path of the state and the scale of its moves; `None` when it is no such path, or no scale.
+    pub(crate) fn new(text: Arc<str>, scale: f64) -> Option<Self> {
+        let path = parse_path(&text).ok()?;
+        match path.split_first() {
+            Some((Segment::Key(root), below)) if &**root == "state" && scale > 0.0 => {
+                Some(Self { path: below.to_vec(), text, scale })
+            }
+            _ => None,
+        }
+    }
+
+    /// The path below `state`.
+    #[expect(dead_code, reason = "for lockstep")]
+    pub(crate) fn path(&self) -> &[Segment] {
+        &self.path
+    }
+
+    /// The number there in a state, if there is one.
+    pub(crate) fn number(&self, tree: &Value) -> Option<f64> {
+        paths::lookup(tree, &self.path)?.as_number()
+    }
+
+    /// How far a number has moved, in parts of its scale.
+    #[expect(clippy::cast_possible_truncation, reason = "at most 2^32")]
+    pub(crate) fn moved(&self, first: f64, last: f64) -> i64 {
+        let scales = ((last - first) / self.scale).clamp(-MOST_SCALES, MOST_SCALES);
+        (scales * PARTS).floor() as i64
+    }
+}
+
+/// Add counts to others of the same things.
+pub(crate) fn add(to: &mut [u64], counts: &[u64]) {
+    to.iter_mut().zip(counts).for_each(|(to, count)| *to += count);
+}
+
+fn add_by_turn(to: &mut BTreeMap<u64, u64>, counts: &BTreeMap<u64, u64>) {
+    for (turn, count) in counts {
+        *to.entry(*turn).or_default() += count;
+    }
+}
+
+fn by_turn(counts: &BTreeMap<u64, u64>) -> Value {
+    counts.iter().map(|(turn, number)| Value::from(vec![count(*turn), count(*number)])).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a million moves of 2^32 at most")]
+fn number(moved: i64) -> Value {
+    Value::Number(moved as f64)
+}
