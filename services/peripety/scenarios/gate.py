@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from peripety.scenarios.model import DryRunOptions
-    from peripety.scenarios.workers import Workers
+    from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Program, RuleError
 
 __all__ = ["BLOCK", "Miss", "Verdict", "judge", "rate_sentence", "rule_finding", "verdict_of"]
@@ -58,7 +58,7 @@ class Verdict:
 
 
 async def judge(
-    program: Program, options: DryRunOptions, workers: Workers, *, first_run: int = 0
+    program: Program, options: DryRunOptions, workers: Worker, *, first_run: int = 0
 ) -> AsyncIterator[DryRunReport | Verdict]:
     """Play until the test decides, or the most runs are played and the point estimate does.
 
@@ -86,7 +86,7 @@ async def judge(
         report = report.merged(await runner.play(first_run + report.runs, min(BLOCK, left)))
 
 
-async def verdict_of(program: Program, options: DryRunOptions, workers: Workers) -> Verdict:
+async def verdict_of(program: Program, options: DryRunOptions, workers: Worker) -> Verdict:
     """The verdict alone; see `judge`."""
     async with following(judge(program, options, workers)) as steps:
         async for step in steps:

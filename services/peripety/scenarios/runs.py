@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from peripety.scenarios.model import DryRunOptions
-    from peripety.scenarios.workers import Workers
+    from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Program
 
 __all__ = ["Runner"]
@@ -41,7 +41,7 @@ class Runner:
         self,
         program: Program,
         options: DryRunOptions,
-        workers: Workers,
+        workers: Worker,
         watch: Mapping[str, float] | None = None,
     ) -> None:
         self._workers = workers

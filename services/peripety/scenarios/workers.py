@@ -1,4 +1,4 @@
-"""Threads for the checking, compiling and simulating of scenarios."""
+"""Who does the checking, compiling and simulating of scenarios: threads, beside an event loop."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Workers"]
+__all__ = ["Worker", "Workers"]
 
 _THREADS = 2
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Worker(Protocol):
+    """Somebody who does pieces of work, so that whoever asks need not know when and where."""
+
+    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Do a piece of work."""
+        ...
 
 
 class Workers:

@@ -1,0 +1,150 @@
+"""Verdicts that were reached before: the last ones in memory, or all of them in a file."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from peripety.errors import InvalidArgumentError
+from peripety.scenarios.batch.records import asked, from_record, record_of
+from peripety.scenarios.model import Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from peripety.scenarios.batch.model import BatchOptions, Verdict
+
+__all__ = ["Ledger", "Memory", "Recent", "memory_for"]
+
+_KEPT = 4_096
+_MAGIC = 0x50455249  # "PERI", which tells a file of ours from another one
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS verdicts (asked BLOB, name BLOB, record BLOB, PRIMARY KEY (asked, name))
+WITHOUT ROWID
+"""
+_KEEP = "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)"
+
+
+class Memory(Protocol):
+    """Where verdicts are looked up by the names of documents. Every thread may use it."""
+
+    def find(self, names: Sequence[bytes]) -> dict[bytes, Verdict]:
+        """The verdicts that are known, by name."""
+        ...
+
+    def keep(self, verdicts: Iterable[tuple[bytes, Verdict]]) -> None:
+        """Remember verdicts that were reached."""
+        ...
+
+    def close(self) -> None:
+        """Forget what nobody asked to keep."""
+        ...
+
+
+def memory_for(options: BatchOptions) -> Memory:
+    """What is remembered within one batch: without dice checking again costs less than a look into a file."""
+    return Recent() if options.level <= Level.STATIC else Ledger(options)
+
+
+class Recent:
+    """The last verdicts with findings; the others are reached sooner than they are found."""
+
+    def __init__(self) -> None:
+        self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, names: Sequence[bytes]) -> dict[bytes, Verdict]:
+        """The verdicts that are known, by name."""
+        with self._lock:
+            known = {name: self._verdicts[name] for name in names if name in self._verdicts}
+            for name in known:
+                self._verdicts.move_to_end(name)
+            return known
+
+    def keep(self, verdicts: Iterable[tuple[bytes, Verdict]]) -> None:
+        """Remember those that have findings."""
+        with self._lock:
+            self._verdicts.update((name, verdict) for name, verdict in verdicts if verdict.findings)
+            while len(self._verdicts) > _KEPT:
+                self._verdicts.popitem(last=False)
+
+    def close(self) -> None:
+        """Forget all."""
+        self._verdicts.clear()
+
+
+class Ledger:
+    """All verdicts, in a SQLite file. What was kept is there for the next process, however this one ends.
+
+    Args:
+        options: how documents are checked; verdicts of other options are not seen.
+        path: the file; a temporary one by default.
+
+    Raises:
+        InvalidArgumentError: `RESUME_UNUSABLE`, the file is something else or cannot be written.
+    """
+
+    def __init__(self, options: BatchOptions, path: Path | None = None) -> None:
+        self._asked = bytes.fromhex(asked(options))
+        self._lock = threading.Lock()
+        try:
+            self._database = _opened(path)
+        except sqlite3.Error as error:
+            raise _unusable(path, str(error)) from None
+
+    def find(self, names: Sequence[bytes]) -> dict[bytes, Verdict]:
+        """The verdicts that are known, by name."""
+        marks = ",".join("?" * len(names))
+        with self._lock:
+            rows = self._database.execute(
+                f"SELECT name, record FROM verdicts WHERE asked = ? AND name IN ({marks})",  # noqa: S608 - only marks
+                (self._asked, *names),
+            ).fetchall()
+        return {name: from_record(record) for name, record in rows}
+
+    def keep(self, verdicts: Iterable[tuple[bytes, Verdict]]) -> None:
+        """Write verdicts down."""
+        rows = [(self._asked, name, record_of(verdict)) for name, verdict in verdicts]
+        with self._lock, self._database:
+            self._database.executemany(_KEEP, rows)
+
+    def close(self) -> None:
+        """Close the file; a temporary one is gone."""
+        with self._lock, suppress(sqlite3.Error):
+            self._database.close()
+
+
+def _opened(path: Path | None) -> sqlite3.Connection:
+    # Any thread may use it, one at a time. An empty name is a file of SQLite's own, which it removes.
+    database = sqlite3.connect("" if path is None else path, check_same_thread=False)
+    try:
+        _require_ours(database)
+        database.execute(f"PRAGMA application_id = {_MAGIC}")
+        # A process that is killed loses nothing that was committed; a machine that fails, the last moment.
+        database.execute(f"PRAGMA journal_mode = {'OFF' if path is None else 'WAL'}")
+        database.execute(f"PRAGMA synchronous = {'OFF' if path is None else 'NORMAL'}")
+        database.execute(_SCHEMA)
+        database.commit()
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _require_ours(database: sqlite3.Connection) -> None:
+    (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (magic,) = database.execute("PRAGMA application_id").fetchone()
+    if tables and magic != _MAGIC:
+        raise sqlite3.DatabaseError("it is the database of another program")
+
+
+def _unusable(path: Path | None, reason: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{path} cannot keep verdicts: {reason}; name a new file, or one that an earlier batch has made",
+        code="RESUME_UNUSABLE",
+    )

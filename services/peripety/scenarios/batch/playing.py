@@ -1,0 +1,37 @@
+"""What comes of a document that compiles: first what is proved, then the dice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.errors import Finding, InternalError
+from peripety.scenarios.batch.model import verdict_on
+from peripety.scenarios.gate import verdict_of
+from peripety.scenarios.model import errors_among
+
+if TYPE_CHECKING:
+    from peripety.scenarios.batch.model import BatchOptions, Verdict
+    from peripety.scenarios.workers import Worker
+    from peripety.sim import Checked
+
+__all__ = ["played"]
+
+
+async def played(checked: Checked, options: BatchOptions, worker: Worker) -> Verdict:
+    """Judge a document that compiles, from `Level.DRY_RUN` on.
+
+    Raises:
+        ResourceExhaustedError: that takes longer than there is time.
+    """
+    program = checked.program
+    if program is None:
+        raise InternalError("A document with errors was to be played")
+    proofs = await worker.run(program.proofs, options.dry_run.horizon)
+    findings = [
+        *checked.findings,
+        *(Finding(proof.code, proof.path, proof.argument, proof.severity) for proof in proofs),
+    ]
+    if errors_among(findings):
+        return verdict_on(checked.spec_hash, findings)
+    gate = await verdict_of(program, options.dry_run, worker)
+    return verdict_on(checked.spec_hash, [*findings, *gate.findings], gate.report)

@@ -1,0 +1,50 @@
+"""Verdicts as bytes, and back; what names them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Finding, Severity
+from peripety.scenarios.batch.model import Verdict
+from peripety.sim import BACKEND_VERSION, RNG_VERSION, DryRunReport
+
+if TYPE_CHECKING:
+    from peripety.scenarios.batch.model import BatchOptions
+
+__all__ = ["asked", "from_record", "record_of"]
+
+
+def asked(options: BatchOptions) -> str:
+    """All that a verdict follows from beside the document, as a hash."""
+    played = asdict(options.dry_run) if options.level > options.level.STATIC else None
+    means = {"engine": BACKEND_VERSION, "rng": RNG_VERSION, "level": options.level.name, "dry_run": played}
+    return hashlib.sha256(json.dumps(means, sort_keys=True).encode()).hexdigest()
+
+
+def record_of(verdict: Verdict) -> bytes:
+    """A verdict that was reached, as JSON."""
+    record: dict[str, Any] = {"hash": verdict.spec_hash, "total": verdict.total}
+    if verdict.findings:
+        record["findings"] = [(f.code, f.path, f.message, f.severity.value) for f in verdict.findings]
+    if verdict.dry_run:
+        record["dry_run"] = _counts(verdict.dry_run)
+    return json.dumps(record, separators=(",", ":")).encode()
+
+
+def from_record(record: bytes) -> Verdict:
+    """A verdict from its JSON."""
+    read = json.loads(record)
+    findings = tuple(
+        Finding(code, path, message, Severity(severity))
+        for code, path, message, severity in read.get("findings", ())
+    )
+    dry_run = DryRunReport.of(read["dry_run"]) if "dry_run" in read else None
+    return Verdict(findings, read["total"], read["hash"], dry_run)
+
+
+def _counts(report: DryRunReport) -> dict[str, Any]:
+    counts = {name: getattr(report, name) for name in DryRunReport.__slots__}
+    return {**counts, "errors": [asdict(error) for error in report.errors]}

@@ -1,0 +1,75 @@
+"""Threads that share work out in turns."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+__all__ = ["Threads", "Turn"]
+
+_TURN_SECONDS = 0.05
+
+
+class Turn:
+    """The time that a piece of work has before others get theirs."""
+
+    def __init__(self) -> None:
+        self._end = time.perf_counter() + _TURN_SECONDS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether others should go on now."""
+        return time.perf_counter() > self._end
+
+
+class Threads:
+    """A fixed number of threads, for any number of batches. Work that takes long comes back for another turn.
+
+    Args:
+        number: how many; as many as there are cores by default.
+    """
+
+    def __init__(self, number: int | None = None) -> None:
+        self._number = number or os.cpu_count() or 1
+        self._pool = ThreadPoolExecutor(self._number, thread_name_prefix="batch")
+        self._lock = threading.Lock()
+        self._under_way = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether a thread has nothing to do."""
+        return self._under_way < self._number
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Have something done, after all that waits already; nothing once they are closed."""
+        with self._lock:
+            self._under_way += 1
+        with suppress(RuntimeError):
+            self._pool.submit(self._done, work)
+
+    def _done(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    def close(self) -> None:
+        """Begin nothing more; a thread that is busy ends after its turn."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
