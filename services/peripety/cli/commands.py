@@ -155,8 +155,21 @@ def generate(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the specification to a file.")
     ] = None,
+    random: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Write so many valid ones at random instead, a line each; --seed is 0."
+        ),
+    ] = None,
 ) -> None:
-    """Write the specification of a scenario from a description."""
+    """Write the specification of a scenario from a description, or many at random."""
+    if random is not None:
+        if about is not None:
+            raise typer.BadParameter("--random is about nothing: leave --about out, or --random")
+        from peripety.cli.random_specs import generate_random  # noqa: PLC0415 - loads the engine
+
+        generate_random(random, seed=seed or 0, out=out)
+        return
     from peripety.cli.generate import generate  # noqa: PLC0415 - loads the services
 
     generate(about=about, seed=seed, as_json=as_json, out=out)

@@ -1,0 +1,77 @@
+"""How runs of a random specification are lost and won."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.scenarios.random_specs.world import tidy, var
+
+if TYPE_CHECKING:
+    from peripety.scenarios.random_specs.frame import Frame
+    from peripety.scenarios.random_specs.source import Source
+    from peripety.scenarios.random_specs.world import Flag, Gauge, Goal, World
+
+__all__ = ["write_losses", "write_wins"]
+
+Json = dict[str, Any]
+
+_MARGIN = 0.15
+"""How much of its distance a gauge has left where a loss looks at more than the gauge."""
+
+
+def write_losses(source: Source, world: World, frame: Frame) -> list[Json]:
+    """Every gauge at its edge loses, and some of what is nearly as bad.
+
+    None of it comes about while each gauge has a share of `calibration.KEPT` of its distance left, no event
+    has set a flag, and the goal is reached by the deadline.
+    """
+    conditions = [gauge.within(0, 1).logic() for gauge in world.gauges]
+    if source.chance(40):
+        conditions.append(_late(source.pick(world.gauges), frame.horizon))
+    low = [gauge for gauge in world.gauges if gauge.sense > 0]
+    if len(low) > 1 and source.chance(50):
+        conditions.append(_together(low[0], low[1]))
+    raised = [flag for flag in world.flags if flag.by_events]
+    if raised and source.chance(50):
+        conditions.append(_exposed(raised[0], source.pick(world.gauges)))
+    if world.goal is not None and world.goal.deadline is not None:
+        conditions.append(_missed(world.goal, world.goal.deadline))
+    return [_ending(source, "loss", number, when) for number, when in enumerate(conditions, 1)]
+
+
+def write_wins(source: Source, world: World) -> list[Json]:
+    """Reaching the goal, at times only while a gauge is well."""
+    if world.goal is None:
+        return []
+    reached: Json = {">=": [var(world.goal.path), world.goal.target]}
+    if source.chance(30):
+        reached = {"and": [reached, source.pick(world.gauges).beyond(_MARGIN, 1).logic()]}
+    return [_ending(source, "win", 1, reached)]
+
+
+def _ending(source: Source, kind: str, number: int, when: Json) -> Json:
+    ending: Json = {"id": f"{kind}_{number}", "when": when}
+    if source.chance(50):
+        ending["message"] = f"The run ends by {kind} {number}."
+    return ending
+
+
+def _late(gauge: Gauge, horizon: int) -> Json:
+    """In the second half a gauge has to be a little better."""
+    return {"and": [{">": [var("turn"), horizon // 2]}, gauge.within(_MARGIN, 1).logic()]}
+
+
+def _together(one: Gauge, other: Gauge) -> Json:
+    """Two gauges that are low together."""
+    limit = tidy(one.level(_MARGIN) + other.level(_MARGIN))
+    return {"<": [{"+": [var(one.path), var(other.path)]}, limit]}
+
+
+def _exposed(flag: Flag, gauge: Gauge) -> Json:
+    """While events have set a flag, a gauge has to be better."""
+    return {"and": [var(flag.path), gauge.within(2 * _MARGIN, 1).logic()]}
+
+
+def _missed(goal: Goal, deadline: int) -> Json:
+    """Too little of the goal is reached by a turn."""
+    return {"and": [{">=": [var("turn"), deadline]}, {"<": [var(goal.path), goal.target]}]}

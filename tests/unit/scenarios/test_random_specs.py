@@ -1,0 +1,174 @@
+"""Specifications at random: valid, playable, neither hopeless nor harmless, and the same everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from statistics import median, quantiles
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import sim
+from peripety.errors import InvalidArgumentError
+from peripety.scenarios.random_specs import MAX_INDEX, random_spec
+from support.cores import CORE_NAMES, core_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANY = [random_spec(11, index) for index in range(200)]
+SPECS = [json.loads(document) for document in MANY]
+RUNS = 100
+
+GOLDEN = {
+    (0, 0): "05400324ba425c5d",
+    (0, 1): "6f963610bca886db",
+    (7, 123): "aa0db177776c881c",
+    (2**64 - 1, MAX_INDEX): "c1a3cee4030bd732",
+}
+
+
+@pytest.mark.parametrize("core", CORE_NAMES)
+def test_a_seed_and_an_index_give_the_same_bytes_on_both_cores(
+    core: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sim, "CORE", core_named(core))
+    assert {key: hashlib.sha256(random_spec(*key)).hexdigest()[:16] for key in GOLDEN} == GOLDEN
+
+
+@pytest.mark.parametrize(("seed", "index"), [(-1, 0), (2**64, 0), (0, -1), (0, MAX_INDEX + 1)])
+def test_numbers_that_would_repeat_others_are_refused(seed: int, index: int) -> None:
+    with pytest.raises(InvalidArgumentError):
+        random_spec(seed, index)
+
+
+def test_all_are_different_and_valid() -> None:
+    assert len({*MANY, *(random_spec(12, index) for index in range(50))}) == len(MANY) + 50
+    assert [sim.validate(document) for document in MANY] == [[]] * len(MANY)
+
+
+def test_sizes_vary_about_four_kilobytes() -> None:
+    sizes = sorted(map(len, MANY))
+    assert 3_200 < median(sizes) < 4_800
+    assert 1_200 < sizes[0] < 2_500
+    assert 7_000 < sizes[-1] < 13_000
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _objects(item)
+
+
+@pytest.mark.parametrize(
+    ("feature", "least", "most"),
+    [
+        *((f'"op":"{op}"', 0.05, 0.9) for op in ("set", "mul", "patch", "push", "pop", "addlog", "schedule")),
+        *((f'"type":"{kind}"', 0.05, 0.9) for kind in ("integer", "number", "boolean", "string")),
+        *((f'"{name}":', 0.2, 0.9) for name in ("visibility", "narrator_scope", "entities", "clock")),
+        *((f'"{name}":', 0.2, 0.95) for name in ("duration", "group_1", "hidden", "private")),
+        *((f'"{name}":[', 0.1, 0.95) for name in ("and", "or", "!=", "%", "*", "reduce")),
+        ('"derives":', 0.9, 0.999),
+        ('"win_conditions":', 0.4, 0.6),
+    ],
+)
+def test_each_feature_is_in_some_and_not_in_all(feature: str, least: float, most: float) -> None:
+    share = sum(feature.encode() in document for document in MANY) / len(MANY)
+    assert least <= share <= most
+
+
+def test_no_number_is_longer_than_a_person_would_write_it() -> None:
+    for spec in SPECS:
+        numbers = [v for o in _objects(spec) for v in o.values() if isinstance(v, float)]
+        assert all(len(str(number)) <= 8 for number in numbers), numbers
+
+
+def test_none_fails_in_play_and_few_are_hopeless_or_harmless() -> None:
+    reports = [sim.compile(document).dry_run(runs=RUNS) for document in MANY]
+    assert not [report.errors for report in reports if report.errors or report.errored]
+    rates = [report.fail_rate for report in reports]
+    assert sum(0.05 <= rate <= 0.95 for rate in rates) > 0.85 * len(rates)
+    low, middle, high = quantiles(rates, n=4)
+    assert 0.1 < low < 0.3 < middle < 0.6 < high < 0.85
+
+
+def test_most_are_as_hard_as_they_ask_to_be() -> None:
+    reports = [sim.compile(document).dry_run(runs=RUNS) for document in MANY]
+    asked = [spec["negativity_budget"]["min_fail_rate"] for spec in SPECS]
+    enough = [report.fail_rate >= least for report, least in zip(reports, asked, strict=True)]
+    assert sum(enough) > 0.9 * len(enough)
+
+
+def test_whoever_serves_the_goal_alone_wins_unless_something_happens() -> None:
+    winnable = [spec for spec in SPECS if "win_conditions" in spec]
+    for spec in winnable:
+        program = sim.compile(json.dumps({**spec, "random_events": []}))
+        state, serving = program.new_state(), spec["actions"][-1]
+        params = {"count": 1} if serving["params"] else {}
+        for _ in range(spec.get("horizon", 50)):
+            assert program.act(state, serving["id"], params).accepted
+            program.step(state)
+            if state.status.kind != "ongoing":
+                break
+        assert state.status.kind == "won", spec["id"]
+
+
+def test_turns_without_an_event_are_always_possible() -> None:
+    assert all(sum(event["weight"] for event in spec["random_events"]) < 0.99 for spec in SPECS)
+
+
+def test_nearly_every_loss_is_met_in_a_few_thousand_runs() -> None:
+    unmet, known = 0, 0
+    for document in MANY[:60]:
+        program = sim.compile(document)
+        played = [program.dry_run(runs=1000).losses, program.dry_run(runs=300, persona="idle").losses]
+        unmet += sum(not any(losses[loss] for losses in played) for loss in played[0])
+        known += len(played[0])
+    assert unmet < 0.05 * known
+
+
+def test_every_action_is_legal_and_nearly_every_event_eligible_in_some_turn() -> None:
+    idle = 0
+    for spec, document in zip(SPECS[:40], MANY, strict=False):
+        program = sim.compile(document)
+        actions = {action["id"] for action in spec["actions"]}
+        events = {event["id"]: event["when"] for event in spec["random_events"]}
+        for run in range(100):
+            actions, events = _unmet(program, run, actions, events)
+            if not actions and not events:
+                break
+        assert not actions, spec["id"]
+        idle += len(events)
+    assert idle <= 3
+
+
+def _unmet(
+    program: sim.Program, run: int, actions: set[str], events: dict[str, Any]
+) -> tuple[set[str], dict[str, Any]]:
+    """What of some actions and events stays impossible throughout a run of random play."""
+    state = program.new_state(run)
+    while state.status.kind == "ongoing" and state.turn < program.spec.get("horizon", 50):
+        legal = program.legal_actions(state)
+        data = {"state": state.tree(), "turn": state.turn + 1}
+        actions = actions - set(legal)
+        events = {key: when for key, when in events.items() if when and not sim.evaluate(when, data)}
+        if legal:
+            chosen = sim.draw(run, "choice", state.turn, 0) % len(legal)
+            action = next(action for action in program.spec["actions"] if action["id"] == legal[chosen])
+            program.act(state, action["id"], {k: _least(p) for k, p in action["params"].items()})
+        program.step(state)
+    return actions, events
+
+
+def _least(param: dict[str, Any]) -> Any:
+    return param["enum"][-1] if "enum" in param else param.get("minimum", False)
+
+
+def test_nearly_all_are_played_in_lockstep() -> None:
+    core_named("native")
+    import peripety_simcore  # noqa: PLC0415 - may be missing
+
+    played = [peripety_simcore.compile(document).plays_in_lockstep() for document in MANY]
+    assert sum(played) >= 0.85 * len(played)
