@@ -8,6 +8,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import add_ScenarioServiceServicer_to_server
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.remote import RemoteModelGateway
+from peripety.scenarios.batch.threads import Threads
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.generate import Generator
 from peripety.scenarios.model import ScenarioSource
@@ -32,12 +33,14 @@ async def bind(wiring: Wiring) -> None:
     wiring.provide(ScenarioSource, registry)
     workers = Workers()
     wiring.resources.callback(workers.close)
+    threads = Threads()
+    wiring.resources.callback(threads.close)
     servicer = ScenarioServicer(
         Generator(gateway, wiring.config.model_provider, workers),
         Compiler(registry, workers),
         registry,
         RequestLog(database),
-        workers,
+        threads,
     )
     add_ScenarioServiceServicer_to_server(servicer, wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["ScenarioService"].full_name)

@@ -8,30 +8,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceServicer
-from peripety.errors import PeripetyError
 from peripety.gateway.streams import following
 from peripety.requests import check_request_id
-from peripety.scenarios.checking import inspect
+from peripety.scenarios.batch.streaming import validated
 from peripety.scenarios.checks import check_options, require
 from peripety.scenarios.messages import asked, events, stored, verdicts
-from peripety.scenarios.model import DryRunOptions, Level
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from google.protobuf.message import Message
 
+    from peripety.scenarios.batch import Document
+    from peripety.scenarios.batch.threads import Threads
     from peripety.scenarios.compile import Compiler
     from peripety.scenarios.generate import Generator
     from peripety.scenarios.model import CompileEvent
     from peripety.scenarios.registry import ScenarioRegistry
     from peripety.scenarios.requests import RequestLog
-    from peripety.scenarios.workers import Workers
 
 __all__ = ["ScenarioServicer"]
 
 _MAX_ITEMS = 1_000
-_MAX_ITEM_ID_BYTES = 256
 _LAST = frozenset({"completed", "compiled", "rejected"})
 
 _Event = TypeVar("_Event")
@@ -46,7 +44,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         compiler: accepts them.
         registry: keeps those that were accepted.
         requests: keeps what requests were answered with.
-        workers: check and play.
+        threads: judge what comes in batches.
     """
 
     def __init__(
@@ -55,9 +53,9 @@ class ScenarioServicer(ScenarioServiceServicer):
         compiler: Compiler,
         registry: ScenarioRegistry,
         requests: RequestLog,
-        workers: Workers,
+        threads: Threads,
     ) -> None:
-        self._workers = workers
+        self._threads = threads
         self._generator = generator
         self._compiler = compiler
         self._registry = registry
@@ -88,19 +86,18 @@ class ScenarioServicer(ScenarioServiceServicer):
     async def ValidateScenarios(  # noqa: N802 - the contract's name
         self, requests: AsyncIterator[pb.ValidateScenariosRequest], _context: Any
     ) -> AsyncIterator[pb.ValidateScenariosResponse]:
-        """Check many specifications, a message of verdicts for each message of items."""
-        level, options, sequence = Level.STATIC, DryRunOptions(), 0
-        async for request in requests:
-            if sequence == 0:
-                level = asked.level_asked(request.options.level)
-                options = asked.dry_run_options(request.options.dry_run)
-                check_options(options)
-            require(
-                len(request.items) <= _MAX_ITEMS, ".items", f"has more than {_MAX_ITEMS} items; send less"
-            )
-            sequence += 1
-            verdicts = [await _verdict(item, level, options, self._workers) for item in request.items]
-            yield pb.ValidateScenariosResponse(sequence=sequence, verdicts=verdicts)
+        """Check many specifications, in any order."""
+        first = await anext(aiter(requests), None)
+        if first is None:
+            return
+        options = asked.batch_options(first.options)
+        check_options(options.dry_run)
+        sequence = 0
+        async with following(validated(_documents(first, requests), options, self._threads)) as found:
+            async for some in found:
+                for response in verdicts.responses(some):
+                    response.sequence = sequence = sequence + 1
+                    yield response
 
     async def GetScenario(  # noqa: N802 - the contract's name
         self, request: pb.GetScenarioRequest, _context: Any
@@ -197,13 +194,15 @@ def _fingerprint(request: Message) -> str:
     ).hexdigest()
 
 
-async def _verdict(
-    item: pb.SpecItem, level: Level, options: DryRunOptions, workers: Workers
-) -> pb.SpecVerdict:
-    """The verdict on one item; what goes wrong with it is no matter of the others."""
-    try:
-        size = len(item.item_id.encode())
-        require(0 < size <= _MAX_ITEM_ID_BYTES, ".item_id", f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes")
-        return verdicts.verdict(item.item_id, await inspect(item.spec, level, options, workers))
-    except PeripetyError as error:
-        return verdicts.failed_verdict(item.item_id, error)
+async def _documents(
+    first: pb.ValidateScenariosRequest, others: AsyncIterator[pb.ValidateScenariosRequest]
+) -> AsyncIterator[list[Document[str]]]:
+    """The specifications of each message."""
+    yield _documents_in(first)
+    async for request in others:
+        yield _documents_in(request)
+
+
+def _documents_in(request: pb.ValidateScenariosRequest) -> list[Document[str]]:
+    require(len(request.items) <= _MAX_ITEMS, ".items", f"has more than {_MAX_ITEMS} items; send less")
+    return verdicts.documents(request.items)

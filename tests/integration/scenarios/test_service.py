@@ -293,8 +293,9 @@ async def test_many_specifications_are_judged_one_by_one(stub: ScenarioServiceAs
         yield pb.ValidateScenariosRequest(items=[pb.SpecItem(item_id="bytes", spec=b"\xff")])
 
     responses = await all_of(stub.ValidateScenarios(messages()))
-    assert [response.sequence for response in responses] == [1, 2]
-    passed, missed, nameless, bytes_ = [v for response in responses for v in response.verdicts]
+    assert [response.sequence for response in responses] == list(range(1, len(responses) + 1))
+    by_id = {verdict.item_id: verdict for response in responses for verdict in response.verdicts}
+    passed, missed, nameless, bytes_ = (by_id[item_id] for item_id in ("good", "easy", "", "bytes"))
     assert (passed.accepted, passed.spec_hash) == (True, sim.compile(good).spec_hash)
     assert passed.dry_run.runs > 0
     assert (missed.accepted, missed.findings.findings[0].code) == (False, "TOO_EASY")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from peripety.scenarios.batch.memory import Memory
-    from peripety.scenarios.batch.model import BatchOptions
+    from peripety.scenarios.batch.model import BatchOptions, Document
     from peripety.scenarios.batch.threads import Threads
     from peripety.scenarios.workers import Worker
     from peripety.sim import Checked
@@ -58,7 +58,7 @@ class Judging(Generic[T]):
         self._waiting: dict[bytes, list[T]] = {}
         self._is_cancelled = False
 
-    def submit(self, documents: Sequence[tuple[T, bytes]]) -> None:
+    def submit(self, documents: Sequence[Document[T]]) -> None:
         """Have documents judged, each under the name by which its verdict will be delivered, once.
 
         They are checked together, so that the first verdict waits for all of them: a few dozen are enough.
@@ -69,13 +69,13 @@ class Judging(Generic[T]):
         """Begin nothing more. Verdicts on what is under way may still be delivered."""
         self._is_cancelled = True
 
-    def _check(self, documents: Sequence[tuple[T, bytes]]) -> None:
+    def _check(self, documents: Sequence[Document[T]]) -> None:
         """Check documents as far as that goes without dice, and play the rest."""
         if self._is_cancelled:
             return
         try:
             verdicts, playable = self._static(documents)
-        except Exception as error:  # noqa: BLE001 - nobody waits for this thread, but somebody for the verdicts
+        except Exception as error:  # noqa: BLE001 - nobody waits for this thread, but somebody for verdicts
             verdicts, playable = [(name, _failed(error)) for name, _ in documents], []
         if verdicts:
             self._deliver(verdicts)
@@ -83,12 +83,16 @@ class Judging(Generic[T]):
             self._play(self._claimed(playable))
 
     def _static(
-        self, documents: Sequence[tuple[T, bytes]]
+        self, documents: Sequence[Document[T]]
     ) -> tuple[list[tuple[T, Verdict]], list[tuple[list[T], Checked]]]:
         """The verdicts that are reached without dice, and what is to be played."""
         names: defaultdict[bytes, list[T]] = defaultdict(list)
         contents: dict[bytes, bytes] = {}
+        told = []
         for name, content in documents:
+            if isinstance(content, Verdict):
+                told.append((name, content))
+                continue
             digest = hashlib.sha256(content).digest()
             names[digest].append(name)
             contents[digest] = content
@@ -104,7 +108,8 @@ class Judging(Generic[T]):
                 playable.append((names[digest], found))
         self._memory.keep(reached.items())
         verdicts |= reached
-        return [(name, verdict) for digest, verdict in verdicts.items() for name in names[digest]], playable
+        told += [(name, verdict) for digest, verdict in verdicts.items() for name in names[digest]]
+        return told, playable
 
     def _verdict(self, content: bytes, found: Checked) -> Verdict:
         findings: Sequence[Finding] = found.findings
@@ -147,6 +152,8 @@ class Judging(Generic[T]):
                     return
             verdict = game.result
         except Exception as error:  # noqa: BLE001 - whatever it is, it is of one document alone
+            if self._is_cancelled:
+                return
             verdict = _failed(error)
         with self._lock:
             names = self._waiting.pop(key)

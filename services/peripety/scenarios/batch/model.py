@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from peripety.errors import Finding, Severity
 from peripety.scenarios.model import DryRunOptions, Level, errors_among
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from peripety.errors import PeripetyError
     from peripety.sim import DryRunReport
 
-__all__ = ["MAX_FINDINGS", "BatchOptions", "Verdict", "verdict_on"]
+__all__ = ["MAX_FINDINGS", "BatchOptions", "Document", "Verdict", "verdict_on"]
+
+T = TypeVar("T")
 
 MAX_FINDINGS = 50
 """Most findings that are told of one document."""
@@ -58,6 +60,10 @@ class Verdict:
     def accepted(self) -> bool:
         """Whether the document passed everything that was asked for."""
         return self.error is None and not errors_among(self.findings)
+
+
+Document: TypeAlias = "tuple[T, bytes | Verdict]"
+"""Whatever names a document to the caller, and its bytes, or the verdict on what could not be read."""
 
 
 def verdict_on(spec_hash: str, findings: Sequence[Finding], dry_run: DryRunReport | None = None) -> Verdict:

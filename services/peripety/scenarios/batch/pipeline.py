@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from peripety.scenarios.batch.judging import Judging
 from peripety.scenarios.batch.memory import memory_for
 from peripety.scenarios.batch.threads import Threads
-from peripety.scenarios.batch.window import CHUNK_BYTES, CHUNK_DOCUMENTS, Window
+from peripety.scenarios.batch.window import Window, chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from peripety.scenarios.batch.memory import Memory
-    from peripety.scenarios.batch.model import BatchOptions, Verdict
+    from peripety.scenarios.batch.model import BatchOptions, Document, Verdict
 
 __all__ = ["validate"]
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def validate(
-    documents: Iterable[tuple[T, bytes]],
+    documents: Iterable[Document[T]],
     options: BatchOptions,
     *,
     threads: int | None = None,
@@ -81,7 +81,7 @@ class _Intake(Generic[T]):
 
     def __init__(
         self,
-        documents: Iterable[tuple[T, bytes]],
+        documents: Iterable[Document[T]],
         judging: Judging[tuple[T, int]],
         threads: Threads,
         at_end: Callable[[], None],
@@ -115,8 +115,9 @@ class _Intake(Generic[T]):
 
     def _read(self) -> None:
         try:
-            for chunk in self._chunks():
-                if not self._enter(chunk):
+            # No thread idles while a chunk is filled.
+            for chunk, size in chunks(self._documents, lambda: self._threads.is_idle):
+                if not self._enter(len(chunk), size):
                     return
                 self._judging.submit(chunk)
         except Exception as error:  # noqa: BLE001 - raised where the verdicts are taken
@@ -125,23 +126,10 @@ class _Intake(Generic[T]):
             self.has_ended = True
             self._at_end()
 
-    def _enter(self, chunk: list[tuple[tuple[T, int], bytes]]) -> bool:
+    def _enter(self, documents: int, size: int) -> bool:
         """Wait for room; whether anybody still wants verdicts."""
         with self._changed:
             self._changed.wait_for(lambda: self._window.has_room or self._is_stopped)
-            self._window.enter(len(chunk), sum(size for (_, size), _ in chunk))
-            self.taken += len(chunk)
+            self._window.enter(documents, size)
+            self.taken += documents
             return not self._is_stopped
-
-    def _chunks(self) -> Iterator[list[tuple[tuple[T, int], bytes]]]:
-        """The documents, some together. No thread idles while a chunk is filled."""
-        chunk: list[tuple[tuple[T, int], bytes]] = []
-        size = 0
-        for name, content in self._documents:
-            chunk.append(((name, len(content)), content))
-            size += len(content)
-            if len(chunk) == CHUNK_DOCUMENTS or size >= CHUNK_BYTES or self._threads.is_idle:
-                yield chunk
-                chunk, size = [], 0
-        if chunk:
-            yield chunk

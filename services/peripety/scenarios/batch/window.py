@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
-__all__ = ["CHUNK_BYTES", "CHUNK_DOCUMENTS", "Window"]
+from typing import TYPE_CHECKING, TypeVar
 
-CHUNK_DOCUMENTS = 64
-"""Most documents that are checked together; beyond that nothing is saved."""
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
-CHUNK_BYTES = 256 * 1024
-"""A chunk that has so many is full: nobody is to wait long for the others in it."""
+    from peripety.scenarios.batch.model import Document
+
+__all__ = ["Window", "chunks"]
+
+# Beyond that nothing is saved by checking documents together, and nobody is to wait long for the others.
+_CHUNK_DOCUMENTS = 64
+_CHUNK_BYTES = 256 * 1024
 
 _MOST_DOCUMENTS = 1_024
 _MOST_BYTES = 8 * 1024 * 1024
+
+
+T = TypeVar("T")
+
+
+def chunks(
+    documents: Iterable[Document[T]], is_wanted: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[list[Document[tuple[T, int]]], int]]:
+    """Put documents together that are to be checked together.
+
+    Args:
+        documents: the documents.
+        is_wanted: whether what is there is to be checked without waiting for more.
+
+    Yields:
+        Documents, each under its name and its size in bytes, and the size of them all.
+    """
+    chunk: list[Document[tuple[T, int]]] = []
+    total = 0
+    for name, content in documents:
+        size = len(content) if isinstance(content, bytes) else 0
+        chunk.append(((name, size), content))
+        total += size
+        if len(chunk) == _CHUNK_DOCUMENTS or total >= _CHUNK_BYTES or is_wanted():
+            yield chunk, total
+            chunk, total = [], 0
+    if chunk:
+        yield chunk, total
 
 
 class Window:

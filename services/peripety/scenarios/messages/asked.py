@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.scenarios.batch import BatchOptions
 from peripety.scenarios.checks import require, unsupported
 from peripety.scenarios.model import DryRunOptions, GenerationLimits, GenerationOrder, Level
 
 if TYPE_CHECKING:
     from peripety.sim import Persona
 
-__all__ = ["dry_run_options", "level_asked", "order"]
+__all__ = ["batch_options", "dry_run_options", "level_asked", "order"]
 
 _MAX_ANSWERS = 4
 _MAX_RUNS = 4_096
@@ -58,6 +59,11 @@ def level_asked(level: pb.ValidationLevel.ValueType) -> Level:
         raise unsupported(".level", "VALIDATION_LEVEL_CERTIFICATE")
     require(level in _LEVELS, ".level", "is no ValidationLevel")
     return _LEVELS[level]
+
+
+def batch_options(options: pb.ValidationOptions) -> BatchOptions:
+    """How to check the items of a batch."""
+    return BatchOptions(level_asked(options.level), dry_run_options(options.dry_run))
 
 
 def dry_run_options(options: pb.DryRunOptions) -> DryRunOptions:

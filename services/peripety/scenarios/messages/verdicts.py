@@ -6,26 +6,60 @@ from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.client.items import item_error
+from peripety.errors import InvalidArgumentError
+from peripety.scenarios.batch import Verdict
+from peripety.scenarios.checks import require
 from peripety.scenarios.messages import parts
 
 if TYPE_CHECKING:
-    from peripety.errors import PeripetyError
-    from peripety.scenarios.checking import Inspection
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["failed_verdict", "verdict"]
+    from peripety.scenarios.batch import Document
+
+__all__ = ["documents", "responses"]
+
+_MOST_VERDICTS = 1_000
+_MOST_BYTES = 1024 * 1024
+_MAX_ITEM_ID_BYTES = 256
 
 
-def verdict(item_id: str, found: Inspection) -> pb.SpecVerdict:
-    """What came of checking one item."""
+def documents(items: Iterable[pb.SpecItem]) -> list[Document[str]]:
+    """The specifications of a message. What is wrong with an item is no matter of the others."""
+    return [(item.item_id, _content(item)) for item in items]
+
+
+def _content(item: pb.SpecItem) -> bytes | Verdict:
+    try:
+        size = len(item.item_id.encode())
+        require(0 < size <= _MAX_ITEM_ID_BYTES, ".item_id", f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes")
+    except InvalidArgumentError as error:
+        return Verdict(error=error)
+    return item.spec
+
+
+def responses(found: Iterable[tuple[str, Verdict]]) -> Iterator[pb.ValidateScenariosResponse]:
+    """Verdicts in as few messages as their sizes allow; the sequence is left open."""
+    some: list[pb.SpecVerdict] = []
+    size = 0
+    for item_id, verdict in found:
+        some.append(_verdict(item_id, verdict))
+        size += some[-1].ByteSize()
+        if len(some) == _MOST_VERDICTS or size >= _MOST_BYTES:
+            yield pb.ValidateScenariosResponse(verdicts=some)
+            some, size = [], 0
+    if some:
+        yield pb.ValidateScenariosResponse(verdicts=some)
+
+
+def _verdict(item_id: str, found: Verdict) -> pb.SpecVerdict:
+    if found.error:
+        return pb.SpecVerdict(item_id=item_id, error=item_error(found.error))
+    findings = parts.findings(found.findings)
+    findings.total = found.total
     return pb.SpecVerdict(
         item_id=item_id,
         accepted=found.accepted,
-        findings=parts.findings(found.findings),
+        findings=findings,
         spec_hash=found.spec_hash,
         dry_run=parts.report(found.dry_run) if found.dry_run else None,
     )
-
-
-def failed_verdict(item_id: str, error: PeripetyError) -> pb.SpecVerdict:
-    """Why one item could not be checked."""
-    return pb.SpecVerdict(item_id=item_id, error=item_error(error))
