@@ -9,6 +9,7 @@ from peripety.api.scenario.v1.scenario_pb2_grpc import add_ScenarioServiceServic
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.scenarios.batch.threads import Threads
+from peripety.scenarios.certificates.certifier import Certifier
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.generate import Generator
 from peripety.scenarios.model import ScenarioSource
@@ -38,6 +39,7 @@ async def bind(wiring: Wiring) -> None:
     servicer = ScenarioServicer(
         Generator(gateway, wiring.config.model_provider, workers),
         Compiler(registry, workers),
+        Certifier(registry, workers),
         registry,
         RequestLog(database),
         threads,

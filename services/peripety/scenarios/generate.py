@@ -1,8 +1,9 @@
 """From a description to a specification: a model proposes it, the engine checks it, and the events say how.
 
 A model is asked for the whole specification. What is wrong with it goes back once through the gateway, and
-once more when a dry-run is part of the order. When nothing valid comes of that, or the model is of a kind
-that this would overtax, it is asked for words alone (`outline`), and the rules are of a fixed design.
+once more when a dry-run or a certificate is part of the order. When nothing valid comes of that, or the model
+is of a kind that this would overtax, it is asked for words alone (`outline`), and the rules are of a fixed
+design.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from peripety.gateway.model import ResponseSchema
 from peripety.gateway.providers.offline.author import author
 from peripety.gateway.streams import following
 from peripety.scenarios.asking import Asker, as_json
+from peripety.scenarios.certificates.certifying import certificate_of
+from peripety.scenarios.certificates.model import CertificateOptions
 from peripety.scenarios.checking import problems
 from peripety.scenarios.checks import check_order
 from peripety.scenarios.gate import verdict_of
@@ -31,6 +34,7 @@ from peripety.scenarios.model import (
     NotGenerated,
     Rewritten,
     Stage,
+    errors_among,
 )
 from peripety.scenarios.outline import OUTLINE, excerpt, spec_from_outline
 from peripety.scenarios.prompts import prompt
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.gateway.model import Completion, ModelGateway
+    from peripety.scenarios.certificates.model import Certificate
     from peripety.scenarios.model import GenerationEvent, GenerationOrder
     from peripety.scenarios.workers import Workers
 
@@ -173,15 +178,15 @@ class _Writing:
         document = await self._workers.run(self._canonical, value)
         warnings = [*origin, *await self._problems(value)]
         self._refused = ()
-        if self._order.level is Level.DRY_RUN:
+        certificate: Certificate | None = None
+        if self._order.level >= Level.DRY_RUN:
             yield self._asker.progress(Stage.DRY_RUNNING, "playing runs without a model", share=0.5)
-            program = await self._workers.run(sim.load, document)
-            verdict = await verdict_of(program, DryRunOptions(), self._workers)
-            if not verdict.accepted:
-                self._refused = verdict.findings
+            findings, certificate = await self._played(document)
+            if errors_among(findings):
+                self._refused = findings
                 yield FoundWrong(self._refused)
                 return
-            warnings += verdict.findings
+            warnings += findings
         yield Completed(
             document,
             tuple(warnings),
@@ -189,7 +194,16 @@ class _Writing:
             self._asker.work,
             model=f"{answer.provider}/{answer.model}" if answer else "",
             without_model=answer is None or answer.provider == ProviderName.OFFLINE.value,
+            certificate=certificate,
         )
+
+    async def _played(self, document: bytes) -> tuple[tuple[Finding, ...], Certificate | None]:
+        """What playing a specification shows, and its certificate where one was ordered."""
+        program = await self._workers.run(sim.load, document)
+        if self._order.level is Level.CERTIFICATE:
+            certificate = await certificate_of(program, CertificateOptions(), self._workers)
+            return certificate.findings, certificate
+        return (await verdict_of(program, DryRunOptions(), self._workers)).findings, None
 
     def _given_up(self, findings: tuple[Finding, ...]) -> NotGenerated:
         spent = self._asker.exhausted()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from peripety.scenarios.certificates.model import Certificate
     from peripety.sim import DryRunReport, Persona
 
 __all__ = [
@@ -228,6 +229,7 @@ class Completed:
         work: what was used of language models.
         model: who wrote it, as `provider/model`.
         without_model: whether rules wrote it, without any language model.
+        certificate: its certificate, when one was ordered.
     """
 
     document: bytes
@@ -236,6 +238,7 @@ class Completed:
     work: Work
     model: str
     without_model: bool
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,12 +274,21 @@ class CompiledScenario:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRecord:
-    """A stored scenario and how it was accepted: its dry-run, the numbers that were moved, warnings."""
+    """A stored scenario and how it was accepted.
+
+    Attributes:
+        scenario: what is played.
+        dry_run: the dry-run that it passed.
+        edits: the numbers that were moved for that.
+        findings: warnings that remain.
+        certificate_hash: names its latest certificate; None when it has none.
+    """
 
     scenario: CompiledScenario
     dry_run: DryRunReport
     edits: tuple[NumberEdit, ...]
     findings: tuple[Finding, ...]
+    certificate_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +300,7 @@ class ScenarioSummary:
     spec_hash: str
     fail_rate: float
     create_time: datetime
+    certificate_hash: str | None = None
 
 
 class ScenarioSource(Protocol):

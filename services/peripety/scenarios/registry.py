@@ -25,6 +25,7 @@ from sqlalchemy import (
 
 from peripety.errors import Finding, NotFoundError, Severity
 from peripety.pages import Page, Position, page_of, page_size, position_in
+from peripety.scenarios.certificates import storing
 from peripety.scenarios.model import (
     CompiledScenario,
     NumberEdit,
@@ -37,9 +38,10 @@ from peripety.storage import METADATA
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import ColumnElement, Select
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from peripety.scenarios.certificates.model import Certificate
     from peripety.sim import Program
     from peripety.storage import Database
 
@@ -66,6 +68,7 @@ _versions = Table(
     sqlite_autoincrement=True,
 )
 _columns = _versions.c
+_certificate = storing.latest_hash(_columns.scenario_id, _columns.spec_hash).label("certificate_hash")
 
 
 class ScenarioRegistry:
@@ -102,8 +105,9 @@ class ScenarioRegistry:
         scenario_id = version_of or f"scn_{program.spec_hash[:_ID_DIGITS]}"
         same = (_columns.scenario_id == scenario_id, _columns.spec_hash == program.spec_hash)
         async with self._database.write() as connection:
-            replaced = (await connection.execute(delete(_versions).where(*same).returning(_versions))).first()
+            replaced = (await connection.execute(_stored().where(*same))).first()
             before = None if replaced is None else _record(replaced)
+            await connection.execute(delete(_versions).where(*same))
             scenario = CompiledScenario(
                 scenario_id=scenario_id,
                 name=program.spec["name"],
@@ -111,7 +115,13 @@ class ScenarioRegistry:
                 document=program.document,
                 create_time=before.scenario.create_time if before else datetime.now(UTC),
             )
-            record = ScenarioRecord(scenario, dry_run, tuple(edits), tuple(findings))
+            record = ScenarioRecord(
+                scenario,
+                dry_run,
+                tuple(edits),
+                tuple(findings),
+                before.certificate_hash if before else None,
+            )
             if before is not None and _is_stronger(before.dry_run, dry_run):
                 record = replace(before, scenario=scenario)
             await connection.execute(insert(_versions).values(_row(record)))
@@ -123,7 +133,7 @@ class ScenarioRegistry:
         Raises:
             NotFoundError: there is no such scenario or version.
         """
-        query = select(_versions).where(_columns.scenario_id == scenario_id)
+        query = _stored().where(_columns.scenario_id == scenario_id)
         if spec_hash is not None:
             query = query.where(_columns.spec_hash == spec_hash)
         async with self._database.read() as connection:
@@ -160,7 +170,7 @@ class ScenarioRegistry:
         return page
 
     async def delete(self, scenario_id: str, connection: AsyncConnection) -> None:
-        """Forget a scenario with all its versions.
+        """Forget a scenario with all its versions and their certificates.
 
         Args:
             scenario_id: the scenario.
@@ -172,6 +182,28 @@ class ScenarioRegistry:
         done = await connection.execute(delete(_versions).where(_columns.scenario_id == scenario_id))
         if not done.rowcount:
             raise _not_found(scenario_id)
+        await storing.forget(scenario_id, connection)
+
+    async def certify(self, scenario_id: str, certificate: Certificate) -> None:
+        """Keep a certificate as the latest one of the version that it is about.
+
+        Raises:
+            NotFoundError: there is no such scenario or version.
+        """
+        same = (_columns.scenario_id == scenario_id, _columns.spec_hash == certificate.spec_hash)
+        async with self._database.write() as connection:
+            if await connection.scalar(select(_columns.position).where(*same)) is None:
+                raise _not_found(scenario_id, certificate.spec_hash)
+            await storing.keep(scenario_id, certificate, connection)
+
+    async def certificate(self, certificate_hash: str) -> Certificate:
+        """A certificate that is kept with a scenario.
+
+        Raises:
+            NotFoundError: there is none of that hash.
+        """
+        async with self._database.read() as connection:
+            return await storing.find(certificate_hash, connection)
 
     async def _page(
         self, which: ColumnElement[bool], asked_size: int, page_token: str
@@ -184,6 +216,7 @@ class ScenarioRegistry:
             _columns.spec_hash,
             _columns.fail_rate,
             _columns.create_time,
+            _certificate,
         ).where(which)
         if before is not None:
             query = query.where(_columns.position < before.number)
@@ -191,6 +224,11 @@ class ScenarioRegistry:
             rows = (await connection.execute(query.order_by(_columns.position.desc()).limit(size + 1))).all()
         page = page_of(rows, size, lambda row: Position(row.position))
         return Page(tuple(map(_summary, page.items)), page.next_page_token)
+
+
+def _stored() -> Select[Any]:
+    """All of a version, and what its latest certificate is called."""
+    return select(_versions, _certificate)
 
 
 def _is_stronger(one: DryRunReport, other: DryRunReport) -> bool:
@@ -224,11 +262,19 @@ def _record(row: Any) -> ScenarioRecord:
         DryRunReport.of(json.loads(row.dry_run)),
         tuple(NumberEdit(**edit) for edit in json.loads(row.edits)),
         tuple(Finding(**finding) for finding in findings),
+        row.certificate_hash,
     )
 
 
 def _summary(row: Any) -> ScenarioSummary:
-    return ScenarioSummary(row.scenario_id, row.name, row.spec_hash, row.fail_rate, _moment(row.create_time))
+    return ScenarioSummary(
+        row.scenario_id,
+        row.name,
+        row.spec_hash,
+        row.fail_rate,
+        _moment(row.create_time),
+        row.certificate_hash,
+    )
 
 
 def _moment(timestamp: float) -> datetime:

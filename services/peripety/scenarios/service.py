@@ -12,7 +12,7 @@ from peripety.gateway.streams import following
 from peripety.requests import check_request_id
 from peripety.scenarios.batch.streaming import validated
 from peripety.scenarios.checks import check_options, require
-from peripety.scenarios.messages import asked, events, stored, verdicts
+from peripety.scenarios.messages import asked, certificates, events, stored, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.batch import Document
     from peripety.scenarios.batch.threads import Threads
+    from peripety.scenarios.certificates.certifier import Certifier, CertifyEvent
     from peripety.scenarios.compile import Compiler
     from peripety.scenarios.generate import Generator
     from peripety.scenarios.model import CompileEvent
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["ScenarioServicer"]
 
 _MAX_ITEMS = 1_000
-_LAST = frozenset({"completed", "compiled", "rejected"})
+_LAST = frozenset({"completed", "compiled", "certificate", "rejected"})
 
 _Event = TypeVar("_Event")
-_Response = TypeVar("_Response", pb.GenerateScenarioResponse, pb.CompileScenarioResponse)
+_Response = TypeVar(
+    "_Response", pb.GenerateScenarioResponse, pb.CompileScenarioResponse, pb.CertifyScenarioResponse
+)
 
 
 class ScenarioServicer(ScenarioServiceServicer):
@@ -42,6 +45,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     Args:
         generator: writes specifications.
         compiler: accepts them.
+        certifier: measures how fair they are.
         registry: keeps those that were accepted.
         requests: keeps what requests were answered with.
         threads: judge what comes in batches.
@@ -51,6 +55,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self,
         generator: Generator,
         compiler: Compiler,
+        certifier: Certifier,
         registry: ScenarioRegistry,
         requests: RequestLog,
         threads: Threads,
@@ -58,6 +63,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self._threads = threads
         self._generator = generator
         self._compiler = compiler
+        self._certifier = certifier
         self._registry = registry
         self._requests = requests
 
@@ -136,6 +142,46 @@ class ScenarioServicer(ScenarioServiceServicer):
         await self._requests.change_once(request.request_id, _fingerprint(request), change)
         return pb.DeleteScenarioResponse()
 
+    async def CertifyScenario(  # noqa: N802 - the contract's name
+        self, request: pb.CertifyScenarioRequest, _context: Any
+    ) -> AsyncIterator[pb.CertifyScenarioResponse]:
+        """Measure how fair a specification is."""
+        certified = self._certifying(request)
+        async with following(
+            self._recorded(request, certified, certificates.certify_response, pb.CertifyScenarioResponse)
+        ) as responses:
+            async for response in responses:
+                yield response
+
+    async def GetCertificate(  # noqa: N802 - the contract's name
+        self, request: pb.GetCertificateRequest, _context: Any
+    ) -> pb.GetCertificateResponse:
+        """Read the certificate of a stored scenario."""
+        require(request.certificate_hash, ".certificate_hash", "is required")
+        kept = await self._registry.certificate(request.certificate_hash)
+        return pb.GetCertificateResponse(certificate=certificates.certificate(kept))
+
+    async def CheckCertificate(  # noqa: N802 - the contract's name
+        self, request: pb.CheckCertificateRequest, _context: Any
+    ) -> AsyncIterator[pb.CheckCertificateResponse]:
+        """Compute a certificate again."""
+        require(request.document, ".document", "is required")
+        sequence = 0
+        async with following(self._certifier.check(request.document, request.spec)) as compared:
+            async for event in compared:
+                response = certificates.check_response(event)
+                response.sequence = sequence = sequence + 1
+                yield response
+
+    def _certifying(self, request: pb.CertifyScenarioRequest) -> AsyncIterator[CertifyEvent]:
+        options = certificates.options_asked(request.options)
+        source = request.WhichOneof("source")
+        require(source, ".source", "is required: send spec, or the scenario_id of a stored scenario")
+        if source == "spec":
+            return self._certifier.certify(request.spec, options)
+        require(request.scenario_id, ".scenario_id", "is empty; name a stored scenario")
+        return self._certifier.certify_stored(request.scenario_id, options)
+
     def _compiling(self, request: pb.CompileScenarioRequest) -> AsyncIterator[CompileEvent]:
         options = asked.dry_run_options(request.dry_run)
         auto_repair = request.auto_repair if request.HasField("auto_repair") else True
@@ -152,7 +198,7 @@ class ScenarioServicer(ScenarioServiceServicer):
 
     async def _recorded(
         self,
-        request: pb.GenerateScenarioRequest | pb.CompileScenarioRequest,
+        request: pb.GenerateScenarioRequest | pb.CompileScenarioRequest | pb.CertifyScenarioRequest,
         work: AsyncIterator[_Event],
         respond: Callable[[_Event], _Response],
         kind: type[_Response],

@@ -29,22 +29,20 @@ from peripety.sim import PERSONAS, RNG_VERSION
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from peripety.scenarios.certificates.model import CertificateOptions, Proof
+    from peripety.scenarios.certificates.model import CertificateOptions
     from peripety.scenarios.gate import Verdict
-    from peripety.scenarios.workers import Workers
+    from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Persona, Program
 
-__all__ = ["CertifyEvent", "certificate_of", "certify"]
-
-CertifyEvent = Progress | PersonaReport | Certificate
+__all__ = ["certificate_of", "certify"]
 
 _SINCE = 0.1
 _EFFORT = {"planner": 5}
 
 
 async def certify(
-    program: Program, options: CertificateOptions, workers: Workers
-) -> AsyncIterator[CertifyEvent]:
+    program: Program, options: CertificateOptions, workers: Worker
+) -> AsyncIterator[Progress | PersonaReport | Certificate]:
     """Measure how fair a scenario is, and say what that comes to.
 
     What comes of it follows from the scenario and the options alone.
@@ -61,7 +59,7 @@ async def certify(
         ResourceExhaustedError: the runs of a persona take longer than there is time.
     """
     yield Progress(Stage.CERTIFYING, "proving what needs no dice", 0.0)
-    proofs: tuple[Proof, ...] = ()
+    proofs = await workers.run(program.proofs, options.horizon)
     yield Progress(Stage.CERTIFYING, "testing the band", _SINCE / 2)
     gate = await verdict_of(program, _gate_options(options), workers)
     options = _settled(options, gate)
@@ -82,7 +80,7 @@ async def certify(
     yield _certificate(program, options, evidence)
 
 
-async def certificate_of(program: Program, options: CertificateOptions, workers: Workers) -> Certificate:
+async def certificate_of(program: Program, options: CertificateOptions, workers: Worker) -> Certificate:
     """The certificate alone; see `certify`."""
     async with following(certify(program, options, workers)) as events:
         async for event in events:

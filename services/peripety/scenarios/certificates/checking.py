@@ -20,7 +20,7 @@ from peripety.sim.schema import pointer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from peripety.scenarios.workers import Workers
+    from peripety.scenarios.workers import Worker
     from peripety.sim import Program
 
 __all__ = ["Comparison", "check"]
@@ -44,7 +44,7 @@ class Comparison:
         return not self.findings
 
 
-async def check(document: bytes, spec: bytes, workers: Workers) -> AsyncIterator[Progress | Comparison]:
+async def check(document: bytes, spec: bytes, workers: Worker) -> AsyncIterator[Progress | Comparison]:
     """Compute a certificate again, under its own options, and compare.
 
     Args:

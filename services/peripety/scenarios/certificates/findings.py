@@ -17,9 +17,9 @@ from peripety.scenarios.gate import rule_finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from peripety.scenarios.certificates.model import Drift, NamedCount, PersonaReport, Proof, Rate
+    from peripety.scenarios.certificates.model import Drift, NamedCount, PersonaReport, Rate
     from peripety.scenarios.gate import Verdict
-    from peripety.sim import DryRunReport, Persona
+    from peripety.sim import DryRunReport, Persona, Proof
 
 __all__ = ["Evidence", "findings"]
 

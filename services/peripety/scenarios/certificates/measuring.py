@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
     from peripety.scenarios.certificates.model import CertificateOptions
-    from peripety.scenarios.workers import Workers
+    from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Persona, Program
 
 __all__ = ["measure", "most_runs"]
@@ -51,7 +51,7 @@ async def measure(
     persona: Persona,
     options: CertificateOptions,
     watch: Mapping[str, float],
-    workers: Workers,
+    workers: Worker,
 ) -> AsyncIterator[DryRunReport]:
     """Play one persona until its fail rate is known well enough.
 

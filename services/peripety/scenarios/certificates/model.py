@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from peripety.errors import Finding, Severity  # noqa: TC001 - pydantic reads the annotations
+from peripety.errors import Finding  # noqa: TC001 - pydantic reads the annotations
 from peripety.scenarios.rates import interval
-from peripety.sim import PERSONAS, Persona
+from peripety.sim import PERSONAS, Persona, Proof
 
 __all__ = [
     "ENGINE_VERSION",
@@ -22,7 +22,6 @@ __all__ = [
     "Drift",
     "NamedCount",
     "PersonaReport",
-    "Proof",
     "Rate",
     "TurnCount",
     "rounded",
@@ -161,17 +160,6 @@ class Drift:
     path: str
     per_turn: float
     limit: float
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """A stand-in for the engine's own type, until it has one."""
-
-    code: str
-    path: str
-    argument: str
-    severity: Severity
-    witness: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

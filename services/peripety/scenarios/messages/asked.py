@@ -27,6 +27,7 @@ _LEVELS = {
     pb.VALIDATION_LEVEL_SCHEMA: Level.SCHEMA,
     pb.VALIDATION_LEVEL_STATIC: Level.STATIC,
     pb.VALIDATION_LEVEL_DRY_RUN: Level.DRY_RUN,
+    pb.VALIDATION_LEVEL_CERTIFICATE: Level.CERTIFICATE,
 }
 
 
@@ -55,15 +56,16 @@ def _limits(request: pb.GenerateScenarioRequest) -> GenerationLimits:
 
 def level_asked(level: pb.ValidationLevel.ValueType) -> Level:
     """How much is to be checked."""
-    if level == pb.VALIDATION_LEVEL_CERTIFICATE:
-        raise unsupported(".level", "VALIDATION_LEVEL_CERTIFICATE")
     require(level in _LEVELS, ".level", "is no ValidationLevel")
     return _LEVELS[level]
 
 
 def batch_options(options: pb.ValidationOptions) -> BatchOptions:
     """How to check the items of a batch."""
-    return BatchOptions(level_asked(options.level), dry_run_options(options.dry_run))
+    level = level_asked(options.level)
+    if level is Level.CERTIFICATE:
+        raise unsupported(".level", "VALIDATION_LEVEL_CERTIFICATE")
+    return BatchOptions(level, dry_run_options(options.dry_run))
 
 
 def dry_run_options(options: pb.DryRunOptions) -> DryRunOptions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.scenarios.messages import parts, stored
+from peripety.scenarios.messages import certificates, parts, stored
 from peripety.scenarios.model import (
     Compiled,
     Completed,
@@ -55,6 +55,7 @@ def _completed(event: Completed) -> pb.GenerateScenarioResponse.Completed:
         usage=parts.usage(event.work),
         authored_without_model=event.without_model,
         model=event.model,
+        certificate=certificates.certificate(event.certificate) if event.certificate else None,
     )
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from peripety.errors import Finding
     from peripety.scenarios.model import NumberEdit, Progress, RuleEdit, Work
-    from peripety.sim import DryRunReport
+    from peripety.sim import DryRunReport, Persona
 
-__all__ = ["findings", "number_edits", "progress", "report", "rule_edit", "usage"]
+__all__ = ["findings", "number_edits", "persona", "progress", "report", "rule_edit", "usage"]
 
 _MAX_FINDINGS = 50
 
@@ -74,6 +74,11 @@ def number_edits(edits: Sequence[NumberEdit]) -> list[pb.NumberEdit]:
     return [pb.NumberEdit(path=edit.path, before=edit.before, after=edit.after) for edit in edits]
 
 
+def persona(name: Persona) -> engine.Persona.ValueType:
+    """Who plays."""
+    return engine.Persona.Value(f"PERSONA_{name.upper()}")
+
+
 def report(played: DryRunReport) -> pb.DryRunReport:
     """What came of simulated runs."""
     low, high = interval(played.lost, played.runs)
@@ -88,7 +93,7 @@ def report(played: DryRunReport) -> pb.DryRunReport:
         fail_rate=played.fail_rate,
         wilson_low=low,
         wilson_high=high,
-        persona=engine.Persona.Value(f"PERSONA_{played.persona.upper()}"),
+        persona=persona(played.persona),
         seed=played.seed,
         losses=[engine.NamedCount(id=name, count=count) for name, count in played.losses.items()],
         horizon=played.horizon,

@@ -27,6 +27,7 @@ def scenario(record: ScenarioRecord) -> pb.CompiledScenario:
         dry_run=parts.report(record.dry_run),
         edits=parts.number_edits(record.edits),
         findings=parts.findings(record.findings).findings,
+        certificate_hash=record.certificate_hash or "",
     )
     compiled.create_time.FromDatetime(stored.create_time)
     return compiled
@@ -41,6 +42,7 @@ def summaries(page: Page[ScenarioSummary]) -> list[pb.ScenarioSummary]:
             name=stored.name,
             spec_hash=stored.spec_hash,
             fail_rate=stored.fail_rate,
+            certificate_hash=stored.certificate_hash or "",
         )
         summary.create_time.FromDatetime(stored.create_time)
         told.append(summary)

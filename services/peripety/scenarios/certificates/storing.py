@@ -1,0 +1,101 @@
+"""Where the certificates of stored scenarios are kept, by their hash."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    delete,
+    insert,
+    select,
+)
+
+from peripety.errors import NotFoundError
+from peripety.scenarios.certificates.document import certificate_hash, decode, encode
+from peripety.storage import METADATA
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, ScalarSelect
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from peripety.scenarios.certificates.model import Certificate
+
+__all__ = ["find", "forget", "keep", "latest_hash"]
+
+_certificates = Table(
+    "scenario_certificates",
+    METADATA,
+    # The greatest of a version is its latest; see the table of versions.
+    Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("scenario_id", String(64), nullable=False),
+    Column("spec_hash", String(64), nullable=False),
+    Column("certificate_hash", String(64), nullable=False, index=True),
+    Column("document", LargeBinary, nullable=False),
+    Column("create_time", Float, nullable=False),
+    Index("scenario_certificates_of_version", "scenario_id", "spec_hash"),
+    sqlite_autoincrement=True,
+)
+_columns = _certificates.c
+
+
+async def keep(scenario_id: str, certificate: Certificate, connection: AsyncConnection) -> None:
+    """Keep a certificate as the latest one of the version that it is about.
+
+    The same certificate again takes the place of what was kept of it.
+    """
+    document = encode(certificate)
+    name = certificate_hash(document)
+    same = (_columns.scenario_id == scenario_id, _columns.certificate_hash == name)
+    await connection.execute(delete(_certificates).where(*same))
+    await connection.execute(
+        insert(_certificates).values(
+            scenario_id=scenario_id,
+            spec_hash=certificate.spec_hash,
+            certificate_hash=name,
+            document=document,
+            create_time=time.time(),
+        )
+    )
+
+
+async def find(name: str, connection: AsyncConnection) -> Certificate:
+    """A kept certificate by its hash.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    query = select(_columns.document).where(_columns.certificate_hash == name).limit(1)
+    document = await connection.scalar(query)
+    if document is None:
+        raise NotFoundError(
+            f"There is no certificate {name}; CertifyScenario keeps those of stored scenarios",
+            code="CERTIFICATE_NOT_FOUND",
+        )
+    return decode(document)
+
+
+def latest_hash(
+    scenario_id: ColumnElement[str] | str, spec_hash: ColumnElement[str] | str
+) -> ScalarSelect[str]:
+    """The hash of the latest certificate of a version, null where it has none."""
+    return (
+        select(_columns.certificate_hash)
+        .where(_columns.scenario_id == scenario_id, _columns.spec_hash == spec_hash)
+        .order_by(_columns.position.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+async def forget(scenario_id: str, connection: AsyncConnection) -> None:
+    """Drop the certificates of a scenario, in the transaction in which it is deleted."""
+    await connection.execute(delete(_certificates).where(_columns.scenario_id == scenario_id))
