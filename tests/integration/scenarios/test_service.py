@@ -174,11 +174,10 @@ async def test_wrong_requests_to_generate_name_the_field(
 @pytest.mark.parametrize(
     "request_",
     [
-        generation(level=pb.VALIDATION_LEVEL_CERTIFICATE),
         generation(budget=common.Budget(max_cost=common.Money(currency_code="USD", pico_units=1))),
         compilation(spec=b"{}", dry_run=pb.DryRunOptions(persona=engine.PERSONA_PLANNER)),
     ],
-    ids=["certificate", "cost", "persona"],
+    ids=["cost", "persona"],
 )
 async def test_what_this_server_lacks_is_refused_and_not_ignored(
     stub: ScenarioServiceAsyncStub, request_: Any
@@ -190,7 +189,7 @@ async def test_what_this_server_lacks_is_refused_and_not_ignored(
     assert caught.value.code == "FIELD_UNSUPPORTED"
 
 
-@pytest.mark.parametrize("method", ["AmendScenario", "BalanceScenario", "CertifyScenario"])
+@pytest.mark.parametrize("method", ["AmendScenario", "BalanceScenario"])
 async def test_streams_that_come_later_are_unimplemented(stub: ScenarioServiceAsyncStub, method: str) -> None:
     request = getattr(pb, f"{method}Request")
     with pytest.raises(UnsupportedError):
