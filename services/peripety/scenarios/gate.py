@@ -1,16 +1,18 @@
-"""The dry-run gate: whether a scenario is as hard as its own budget asks for.
+"""The dry-run gate: whether a scenario is as hard as its own budget asks for, and stays so.
 
 The runs are played in blocks, and after each block a sequential test says whether there were enough of them.
+What is as hard as it should be is then held to the limit of its drift.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from peripety.errors import Finding, InternalError, Severity
 from peripety.gateway.streams import following
+from peripety.scenarios.drift import drift_findings, drifts, watched
 from peripety.scenarios.model import errors_among
 from peripety.scenarios.rates import Side, interval, side_of
 from peripety.scenarios.runs import Runner
@@ -28,6 +30,8 @@ BLOCK = 64
 """Runs between two looks at the test; plain peeking after every run would judge wrongly more often."""
 
 _BUDGET = "/negativity_budget"
+# Over so many runs a drift is known to about a hundredth in each turn.
+_DRIFT_RUNS = 512
 
 
 class Miss(Enum):
@@ -74,16 +78,21 @@ async def judge(
     Raises:
         ResourceExhaustedError: the runs take longer than there is time.
     """
+    watching = Runner(program, options, workers, watched(program))
     runner = Runner(program, options, workers)
-    report = await runner.play(first_run, min(BLOCK, options.max_runs))
+    detailed = await watching.play(first_run, min(BLOCK, options.max_runs))
+    report = replace(detailed, detail=None)
     while True:
         yield report
         left = options.max_runs - report.runs
         verdict = _verdict(program, report, is_last=left == 0)
         if verdict is not None:
-            yield verdict
-            return
+            break
         report = report.merged(await runner.play(first_run + report.runs, min(BLOCK, left)))
+    if verdict.accepted:
+        findings = await _drifting(program, detailed, watching, options)
+        verdict = replace(verdict, findings=(*findings, *verdict.findings))
+    yield verdict
 
 
 async def verdict_of(program: Program, options: DryRunOptions, workers: Worker) -> Verdict:
@@ -118,7 +127,19 @@ def _verdict(program: Program, report: DryRunReport, *, is_last: bool) -> Verdic
         return Verdict(report, (_too_hard(report, most),), Miss.TOO_HARD)
     if above_least is None or below_most is None:
         return None
-    return Verdict(report, tuple(_warnings(budget, report)))
+    return Verdict(report, tuple(_warnings(report)))
+
+
+async def _drifting(
+    program: Program, report: DryRunReport, watching: Runner, options: DryRunOptions
+) -> tuple[Finding, ...]:
+    """What drifts too far, in one block of runs, and in more of them before that refuses a scenario."""
+    found = tuple(drift_findings(drifts(program, report)))
+    more = min(_DRIFT_RUNS, options.max_runs) - report.runs
+    if not found or more <= 0:
+        return found
+    report = report.merged(await watching.play(report.first_run + report.runs, more))
+    return tuple(drift_findings(drifts(program, report)))
 
 
 def _side(report: DryRunReport, threshold: float, *, is_last: bool) -> Side | None:
@@ -152,10 +173,7 @@ def _too_hard(report: DryRunReport, most: float) -> Finding:
     return Finding("TOO_HARD", f"{_BUDGET}/max_fail_rate", message)
 
 
-def _warnings(budget: dict[str, Any], report: DryRunReport) -> Iterator[Finding]:
+def _warnings(report: DryRunReport) -> Iterator[Finding]:
     if report.lost == report.runs == report.turns and report.horizon > 1:
         message = "every run is lost in its first turn, so there is nothing to play"
         yield Finding("LOST_AT_ONCE", "/loss_conditions", message, Severity.WARNING)
-    if "max_positive_drift" in budget:
-        message = "drift is not measured by this version, so the limit is not enforced"
-        yield Finding("DRIFT_NOT_MEASURED", f"{_BUDGET}/max_positive_drift", message, Severity.WARNING)

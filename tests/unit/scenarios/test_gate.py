@@ -11,7 +11,7 @@ from peripety.scenarios.gate import BLOCK, Miss, Verdict, judge, verdict_of
 from peripety.scenarios.model import DryRunOptions
 from peripety.sim import DryRunReport
 from support.scenarios import WORKERS, chance, program
-from support.specs import event, spec
+from support.specs import at_most, event, spec
 
 RANDOM = DryRunOptions()
 
@@ -117,7 +117,35 @@ async def test_a_scenario_that_is_lost_before_it_is_played_is_passed_with_a_warn
     assert [finding.code for finding in verdict.findings] == ["LOST_AT_ONCE"]
 
 
-async def test_a_limit_that_is_not_measured_is_not_passed_over_in_silence() -> None:
-    verdict = await verdict_of(program(chance(0.6, max_positive_drift=0.05)), RANDOM, WORKERS)
-    assert verdict.accepted
-    assert [finding.code for finding in verdict.findings] == ["DRIFT_NOT_MEASURED"]
+async def test_a_world_that_only_gets_better_is_refused_with_the_figure_and_the_way_out() -> None:
+    verdict = await verdict_of(program(rising(by=1)), RANDOM, WORKERS)
+    (finding,) = verdict.findings
+    assert not verdict.accepted
+    assert verdict.miss is None
+    assert (finding.code, finding.path) == ("POSITIVE_DRIFT", "/negativity_budget/max_positive_drift")
+    assert "state.b moves away from losing by 10.0%" in finding.message
+    assert "at most 5.0%" in finding.message
+    assert "raise max_positive_drift" in finding.message
+
+
+async def test_drift_is_held_to_the_limit_of_the_scenario() -> None:
+    lenient = await verdict_of(program(rising(by=1, max_positive_drift=0.2)), RANDOM, WORKERS)
+    strict = await verdict_of(program(rising(by=0.4, max_positive_drift=0.03)), RANDOM, WORKERS)
+    usual = await verdict_of(program(rising(by=0.4)), RANDOM, WORKERS)
+    assert lenient.accepted
+    assert [finding.code for finding in strict.findings] == ["POSITIVE_DRIFT"]
+    assert usual.accepted
+
+
+async def test_drift_does_not_show_in_the_report_of_the_verdict() -> None:
+    refused = await verdict_of(program(rising(by=1)), RANDOM, WORKERS)
+    assert refused.report == program(rising(by=1)).dry_run(runs=refused.report.runs)
+
+
+def rising(*, by: float, **budget: Any) -> dict[str, Any]:
+    """A scenario that is lost often enough, while a quantity that could lose it as well only rises."""
+    value = chance(0.6, **budget)
+    value["state"]["b"] = 10
+    value["negativity_budget"]["decay_per_turn"] = {"state.b": -by}
+    value["loss_conditions"][1] = at_most("b_gone", "state.b", 0)
+    return value
