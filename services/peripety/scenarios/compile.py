@@ -8,7 +8,8 @@ from peripety import sim
 from peripety.errors import Finding, InternalError
 from peripety.gateway.streams import following
 from peripety.scenarios.balancing.knobs import LARGEST_MOVE
-from peripety.scenarios.balancing.repairing import FRESH_RUN, Repair, repair
+from peripety.scenarios.balancing.repairing import Repair, repair
+from peripety.scenarios.balancing.searching import FRESH_RUN
 from peripety.scenarios.checking import load
 from peripety.scenarios.checks import check_document, check_options
 from peripety.scenarios.gate import Verdict, judge, rate_sentence

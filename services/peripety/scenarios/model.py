@@ -129,11 +129,19 @@ class RuleEdit:
 
 @dataclass(frozen=True, slots=True)
 class NumberEdit:
-    """One number that was moved: its JSON Pointer, and what it was and is."""
+    """One number that was moved.
+
+    Attributes:
+        path: its JSON Pointer.
+        before: what it was.
+        after: what it is.
+        summary: the same in a sentence that names the rule.
+    """
 
     path: str
     before: float
     after: float
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from peripety import sim
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["FALLING", "RISING", "Reading", "directions", "numbers", "readings"]
+__all__ = ["FALLING", "RISING", "Reading", "directions", "matched", "numbers", "readings"]
 
 RISING, FALLING = 1, -1
 
 _WHEN_TRUE = {"<": FALLING, "<=": FALLING, ">": RISING, ">=": RISING}
+_MATCHING = frozenset({"==", "!=", "===", "!==", "in", "%"})
 _GATHERING = frozenset({"and", "or", "!!", "+", "*", "min", "max"})
 
 
@@ -78,6 +79,11 @@ def numbers(state: dict[str, Any]) -> dict[str, float]:
     return {sim.format_path(path): value for path, value in _numbers(state, ("state",))}
 
 
+def matched(spec: dict[str, Any]) -> frozenset[str]:
+    """The paths that some rule compares for equality, or looks up among others, or takes a remainder of."""
+    return frozenset(_matched(spec, within=False))
+
+
 def _compared(side: Any, other: Any, direction: int) -> Iterator[Reading]:
     is_quantity = isinstance(side, dict) and "var" in side
     for reading in readings(side, direction):
@@ -90,3 +96,18 @@ def _numbers(node: dict[str, Any], place: tuple[str, ...]) -> Iterator[tuple[tup
             yield from _numbers(value, (*place, key))
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             yield (*place, key), value
+
+
+def _matched(node: Any, *, within: bool) -> Iterator[str]:
+    """The variables in equalities below a node; anything in a document may be a rule."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _matched(item, within=within)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            if within and key == "var":
+                name = value[0] if isinstance(value, list) and value else value
+                if isinstance(name, str):
+                    yield sim.variable_path(name)
+            else:
+                yield from _matched(value, within=within or key in _MATCHING)

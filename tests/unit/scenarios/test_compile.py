@@ -9,7 +9,7 @@ import pytest
 
 from peripety import sim
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.scenarios.balancing.repairing import FRESH_RUN
+from peripety.scenarios.balancing.searching import FRESH_RUN
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.model import Compiled, DryRunOptions, NotCompiled, NumbersMoved, Progress, Stage
 from support.scenarios import WORKERS, chance, compiling, document, opened_registry, siege

@@ -1,8 +1,7 @@
-"""The numbers of a specification that say how hard it is, and how to turn all of them by one factor.
+"""The numbers of a specification that say how hard it is, and how to turn them.
 
-Turned are the weights and the effects of random events, and decay, as far as they do not help the player: an
-event that only helps stays as it is. Which way a quantity hurts is read from the comparisons in loss and win
-conditions; what cannot be told counts as harm.
+No number moves by more than half, weights stay within their bounds, and what comes of a move is tidy: few
+digits. Which numbers are turned is for `choosing` to say.
 """
 
 from __future__ import annotations
@@ -13,28 +12,30 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety import sim
+from peripety.scenarios.balancing.wording import sentence
 from peripety.scenarios.model import NumberEdit
-from peripety.scenarios.reading import FALLING, RISING, directions, readings
 from peripety.sim.schema import pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["LARGEST_MOVE", "Knob", "knobs", "turned"]
+__all__ = ["DIGITS", "LARGEST_MOVE", "Kind", "Knob", "Segments", "Spec", "turned", "with_values"]
 
 LARGEST_MOVE = 0.5
 """No number moves by more than this share of itself."""
 
 WEIGHT_BOUNDS = (0.05, 0.30)
 
-_DIGITS = 4
+DIGITS = 4
+"""Most digits of a number that was moved."""
 
-_Segments: TypeAlias = "tuple[str | int, ...]"
-_Spec: TypeAlias = "dict[str, Any]"
+Segments: TypeAlias = "tuple[str | int, ...]"
+Spec: TypeAlias = "dict[str, Any]"
 
 
-class _Kind(Enum):
+class Kind(Enum):
+    """What a number is: how likely an event, by how much something changes, by which factor."""
+
     WEIGHT = "weight"
     AMOUNT = "amount"
     MULTIPLIER = "multiplier"
@@ -42,93 +43,70 @@ class _Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One number: where it stands, and what it is."""
+    """One number.
 
-    segments: _Segments
+    Attributes:
+        segments: where it stands in the specification.
+        value: what it is; not 0.
+        kind: what it says.
+        harder: which way it goes to make the scenario harder, as far as conditions tell: 1 is up, -1 is down.
+    """
+
+    segments: Segments
     value: float
-    kind: _Kind
+    kind: Kind
+    harder: int = 0
 
     def turned(self, factor: float) -> float:
         """The number under a factor: tidy, and never moved further than is allowed."""
-        if self.kind is _Kind.WEIGHT:
+        return tidy(self._scaled(factor), toward=self.value)
+
+    def near(self, value: float) -> float:
+        """A tidy number near another one."""
+        return tidy(value, toward=self.value)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """How low and how high the number may become."""
+        low, high = sorted((self._scaled(1 - LARGEST_MOVE), self._scaled(1 + LARGEST_MOVE)))
+        return low, high
+
+    def _scaled(self, factor: float) -> float:
+        if self.kind is Kind.AMOUNT:
+            return self.value * factor
+        if self.kind is Kind.WEIGHT:
             low, high = WEIGHT_BOUNDS
-            wanted = min(max(self.value * factor, low), high)
-        elif self.kind is _Kind.AMOUNT:
-            wanted = self.value * factor
-        else:
-            low, high = sorted((self.value * (1 - LARGEST_MOVE), self.value * (1 + LARGEST_MOVE)))
-            wanted = min(max(1 + (self.value - 1) * factor, low), high)
-        return _tidy(wanted, toward=self.value)
+            return min(max(self.value * factor, low), high)
+        low, high = sorted((self.value * (1 - LARGEST_MOVE), self.value * (1 + LARGEST_MOVE)))
+        return min(max(1 + (self.value - 1) * factor, low), high)
 
 
-def knobs(spec: _Spec) -> list[Knob]:
-    """The numbers to turn, in document order of the events, then decay."""
-    hurts = _directions(spec)
-    found = [
-        knob
-        for index, event in enumerate(spec["random_events"])
-        for knob in _event_knobs(event, ("random_events", index), hurts)
-    ]
-    for path, amount in spec["negativity_budget"].get("decay_per_turn", {}).items():
-        if amount and _harm("dec", path, amount, hurts) >= 0:
-            found.append(Knob(("negativity_budget", "decay_per_turn", path), amount, _Kind.AMOUNT))
-    return found
+def turned(spec: Spec, turnable: Iterable[Knob], factor: float) -> tuple[Spec, tuple[NumberEdit, ...]]:
+    """A copy of a specification with its knobs turned by one factor, and the numbers that changed."""
+    return with_values(spec, {knob: knob.turned(factor) for knob in turnable})
 
 
-def turned(spec: _Spec, turnable: list[Knob], factor: float) -> tuple[_Spec, tuple[NumberEdit, ...]]:
-    """A copy of a specification with its knobs turned, and the numbers that changed."""
+def with_values(spec: Spec, values: Mapping[Knob, float]) -> tuple[Spec, tuple[NumberEdit, ...]]:
+    """A copy of a specification with other numbers, and those that changed."""
     copy = deepcopy(spec)
     edits = []
-    for knob in turnable:
-        value = knob.turned(factor)
+    for knob, value in values.items():
         if value != knob.value:
             *parents, last = knob.segments
             node: Any = copy
             for segment in parents:
                 node = node[segment]
             node[last] = value
-            edits.append(NumberEdit(pointer(knob.segments), knob.value, value))
+            said = sentence(spec, knob.segments, knob.value, value)
+            edits.append(NumberEdit(pointer(knob.segments), knob.value, value, said))
     return copy, tuple(edits)
 
 
-def _tidy(value: float, *, toward: float) -> float:
+def tidy(value: float, *, toward: float, digits: int = DIGITS) -> float:
     """Few digits, rounded toward another number so that no bound between the two is passed."""
     if value == 0:
         return 0.0
-    scale = 10.0 ** (_DIGITS - 1 - math.floor(math.log10(abs(value))))
+    scale = 10.0 ** (digits - 1 - math.floor(math.log10(abs(value))))
     # Rounding to a billionth first takes back what binary fractions added.
     scaled = round(value * scale, 9)
     return (math.floor(scaled) if value > toward else math.ceil(scaled)) / scale
-
-
-def _event_knobs(event: dict[str, Any], place: _Segments, hurts: dict[str, int]) -> Iterator[Knob]:
-    effects = list(_amounts(event["effects"], (*place, "effects")))
-    harms = [_harm(effect["op"], effect["path"], effect["value"], hurts) for _, effect in effects]
-    if not harms or max(harms) > 0 or min(harms) == 0:
-        yield Knob((*place, "weight"), event["weight"], _Kind.WEIGHT)
-    for (segments, effect), harm in zip(effects, harms, strict=True):
-        if harm >= 0 and effect["value"]:
-            kind = _Kind.MULTIPLIER if effect["op"] == "mul" else _Kind.AMOUNT
-            yield Knob((*segments, "value"), effect["value"], kind)
-
-
-def _amounts(effects: list[dict[str, Any]], place: _Segments) -> Iterator[tuple[_Segments, dict[str, Any]]]:
-    """The effects that change a number by a number, those scheduled for later included."""
-    for index, effect in enumerate(effects):
-        if effect["op"] == "schedule":
-            yield from _amounts(effect["effects"], (*place, index, "effects"))
-        elif effect["op"] in {"inc", "dec", "mul"} and not isinstance(effect["value"], str):
-            yield (*place, index), effect
-
-
-def _harm(op: str, path: str, value: float, hurts: dict[str, int]) -> int:
-    """1 for an effect that hurts, -1 for one that helps, 0 where nothing tells."""
-    change = value - 1 if op == "mul" else -value if op == "dec" else value
-    return hurts.get(sim.format_path(sim.parse_path(path)), 0) * (RISING if change > 0 else FALLING)
-
-
-def _directions(spec: _Spec) -> dict[str, int]:
-    """For each path that conditions compare: whether its rising or its falling hurts, 0 when both do."""
-    endings = [(ending, RISING) for ending in spec["loss_conditions"]]
-    endings += [(ending, FALLING) for ending in spec.get("win_conditions", [])]
-    return directions(reading for ending, sign in endings for reading in readings(ending["when"], sign))

@@ -7,23 +7,21 @@ the result holds is for the gate to say, on runs that the search has not seen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from peripety import sim
-from peripety.scenarios.balancing.knobs import LARGEST_MOVE, knobs, turned
+from peripety.scenarios.balancing.choosing import repairable
+from peripety.scenarios.balancing.knobs import LARGEST_MOVE
+from peripety.scenarios.balancing.searching import Trials, tipping
 from peripety.scenarios.gate import Miss
 from peripety.scenarios.rates import INDIFFERENCE
-from peripety.scenarios.runs import Runner
 
 if TYPE_CHECKING:
+    from peripety.scenarios.balancing.searching import Trial
     from peripety.scenarios.model import DryRunOptions, NumberEdit
     from peripety.scenarios.workers import Workers
     from peripety.sim import Program
 
-__all__ = ["FRESH_RUN", "Repair", "repair"]
-
-FRESH_RUN = 2**32
-"""Number of the first run that no search and no gate before it has played."""
+__all__ = ["Repair", "repair"]
 
 _SEARCH_RUNS = 256
 _STEPS = 32
@@ -58,49 +56,23 @@ async def repair(program: Program, miss: Miss, options: DryRunOptions, workers: 
     Raises:
         ResourceExhaustedError: the runs take longer than there is time.
     """
-    search = _Search(program, miss, options, workers)
-    best = await search.at(_STEPS)
-    if not search.reached(best):
-        return Repair(None, best.edits, best.fail_rate)
-    low, high = 0, _STEPS
-    while high - low > 1:
-        middle = (low + high) // 2
-        candidate = await search.at(middle)
-        if search.reached(candidate):
-            high, best = middle, candidate
-        else:
-            low = middle
-    return best
+    trials = Trials(program, repairable(program.spec), _SEARCH_RUNS, options, workers)
+    is_harder = miss is Miss.TOO_EASY
+    target = _target(program, harder=is_harder)
 
-
-class _Search:
-    """Candidates of one scenario, by how many of the steps up to the largest move they take."""
-
-    def __init__(self, program: Program, miss: Miss, options: DryRunOptions, workers: Workers) -> None:
-        self._spec = program.spec
-        self._knobs = knobs(program.spec)
-        self._options = options
-        self._workers = workers
-        self._harder = miss is Miss.TOO_EASY
-        self._target = _target(program, harder=self._harder)
-
-    async def at(self, step: int) -> Repair:
-        """The candidate at a step, with its rate."""
+    async def at(step: int) -> Trial:
         move = LARGEST_MOVE * step / _STEPS
-        spec, edits = turned(self._spec, self._knobs, 1 + move if self._harder else 1 - move)
-        candidate = await self._workers.run(_loaded, spec)
-        report = await Runner(candidate, self._options, self._workers).play(0, _SEARCH_RUNS)
-        return Repair(candidate, edits, report.fail_rate)
+        factor = 1 + move if is_harder else 1 - move
+        return await trials.at(tuple(knob.turned(factor) for knob in trials.knobs))
 
-    def reached(self, candidate: Repair) -> bool:
-        """Whether a candidate's rate is where it should be."""
-        if self._harder:
-            return candidate.fail_rate >= self._target
-        return candidate.fail_rate <= self._target
+    def reached(trial: Trial) -> bool:
+        return trial.rate >= target if is_harder else trial.rate <= target
 
-
-def _loaded(spec: dict[str, Any]) -> Program:
-    return sim.load(sim.canonical(spec))
+    largest = await at(_STEPS)
+    if not reached(largest):
+        return Repair(None, largest.edits, largest.rate)
+    _, best = await tipping(at, _STEPS, reached)
+    return Repair(best.program, best.edits, best.rate)
 
 
 def _target(program: Program, *, harder: bool) -> float:

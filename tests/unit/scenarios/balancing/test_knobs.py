@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from peripety.scenarios.balancing.knobs import knobs, turned
+from peripety.scenarios.balancing.choosing import repairable
+from peripety.scenarios.balancing.knobs import turned
 from support.scenarios import siege
 from support.specs import at_most, event, spec
 
@@ -14,7 +15,7 @@ FACTORS = (0.5, 0.75, 0.9, 1.1, 1.25, 1.5)
 
 
 def paths_of(value: dict[str, Any], factor: float = 1.2) -> list[str]:
-    _, edits = turned(value, knobs(value), factor)
+    _, edits = turned(value, repairable(value), factor)
     return [edit.path for edit in edits]
 
 
@@ -97,7 +98,7 @@ def test_no_number_moves_by_more_than_half_or_out_of_its_bounds(factor: float) -
         {"op": "dec", "path": "state.a", "value": 1.001},
         {"op": "inc", "path": "state.a", "value": -7.77777},
     ]
-    _, edits = turned(value, knobs(value), factor)
+    _, edits = turned(value, repairable(value), factor)
     assert edits
     for edit in edits:
         assert abs(edit.after - edit.before) <= 0.5 * abs(edit.before)
@@ -108,7 +109,7 @@ def test_no_number_moves_by_more_than_half_or_out_of_its_bounds(factor: float) -
 
 def test_the_document_given_is_not_touched() -> None:
     value = siege()
-    copy, edits = turned(value, knobs(value), 1.5)
+    copy, edits = turned(value, repairable(value), 1.5)
     assert value == siege()
     assert copy != value
     assert {edit.path: edit.before for edit in edits}["/random_events/0/effects/0/value"] == 4
@@ -116,7 +117,7 @@ def test_the_document_given_is_not_touched() -> None:
 
 
 def test_a_factor_of_one_changes_nothing() -> None:
-    assert turned(siege(), knobs(siege()), 1.0) == (siege(), ())
+    assert turned(siege(), repairable(siege()), 1.0) == (siege(), ())
 
 
 def test_keys_with_slashes_have_pointers_that_find_them() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.scenarios.balancing.knobs import knobs, turned
-from peripety.scenarios.balancing.repairing import FRESH_RUN, Repair, repair
+from peripety.scenarios.balancing.choosing import repairable
+from peripety.scenarios.balancing.knobs import turned
+from peripety.scenarios.balancing.repairing import Repair, repair
+from peripety.scenarios.balancing.searching import FRESH_RUN
 from peripety.scenarios.gate import Miss, verdict_of
 from peripety.scenarios.model import DryRunOptions
 from support.scenarios import WORKERS, program, siege
@@ -38,7 +40,7 @@ async def test_only_numbers_change() -> None:
     easy = program(siege(min_fail_rate=0.6))
     found = await repair(easy, Miss.TOO_EASY, OPTIONS, WORKERS)
     assert found.program is not None
-    back, _ = turned(found.program.spec, knobs(found.program.spec), 1.0)
+    back, _ = turned(found.program.spec, repairable(found.program.spec), 1.0)
     for edit in found.edits:
         *parents, last = edit.path.split("/")[1:]
         node = back

@@ -1,0 +1,43 @@
+"""A number that was moved, in a sentence: which rule it belongs to, and by how much it changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["sentence"]
+
+_RULES = {"random_events": "event", "actions": "action"}
+
+
+def sentence(spec: dict[str, Any], segments: Sequence[str | int], before: float, after: float) -> str:
+    """What changed, such as `event 'a': weight 0.2 → 0.25 (+25 %)`.
+
+    Args:
+        spec: the specification, before or after.
+        segments: where the number stands in it.
+        before: the number before; not 0.
+        after: the number after.
+    """
+    change = 100 * (after / before - 1)
+    return f"{_subject(spec, segments)} {before:.15g} → {after:.15g} ({round(change, 1):+g} %)"
+
+
+def _subject(spec: dict[str, Any], segments: Sequence[str | int]) -> str:
+    section = segments[0]
+    if section == "state":
+        return f"initial {sim.format_path(tuple(segments))}"
+    if section == "negativity_budget":
+        return f"decay of {segments[-1]}"
+    rule = spec[str(section)][segments[1]]
+    name = f"{_RULES[str(section)]} '{rule['id']}':"
+    if segments[2] == "weight":
+        return f"{name} weight"
+    effect: Any = rule
+    for segment in segments[2:-1]:
+        effect = effect[segment]
+    return f"{name} {effect['op']} {effect['path']} by"
