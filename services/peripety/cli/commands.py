@@ -42,6 +42,14 @@ class Service(Enum):
     SESSIONS = "sessions"
 
 
+class Level(Enum):
+    """How much of a specification is checked."""
+
+    SCHEMA = "schema"
+    STATIC = "static"
+    DRY_RUN = "dry-run"
+
+
 class Persona(Enum):
     """Who plays in a dry-run."""
 
@@ -178,14 +186,41 @@ def generate(
 @app.command()
 def validate(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="JSON or JSON Lines; - reads standard input.")
+        list[str],
+        typer.Argument(
+            metavar="FILE",
+            help="JSON, JSON Lines, Parquet (columns spec and id), a folder of them; - reads standard input.",
+        ),
     ],
+    level: Annotated[Level, typer.Option(help="How much is checked.")] = Level.STATIC,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Threads that share the work. [default: the cores]")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep verdicts there, and do not check again what has one."),
+    ] = None,
+    persona: Annotated[Persona, typer.Option(help="Who plays in the dry-run.")] = Persona.RANDOM,
+    seed: Seed = None,
+    max_runs: Annotated[
+        int, typer.Option(min=64, max=100_000, help="Most runs of a dry-run; the verdict may need fewer.")
+    ] = 4096,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, max=1_000, help="Most turns of a run. [default: the scenario's]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each verdict as a line of JSON.")] = False,
 ) -> None:
-    """Check specifications: exit code 0 when all are valid, 1 when one is not, 2 when one cannot be read."""
-    from peripety.cli.validate import validate  # noqa: PLC0415 - loads the engine
+    """Check specifications: exit code 0 when all are valid, 1 when one is not, 2 when one cannot be read.
 
-    raise typer.Exit(validate(files, as_json=as_json))
+    Verdicts come in any order, each with its file and line. What is the same is checked once.
+    """
+    from peripety.cli.validate import validate  # noqa: PLC0415 - loads the engine
+    from peripety.scenarios.batch import BatchOptions  # noqa: PLC0415
+    from peripety.scenarios.model import DryRunOptions  # noqa: PLC0415
+    from peripety.scenarios.model import Level as BatchLevel  # noqa: PLC0415
+
+    options = BatchOptions(BatchLevel[level.name], DryRunOptions(persona.value, seed, max_runs, horizon))
+    raise typer.Exit(validate(files, options, jobs=jobs, resume=resume, as_json=as_json))
 
 
 @app.command("dry-run")

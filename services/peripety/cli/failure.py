@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
     from peripety.errors import Finding, PeripetyError
 
-__all__ = ["FOUND_WRONG", "MISUSED", "explain", "finding_lines"]
+__all__ = ["FOUND_WRONG", "INTERRUPTED", "MISUSED", "explain", "finding_lines"]
 
 FOUND_WRONG = 1
 MISUSED = 2
+INTERRUPTED = 130
 _SHOWN = 20
 
 
@@ -39,9 +40,15 @@ def explain(error: PeripetyError) -> int:
     )
 
 
-def finding_lines(findings: Iterable[Finding]) -> list[str]:
-    """Tell findings in one line each; a long list is cut, and says so."""
+def finding_lines(findings: Iterable[Finding], total: int | None = None) -> list[str]:
+    """Tell findings in one line each; a long list is cut, and says so.
+
+    Args:
+        findings: the findings, or the first of them.
+        total: how many there are, when it is more.
+    """
     lines = [
         f"  {f.severity.value} {f.code} {printable(f.path) or '/'}: {printable(f.message)}" for f in findings
     ]
-    return lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], f"  ... and {len(lines) - _SHOWN} more"]
+    left = (total or len(lines)) - _SHOWN
+    return lines if left <= 0 else [*lines[:_SHOWN], f"  ... and {left} more"]

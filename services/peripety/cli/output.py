@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["asides", "errors", "progress", "results", "tables", "write_bytes", "write_json"]
+__all__ = ["asides", "errors", "progress", "results", "tables", "write_bytes", "write_json", "write_lines"]
 
 _WIDEST = 1_000
 
@@ -48,6 +48,18 @@ def progress(doing: str, total: float | None) -> Iterator[Callable[[float], None
     with Progress(console=errors(), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(doing, total=total)
         yield lambda done: bar.advance(task, done)
+
+
+def write_lines(lines: Sequence[str], *, style: str) -> None:
+    """Write lines to standard output, the first of them in a style if that is a terminal."""
+    console = results()
+    if console.is_terminal:
+        console.print(lines[0], style=style)
+        for line in lines[1:]:
+            console.print(line)
+    else:
+        # Nobody would see what the console could do, which takes longer than many a check.
+        sys.stdout.write("\n".join([*lines, ""]))
 
 
 def write_json(value: Any) -> None:

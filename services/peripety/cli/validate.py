@@ -1,105 +1,114 @@
-"""`peripety validate`: what is wrong with specifications."""
+"""`peripety validate`: what is wrong with specifications, however many."""
 
 from __future__ import annotations
 
-import sys
-from contextlib import nullcontext
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from peripety import sim
-from peripety.cli.documents import STDIN, TOO_LARGE, read_documents
-from peripety.cli.failure import FOUND_WRONG, MISUSED, explain, finding_lines
-from peripety.cli.output import errors, progress, results, write_json
+from peripety.cli.failure import INTERRUPTED, explain, finding_lines
+from peripety.cli.output import errors, write_json, write_lines
+from peripety.cli.sources import bytes_in, specifications
+from peripety.cli.tally import Tally, watched
 from peripety.cli.text import printable
-from peripety.errors import InvalidArgumentError, Severity
+from peripety.errors import InvalidArgumentError
+from peripety.scenarios import batch
+from peripety.scenarios.model import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
+    from pathlib import Path
 
-    from peripety.cli.documents import Document
-    from peripety.errors import Finding
+    from peripety.cli.sources import Place
+    from peripety.scenarios.batch import BatchOptions, Verdict
 
 __all__ = ["validate"]
 
 
-@dataclass
-class _Tally:
-    valid: int = 0
-    invalid: int = 0
-    unreadable: int = 0
+def validate(
+    sources: Sequence[str], options: BatchOptions, *, jobs: int | None, resume: Path | None, as_json: bool
+) -> int:
+    """Check every specification of every source, print each verdict, and return the exit code.
 
-    @property
-    def exit_code(self) -> int:
-        if self.unreadable:
-            return MISUSED
-        return FOUND_WRONG if self.invalid else 0
-
-
-def validate(sources: list[str], *, as_json: bool) -> int:
-    """Check every document of every source, print a verdict on each, and return the exit code."""
-    tell = _tell_json if as_json else _tell
-    tally = _Tally()
-    with _progress(sources) as advance:
-        for source in sources:
-            try:
-                _check(source, tell, tally, advance)
-            except InvalidArgumentError as error:
-                explain(error)
-                tally.unreadable += 1
-    errors().print(f"{tally.valid} valid, {tally.invalid} invalid, {tally.unreadable} unreadable")
+    Args:
+        sources: files, folders, `-` for standard input.
+        options: how to check.
+        jobs: how many threads share the work; as many as there are cores by default.
+        resume: where verdicts are kept and looked up.
+        as_json: whether to print lines of JSON.
+    """
+    tally = Tally()
+    try:
+        _check(sources, options, tally, jobs=jobs, resume=resume, as_json=as_json)
+    except KeyboardInterrupt:
+        errors().print(_interrupted(resume))
+        return INTERRUPTED
+    for line in tally.lines():
+        errors().print(line)
     return tally.exit_code
 
 
 def _check(
-    source: str,
-    tell: Callable[[Document, bool, list[Finding]], None],
-    tally: _Tally,
-    advance: Callable[[float], None],
+    sources: Sequence[str],
+    options: BatchOptions,
+    tally: Tally,
+    *,
+    jobs: int | None,
+    resume: Path | None,
+    as_json: bool,
 ) -> None:
-    for document in read_documents(source):
-        findings = [TOO_LARGE] if document.too_large else sim.validate(document.content)
-        valid = all(finding.severity is Severity.WARNING for finding in findings)
-        tally.valid += valid
-        tally.invalid += not valid
-        tell(document, valid, findings)
-        advance(len(document.content))
+    tell = partial(_tell_json, options.level) if as_json else _tell
+    with ExitStack() as stack:
+        ledger = stack.enter_context(closing(batch.Ledger(options, resume))) if resume else None
+        found = batch.validate(specifications(sources), options, threads=jobs, memory=ledger)
+        verdicts = stack.enter_context(closing(found))
+        advance = stack.enter_context(watched(tally, partial(bytes_in, sources)))
+        for place, verdict in verdicts:
+            tally.add(verdict)
+            if isinstance(verdict.error, InvalidArgumentError):
+                explain(verdict.error)
+            else:
+                tell(place, verdict)
+            advance(place.size)
 
 
-def _progress(sources: list[str]) -> AbstractContextManager[Callable[[float], None]]:
-    """Show how far the reading is, unless the verdicts that appear on the terminal show it."""
-    if sys.stdout.isatty():
-        return nullcontext(lambda _: None)
-    return progress("validating", _total(sources))
+def _interrupted(resume: Path | None) -> str:
+    if resume is None:
+        return (
+            "interrupted; with --resume FILE the verdicts are kept, and the same command goes on from there"
+        )
+    return f"interrupted; the same command goes on from the verdicts in {printable(str(resume))}"
 
 
-def _total(sources: list[str]) -> int | None:
-    """The bytes to read, as far as they are known."""
-    if STDIN in sources:
-        return None
-    return sum(Path(source).stat().st_size for source in sources if Path(source).exists())
+def _tell(place: Place, verdict: Verdict) -> None:
+    if verdict.error is not None:
+        reason = f"  {verdict.error.code}: {printable(verdict.error.message)}"
+        write_lines([f"{place}: undecided", reason], style="yellow")
+    elif verdict.accepted:
+        write_lines([f"{place}: valid", *finding_lines(verdict.findings, verdict.total)], style="green")
+    else:
+        write_lines([f"{place}: invalid", *finding_lines(verdict.findings, verdict.total)], style="red")
 
 
-def _tell(document: Document, valid: bool, findings: list[Finding]) -> None:  # noqa: FBT001 - one of two tellers
-    place = document.source if document.line is None else f"{document.source}:{document.line}"
-    results().print(
-        f"{printable(place)}: {'valid' if valid else 'invalid'}", style="green" if valid else "red"
-    )
-    for line in finding_lines(findings):
-        results().print(line)
-
-
-def _tell_json(document: Document, valid: bool, findings: list[Finding]) -> None:  # noqa: FBT001 - one of two tellers
-    write_json(
-        {
-            "file": document.source,
-            "line": document.line,
-            "valid": valid,
-            "findings": [
-                {"code": f.code, "path": f.path, "message": f.message, "severity": f.severity.value}
-                for f in findings
-            ],
-        }
-    )
+def _tell_json(level: Level, place: Place, verdict: Verdict) -> None:
+    line: dict[str, Any] = {
+        "file": place.source,
+        "line": place.line,
+        "valid": verdict.accepted,
+        "findings": [
+            {"code": f.code, "path": f.path, "message": f.message, "severity": f.severity.value}
+            for f in verdict.findings
+        ],
+    }
+    if place.id is not None:
+        line["id"] = place.id
+    if verdict.total > len(verdict.findings):
+        line["total"] = verdict.total
+    if level > Level.STATIC:
+        line["spec_hash"] = verdict.spec_hash
+    if verdict.dry_run is not None:
+        line["dry_run"] = {**asdict(verdict.dry_run), "fail_rate": verdict.dry_run.fail_rate}
+    if verdict.error is not None:
+        line["error"] = {"code": verdict.error.code, "message": verdict.error.message}
+    write_json(line)

@@ -71,10 +71,24 @@ def test_findings_give_one_and_name_the_place(good: str, bad: str) -> None:
 
 
 def test_a_file_that_cannot_be_read_gives_two_and_the_others_are_checked(good: str, tmp_path: Path) -> None:
-    result = run("validate", str(tmp_path / "absent"), str(tmp_path), good)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    result = run("validate", str(tmp_path / "absent"), str(empty), good)
     assert result.exit_code == 2
     assert result.stderr.count("error: cannot read") == 2
     assert f"{good}: valid" in result.stdout
+
+
+def test_a_folder_is_looked_through_for_what_may_hold_specifications(good: str, tmp_path: Path) -> None:
+    inner = tmp_path / "inner" / "inmost"
+    inner.mkdir(parents=True)
+    (inner / "many.jsonl").write_bytes(document() + b"\n" + document(seed=8))
+    (inner / "notes.txt").write_bytes(b"none")
+    result = run("validate", str(tmp_path))
+    many = inner / "many.jsonl"
+    assert sorted(result.stdout.splitlines()) == sorted(
+        [f"{good}: valid", f"{many}:1: valid", f"{many}:2: valid"]
+    )
 
 
 def test_no_file_is_misuse() -> None:
@@ -84,12 +98,15 @@ def test_no_file_is_misuse() -> None:
 def test_lines_from_standard_input_are_told_apart() -> None:
     result = run("validate", "-", stdin=document() + b"\n{}\n")
     assert result.exit_code == 1
-    assert result.stdout.startswith("-:1: valid\n-:2: invalid\n")
+    lines = result.stdout.splitlines()
+    assert {line for line in lines if line.startswith("-")} == {"-:1: valid", "-:2: invalid"}
+    assert lines[lines.index("-:2: invalid") + 1].startswith("  error MISSING_KEY")
 
 
 def test_verdicts_as_json_are_one_line_each_and_nothing_else(good: str, bad: str) -> None:
     result = run("validate", "--json", good, bad)
-    first, second = (json.loads(line) for line in result.stdout.splitlines())
+    verdicts = {line["file"]: line for line in map(json.loads, result.stdout.splitlines())}
+    first, second = verdicts[good], verdicts[bad]
     assert first == {"file": good, "line": None, "valid": True, "findings": []}
     assert (second["file"], second["valid"], second["findings"][0]["path"]) == (bad, False, "/seed")
     assert set(second["findings"][0]) == {"code", "path", "message", "severity"}

@@ -13,7 +13,7 @@ from peripety.scenarios.batch.threads import Threads
 from peripety.scenarios.batch.window import Window, chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable
 
     from peripety.scenarios.batch.memory import Memory
     from peripety.scenarios.batch.model import BatchOptions, Document, Verdict
@@ -29,7 +29,7 @@ def validate(
     *,
     threads: int | None = None,
     memory: Memory | None = None,
-) -> Iterator[tuple[T, Verdict]]:
+) -> Generator[tuple[T, Verdict], None, None]:
     """Check documents, as many at a time as threads and memory allow.
 
     Verdicts come in any order, each as soon as it is reached. What they say depends on the document and the
