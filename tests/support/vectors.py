@@ -84,6 +84,14 @@ def _dry_run(core: Core, case: dict[str, Any]) -> Any:
     return json.loads(program.dry_run(json.dumps(case["options"]).encode("utf-8")))
 
 
+def _personas(core: Core, case: dict[str, Any]) -> Any:
+    """Dry-runs of `spec` under `options`, one for each of `personas`; the result is their reports."""
+    return {
+        persona: _dry_run(core, {"spec": case["spec"], "options": {**case["options"], "persona": persona}})
+        for persona in case["personas"]
+    }
+
+
 def _match(core: Core, case: dict[str, Any]) -> Any:
     """`patterns` held against `subjects`: of each subject the first that matches, and all that do.
 
@@ -119,5 +127,6 @@ KINDS: dict[str, Callable[[Core, dict[str, Any]], Any]] = {
     "draws": _draws,
     "play": _play,
     "dry_run": _dry_run,
+    "personas": _personas,
     "match": _match,
 }
