@@ -1,0 +1,81 @@
+"""Parts on Dask: `python -m peripety.scenarios.batch.on_dask IN OUT --scheduler HOST:PORT`.
+
+Each worker needs the package, and sees the files under the same names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from distributed import Client, as_completed
+
+from peripety.errors import PeripetyError
+from peripety.scenarios.batch.model import BatchOptions
+from peripety.scenarios.batch.outputs import FORMS, Output, Tally
+from peripety.scenarios.batch.parts import parts_of
+from peripety.scenarios.model import Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peripety.scenarios.batch.parts import Part
+
+__all__ = ["validated"]
+
+
+def validated(client: Client, parts: Sequence[Part], output: Output) -> Iterator[Tally]:
+    """Have the parts done that are not done yet, and yield what came of each.
+
+    A part whose worker dies is done by another one.
+
+    Raises:
+        FailedPreconditionError: `OUTPUT_TAKEN`.
+        KilledWorker: several workers died over the same part.
+    """
+    numbers = output.begin(parts)
+    futures = client.map(output.write, numbers, [parts[number] for number in numbers], pure=False)
+    for _, tally in as_completed(futures, with_results=True):
+        yield tally
+    output.end()
+
+
+def _main() -> int:
+    given = _arguments().parse_args()
+    options = BatchOptions(Level[given.level.upper().replace("-", "_")])
+    try:
+        parts = list(parts_of(given.sources))
+        # Without an address it starts workers of its own, one for each core.
+        with Client(given.scheduler, **({} if given.scheduler else {"threads_per_worker": 1})) as client:
+            tallies = list(validated(client, parts, Output(str(given.out), options, given.form)))
+    except PeripetyError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    documents, accepted = (sum(getattr(tally, name) for tally in tallies) for name in Tally.__slots__)
+    known = f"; {len(parts) - len(tallies)} parts were there already" if len(tallies) < len(parts) else ""
+    sys.stderr.write(f"{accepted} of {documents} accepted in {len(tallies)} parts{known}\n")
+    return int(accepted < documents)
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m peripety.scenarios.batch.on_dask",
+        description="Check specifications on a Dask cluster, each part of them in a file of its own.",
+        epilog="Exit code 0: all were accepted, 1: not all, 2: the job could not be done.",
+    )
+    parser.add_argument(
+        "sources", metavar="IN", nargs="+", type=Path, help="JSON Lines or Parquet, or a folder"
+    )
+    parser.add_argument("out", metavar="OUT", type=Path, help="a folder that every worker can write to")
+    parser.add_argument(
+        "--scheduler", metavar="HOST:PORT", help="the cluster's; by default one on this machine"
+    )
+    parser.add_argument("--level", choices=["schema", "static", "dry-run"], default="static")
+    parser.add_argument("--format", dest="form", choices=FORMS, default="parquet", help="of the results")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -1,0 +1,26 @@
+"""Partitions on Ray Data: `validated(ray.data.read_parquet("in"), options).write_parquet("out")`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from peripety.scenarios.batch.partitions import validate_partition
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+    from peripety.scenarios.batch.model import BatchOptions
+
+__all__ = ["validated"]
+
+
+def validated(dataset: Dataset, options: BatchOptions | None = None) -> Dataset:
+    """What `validate_partition` makes of a dataset with the columns `id` and `spec`."""
+    return dataset.map_batches(partial(_validated, options=options), batch_format="pyarrow")
+
+
+def _validated(table: pa.Table, options: BatchOptions | None) -> pa.Table:
+    return pa.Table.from_batches([validate_partition(table, options)])

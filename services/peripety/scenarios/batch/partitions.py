@@ -1,0 +1,99 @@
+"""A partition of a table of specifications, as engines that spread data over machines hand them out.
+
+Arrow in, Arrow out, one thread. What is made of a row depends on that row and the options alone, so an engine
+may cut tables as it likes, and do a partition again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from peripety.errors import InvalidArgumentError
+from peripety.scenarios.batch.model import BatchOptions
+from peripety.scenarios.batch.pipeline import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.scenarios.batch.model import Verdict
+
+__all__ = ["ID", "RESULTS", "SPEC", "validate_partition"]
+
+ID, SPEC = "id", "spec"
+
+RESULTS: Mapping[str, str] = {
+    "accepted": "bool",
+    "spec_hash": "string",
+    "findings": "string",
+    "total": "int64",
+    "runs": "int64",
+    "lost": "int64",
+    "fail_rate": "double",
+    "error": "string",
+}
+"""The columns of a result beside `id`, and their Arrow types; see `validate_partition`."""
+
+
+def validate_partition(
+    table: pa.RecordBatch | pa.Table, options: BatchOptions | None = None
+) -> pa.RecordBatch:
+    """Check the specifications of a partition.
+
+    Args:
+        table: with the columns `id`, of any type, and `spec`, JSON as text or bytes; others are ignored.
+        options: how to check; `BatchOptions()` by default.
+
+    Returns:
+        A row for each row, in the same order: its `id`; `accepted`; `spec_hash`, null where the document is
+        not acceptable JSON; `findings`, a JSON list of `{code, path, message, severity}`, at most
+        `MAX_FINDINGS`, and their `total`; `runs`, `lost` and `fail_rate` of the dry-run, null where it did
+        not come to one; `error`, why there is no verdict, null unless that is not the document's fault.
+
+    Raises:
+        InvalidArgumentError: `MISSING_COLUMN`.
+    """
+    for name in (ID, SPEC):
+        if name not in table.schema.names:
+            raise InvalidArgumentError(
+                f"a partition needs the column '{name}' and has {', '.join(table.schema.names) or 'none'};"
+                " rename one",
+                code="MISSING_COLUMN",
+            )
+    rows: list[dict[str, Any]] = [{}] * table.num_rows
+    for row, verdict in validate(enumerate(_documents(table)), options or BatchOptions(), threads=1):
+        rows[row] = _row(verdict)
+    columns = [pa.array([row[name] for row in rows], type=kind) for name, kind in RESULTS.items()]
+    return pa.RecordBatch.from_arrays([_whole(table.column(ID)), *columns], names=[ID, *RESULTS])
+
+
+def _documents(table: pa.RecordBatch | pa.Table) -> Iterator[bytes]:
+    """Each document as bytes; one that is null is none, and found to be no JSON."""
+    for value in table.column(SPEC):
+        content = value.as_py()
+        yield content.encode() if isinstance(content, str) else content or b""
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array; tables may hold theirs in chunks."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _row(verdict: Verdict) -> dict[str, Any]:
+    findings = [
+        {"code": found.code, "path": found.path, "message": found.message, "severity": found.severity.value}
+        for found in verdict.findings
+    ]
+    report, error = verdict.dry_run, verdict.error
+    return {
+        "accepted": verdict.accepted,
+        "spec_hash": verdict.spec_hash or None,
+        "findings": json.dumps(findings, ensure_ascii=False, separators=(",", ":")),
+        "total": verdict.total,
+        "runs": report and report.runs,
+        "lost": report and report.lost,
+        "fail_rate": report and report.fail_rate,
+        "error": error and f"{error.code}: {error}",
+    }

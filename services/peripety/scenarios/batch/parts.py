@@ -1,0 +1,129 @@
+"""Files of specifications, cut into parts that can be checked anywhere: JSON Lines and Parquet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from peripety.errors import InvalidArgumentError
+from peripety.scenarios.batch.partitions import ID, SPEC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["DOCUMENTS", "Lines", "Part", "RowGroup", "parts_of"]
+
+DOCUMENTS = 1_000
+"""Most documents of a part of JSON Lines, and of what is read at once of a Parquet file."""
+
+_LINES, _PARQUET = {".jsonl", ".ndjson"}, ".parquet"
+# A line that is longer is too large for the engine, which says so of its beginning.
+_KEPT_OF_A_LINE = (1 << 20) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of a file, each a specification; blank ones are none. An id is `file:line`.
+
+    Attributes:
+        source: the file.
+        offset: where in it they begin, in bytes.
+        first: number of the first line, from 1.
+        count: how many lines, blank ones included.
+    """
+
+    source: str
+    offset: int
+    first: int
+    count: int
+
+    def tables(self) -> Iterator[pa.RecordBatch]:
+        """The specifications, with the columns `id` and `spec`."""
+        with Path(self.source).open("rb") as file:
+            file.seek(self.offset)
+            lines = [(number, _next_line(file)) for number in range(self.first, self.first + self.count)]
+        found = [(f"{self.source}:{number}", line) for number, line in lines if line.strip()]
+        ids, documents = ([row[column] for row in found] for column in (0, 1))
+        yield pa.record_batch([pa.array(ids, "string"), pa.array(documents, "binary")], [ID, SPEC])
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group of a Parquet file with the columns `id` and `spec`.
+
+    Attributes:
+        source: the file.
+        number: of the row group, from 0.
+    """
+
+    source: str
+    number: int
+
+    def tables(self) -> Iterator[pa.RecordBatch]:
+        """The specifications, some at a time."""
+        with parquet.ParquetFile(self.source) as file:
+            yield from file.iter_batches(DOCUMENTS, row_groups=[self.number], columns=[ID, SPEC])
+
+
+Part = Lines | RowGroup
+
+
+def parts_of(sources: Iterable[Path], documents: int = DOCUMENTS) -> Iterator[Part]:
+    """Cut files into parts. Files of lines are read for that, Parquet files are not.
+
+    Args:
+        sources: files, and folders of them; a name ends in .jsonl, .ndjson or .parquet.
+        documents: most lines of a part.
+
+    Raises:
+        InvalidArgumentError: `UNREADABLE`, a file is none of these, or is not there.
+    """
+    for source in sources:
+        for file in _files(source):
+            try:
+                yield from _row_groups(file) if file.suffix == _PARQUET else _line_ranges(file, documents)
+            except (OSError, pa.ArrowInvalid) as error:
+                raise InvalidArgumentError(f"cannot read {file}: {error}", code="UNREADABLE") from None
+
+
+def _files(source: Path) -> list[Path]:
+    """The file, or the files of a folder in the order of their names."""
+    known = {*_LINES, _PARQUET}
+    files = sorted(path for path in source.iterdir() if path.suffix in known) if source.is_dir() else [source]
+    if not files or any(path.suffix not in known for path in files):
+        raise InvalidArgumentError(
+            f"{source} holds no specifications: name files that end in .jsonl, .ndjson or .parquet, or a"
+            " folder of such files",
+            code="UNREADABLE",
+        )
+    return files
+
+
+def _row_groups(source: Path) -> Iterator[RowGroup]:
+    with parquet.ParquetFile(source) as file:
+        groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+    yield from (RowGroup(str(source), number) for number, rows in enumerate(groups) if rows)
+
+
+def _line_ranges(source: Path, documents: int) -> Iterator[Lines]:
+    with source.open("rb") as file:
+        first, count, offset = 1, 0, 0
+        while _next_line(file):
+            count += 1
+            if count == documents:
+                yield Lines(str(source), offset, first, count)
+                first, count, offset = first + count, 0, file.tell()
+        if count:
+            yield Lines(str(source), offset, first, count)
+
+
+def _next_line(file: IO[bytes]) -> bytes:
+    """The next line, or its beginning when it is too long; empty at the end of the file."""
+    line = rest = file.readline(_KEPT_OF_A_LINE)
+    while rest and not rest.endswith(b"\n"):
+        rest = file.readline(_KEPT_OF_A_LINE)
+    return line

@@ -1,0 +1,121 @@
+"""Results of parts: there as a whole or not at all, once, whoever wrote them how often."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyarrow import parquet
+
+from peripety.errors import FailedPreconditionError
+from peripety.scenarios.batch import BatchOptions, outputs
+from peripety.scenarios.batch.outputs import FORMS, Output, Tally
+from peripety.scenarios.batch.parts import parts_of
+from peripety.scenarios.model import Level
+from peripety.scenarios.random_specs import random_spec
+from support.specs import document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from peripety.scenarios.batch.parts import Part
+
+DOCUMENTS = [*(random_spec(3, index) for index in range(6)), document(seed="seven")]
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> list[Part]:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(b"\n".join(DOCUMENTS))
+    return list(parts_of([file], 3))
+
+
+def output(tmp_path: Path, form: Any = "jsonl") -> Output:
+    return Output(str(tmp_path / "out"), BatchOptions(), form)
+
+
+def test_both_forms_hold_the_same_rows(tmp_path: Path, parts: list[Part]) -> None:
+    read: dict[str, list[dict[str, Any]]] = {}
+    for form in FORMS:
+        there = Output(str(tmp_path / form), BatchOptions(), form)  # type: ignore[arg-type]  # one of FORMS
+        assert [there.write(number, parts[number]) for number in there.begin(parts)] == [
+            Tally(3, 3),
+            Tally(3, 3),
+            Tally(1, 0),
+        ]
+        files = sorted((tmp_path / form).glob("part-*"))
+        assert [file.name for file in files] == [f"part-00000{number}.{form}" for number in range(3)]
+        read[form] = [
+            row
+            for file in files
+            for row in (
+                parquet.read_table(file).to_pylist()
+                if form == "parquet"
+                else map(json.loads, file.read_text().splitlines())
+            )
+        ]
+    for row in read["parquet"]:
+        row["findings"] = json.loads(row["findings"])
+    assert read["jsonl"] == read["parquet"]
+    assert [row["accepted"] for row in read["jsonl"]] == [True] * 6 + [False]
+
+
+def test_a_part_that_is_done_again_is_there_once_and_the_same(tmp_path: Path, parts: list[Part]) -> None:
+    there = output(tmp_path)
+    there.begin(parts)
+    there.write(0, parts[0])
+    first = (tmp_path / "out" / "part-000000.jsonl").read_bytes()
+    there.write(0, parts[0])
+    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["_job.json", "part-000000.jsonl"]
+    assert (tmp_path / "out" / "part-000000.jsonl").read_bytes() == first
+
+
+def test_a_part_whose_writing_fails_leaves_nothing(
+    tmp_path: Path, parts: list[Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Any) -> Any:
+        yield b"half of it"
+        raise RuntimeError("no more")
+
+    there = output(tmp_path)
+    there.begin(parts)
+    monkeypatch.setattr(outputs, "_lines", fail)
+    with pytest.raises(RuntimeError, match="no more"):
+        there.write(0, parts[0])
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["_job.json"]
+
+
+def test_a_job_goes_on_with_what_is_not_there(tmp_path: Path, parts: list[Part]) -> None:
+    there = output(tmp_path)
+    assert there.begin(parts) == [0, 1, 2]
+    there.write(1, parts[1])
+    assert output(tmp_path).begin(parts) == [0, 2]
+
+
+def test_what_a_dead_writer_left_is_removed_at_the_end(tmp_path: Path, parts: list[Part]) -> None:
+    there = output(tmp_path)
+    there.begin(parts)
+    (tmp_path / "out" / ".part-000000.jsonl.1.a.tmp").write_bytes(b"half")
+    assert there.begin(parts) == [0, 1, 2]
+    there.end()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["_job.json"]
+
+
+def test_a_folder_with_anything_else_is_refused(tmp_path: Path, parts: list[Part]) -> None:
+    there = output(tmp_path)
+    there.begin(parts)
+    others = [
+        Output(there.folder, BatchOptions(Level.SCHEMA), "jsonl"),
+        Output(there.folder, BatchOptions(), "parquet"),
+    ]
+    for other in others:
+        with pytest.raises(FailedPreconditionError, match="something else"):
+            other.begin(parts)
+    with pytest.raises(FailedPreconditionError):
+        there.begin(parts[:2])
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(reversed(DOCUMENTS)))
+    with pytest.raises(FailedPreconditionError):
+        there.begin(parts)
+    with pytest.raises(FailedPreconditionError):
+        Output(str(tmp_path), BatchOptions(), "jsonl").begin(parts)
