@@ -1,0 +1,56 @@
+"""Batches: whatever comes in, in whatever order, portions and threads, the verdicts are the same."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from peripety import sim
+from peripety.errors import Severity
+from peripety.scenarios.batch import BatchOptions
+from peripety.scenarios.model import DryRunOptions, Level
+from peripety.scenarios.random_specs import random_spec
+from support.batches import BYTES, EASY, GOOD, WRONG, spaced, verdicts
+
+OPTIONS = BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64, horizon=8))
+DOCUMENTS = [*(random_spec(5, index) for index in range(12)), GOOD, EASY, WRONG, BYTES, b"", spaced(GOOD, 2)]
+ALONE = [verdicts([("it", document)], OPTIONS)["it"] for document in DOCUMENTS]
+
+
+@given(
+    order=st.permutations(range(len(DOCUMENTS))),
+    portions=st.integers(1, len(DOCUMENTS)),
+    threads=st.integers(1, 4),
+)
+@settings(max_examples=25, deadline=None)
+def test_order_portions_and_threads_change_nothing(order: list[int], portions: int, threads: int) -> None:
+    found = {}
+    for first in range(0, len(order), portions):
+        part = [(index, DOCUMENTS[index]) for index in order[first : first + portions]]
+        found.update(verdicts(part, OPTIONS, threads=threads))
+    assert [found[index] for index in range(len(DOCUMENTS))] == ALONE
+
+
+@st.composite
+def nearly_documents(draw: st.DrawFn) -> bytes:
+    """A document that lost or changed a few bytes."""
+    data = bytearray(draw(st.sampled_from(DOCUMENTS[:4])))
+    random = Random(draw(st.integers(0, 2**32)))
+    for _ in range(random.randint(1, 4)):
+        place = random.randrange(len(data))
+        data[place : place + random.randint(0, 2)] = random.randbytes(random.randint(0, 2))
+    return bytes(data)
+
+
+@given(st.lists(st.binary(max_size=60) | nearly_documents(), max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_any_bytes_have_a_verdict_with_the_findings_of_the_engine(documents: list[bytes]) -> None:
+    found = verdicts(list(enumerate(documents)), OPTIONS)
+    for index, document in enumerate(documents):
+        assert found[index].error is None
+        errors = [finding for finding in sim.validate(document) if finding.severity is Severity.ERROR]
+        if errors:
+            assert list(found[index].findings[: len(errors)]) == errors
+            assert found[index].dry_run is None

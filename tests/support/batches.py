@@ -1,0 +1,64 @@
+"""Batches of small documents, and documents that take as long as a test wants."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety.scenarios import batch
+from peripety.scenarios.batch import judging, playing
+from peripety.scenarios.model import DryRunOptions, Level
+from support.scenarios import chance, document
+from support.specs import spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    import pytest
+
+    from peripety.scenarios.batch import BatchOptions, Verdict
+    from peripety.scenarios.workers import Worker
+    from peripety.sim import Checked
+
+DICE = batch.BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64))
+
+GOOD = document(chance(0.6))
+EASY = document(chance(0.2, min_fail_rate=0.9))
+WRONG = document(spec(seed="seven"))
+BYTES = b"\xff\x00"
+
+
+def named(name: str) -> bytes:
+    """A good document like no other."""
+    return document({**chance(0.6), "name": name})
+
+
+def name_of(checked: Checked) -> str:
+    """What `named` was given."""
+    assert checked.program is not None
+    name: str = checked.program.spec["name"]
+    return name
+
+
+def spaced(data: bytes, spaces: int) -> bytes:
+    """The same content in other bytes."""
+    return json.dumps(json.loads(data), indent=spaces).encode()
+
+
+def verdicts(documents: list[tuple[Any, bytes]], options: BatchOptions, **more: Any) -> dict[Any, Verdict]:
+    """What a batch says of each document; each has one verdict."""
+    found = list(batch.validate(documents, options, **more))
+    assert len(found) == len(documents)
+    return dict(found)
+
+
+def playing_otherwise(
+    monkeypatch: pytest.MonkeyPatch, otherwise: Callable[[str, Worker], Coroutine[None, None, Verdict | None]]
+) -> None:
+    """Have something else done with documents that are to be played; they are when it gives nothing."""
+
+    async def played(checked: Checked, options: BatchOptions, worker: Worker) -> Verdict:
+        done = await otherwise(name_of(checked), worker)
+        return done or await playing.played(checked, options, worker)
+
+    monkeypatch.setattr(judging, "played", played)
