@@ -238,6 +238,45 @@ def dry_run(
 
 
 @app.command()
+def certify(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
+    persona: Annotated[
+        list[Persona] | None,
+        typer.Option(help="Who plays besides random; may be repeated. [default: everybody]"),
+    ] = None,
+    seed: Seed = None,
+    max_runs: Annotated[
+        int | None, typer.Option(min=1, help="Most games of a persona. [default: what ± 1 point takes]")
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, help="Most turns of a game. [default: the scenario's]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate and nothing else.")] = False,
+    out: Annotated[Path | None, typer.Option(metavar="CERT", help="Write the certificate to a file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="REPORT", help="Write a report with plots to a file.")
+    ] = None,
+    check: Annotated[
+        str | None, typer.Option(metavar="CERT", help="Compute this certificate again and compare.")
+    ] = None,
+) -> None:
+    """Measure how fair a specification is: exit code 0 when it is certified, 1 when it is refused.
+
+    With --check: 0 when the certificate is right about FILE, 1 when something differs.
+    """
+    from peripety.cli import certify as command  # noqa: PLC0415 - loads the engine
+
+    if check is not None:
+        if any(option is not None for option in (persona, seed, max_runs, horizon, out, html)):
+            raise typer.BadParameter(
+                "--check goes with FILE and --json alone: the certificate has its options"
+            )
+        raise typer.Exit(command.check(check, file, as_json=as_json))
+    options = command.options([chosen.value for chosen in persona or ()], seed, max_runs, horizon)
+    raise typer.Exit(command.certify(file, options, as_json=as_json, out=out, html=html))
+
+
+@app.command()
 def chat(
     model: Annotated[
         str, typer.Option(metavar="NAME", help="provider/model, or a model; see `peripety models`.")

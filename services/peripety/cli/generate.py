@@ -6,12 +6,10 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-import typer
-
 from peripety.cli.authoring import write_specification
 from peripety.cli.choosing import ask
 from peripety.cli.embedded import embedded_services
-from peripety.cli.output import asides, results, write_bytes
+from peripety.cli.output import asides, results, save, write_bytes
 from peripety.cli.story import Story
 from peripety.cli.text import read_about
 
@@ -29,7 +27,7 @@ def generate(*, about: str | None, seed: int | None, as_json: bool, out: Path | 
         about = (ask("What is the scenario about? > ") if sys.stdin.isatty() else None) or ""
     spec = asyncio.run(_generate(read_about(about), seed, Story(asides() if as_json else results())))
     if out is not None:
-        _save(spec, out)
+        save(spec + b"\n", out)
     if as_json:
         write_bytes(spec)
 
@@ -38,10 +36,3 @@ async def _generate(description: str, seed: int | None, view: View) -> bytes:
     async with embedded_services("gateway", "scenarios") as channel:
         completed = await write_specification(channel, description=description, seed=seed, view=view)
     return completed.spec
-
-
-def _save(spec: bytes, out: Path) -> None:
-    try:
-        out.write_bytes(spec + b"\n")
-    except OSError as error:
-        raise typer.BadParameter(f"cannot write {out}: {error.strerror}") from None

@@ -8,13 +8,25 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
-__all__ = ["asides", "errors", "progress", "results", "tables", "write_bytes", "write_json", "write_lines"]
+__all__ = [
+    "asides",
+    "errors",
+    "progress",
+    "results",
+    "save",
+    "tables",
+    "write_bytes",
+    "write_json",
+    "write_lines",
+]
 
 _WIDEST = 1_000
 
@@ -48,6 +60,18 @@ def progress(doing: str, total: float | None) -> Iterator[Callable[[float], None
     with Progress(console=errors(), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(doing, total=total)
         yield lambda done: bar.advance(task, done)
+
+
+def save(content: bytes, out: Path) -> None:
+    """Write a file that was asked for.
+
+    Raises:
+        BadParameter: it cannot be written.
+    """
+    try:
+        out.write_bytes(content)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write {out}: {error.strerror}") from None
 
 
 def write_lines(lines: Sequence[str], *, style: str) -> None:

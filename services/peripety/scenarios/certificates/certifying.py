@@ -11,7 +11,6 @@ from peripety.scenarios.certificates.figures import (
     dead_actions,
     dominant_actions,
     persona_report,
-    planner_gap,
 )
 from peripety.scenarios.certificates.findings import Evidence, findings
 from peripety.scenarios.certificates.measuring import measure, most_runs
@@ -21,15 +20,19 @@ from peripety.scenarios.certificates.model import (
     Certificate,
     CertificateVerdict,
     PersonaReport,
+    rounded,
 )
+from peripety.scenarios.drift import drifts, watched
 from peripety.scenarios.gate import rate_sentence, verdict_of
 from peripety.scenarios.model import DryRunOptions, Progress, Stage, errors_among
+from peripety.scenarios.runs import Runner
 from peripety.sim import PERSONAS, RNG_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from peripety.scenarios.certificates.model import CertificateOptions
+    from peripety.scenarios.drift import Drift
     from peripety.scenarios.gate import Verdict
     from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Persona, Program
@@ -63,11 +66,12 @@ async def certify(
     yield Progress(Stage.CERTIFYING, "testing the band", _SINCE / 2)
     gate = await verdict_of(program, _gate_options(options), workers)
     options = _settled(options, gate)
+    watch = watched(program)
     counted: list[DryRunReport] = []
     reports: list[PersonaReport] = []
     for persona, since, until in _spans(options):
         report: DryRunReport | None = None
-        async with following(measure(program, persona, options, {}, workers)) as steps:
+        async with following(measure(program, persona, options, watch, workers)) as steps:
             async for report in steps:
                 done = since + (until - since) * report.runs / most_runs(persona, options)
                 yield Progress(Stage.CERTIFYING, rate_sentence(report), done)
@@ -76,8 +80,12 @@ async def certify(
         counted.append(report)
         reports.append(persona_report(program.spec, report))
         yield reports[-1]
-    evidence = Evidence(program.spec, gate, counted, reports, (), proofs)
-    yield _certificate(program, options, evidence)
+    by_persona = {report.persona: report for report in counted}
+    evidence = Evidence(
+        program.spec, gate, counted, reports, _drifts(program, by_persona[gate.report.persona]), proofs
+    )
+    gap = await _planner_gap(program, options, by_persona.get("planner"), workers)
+    yield _certificate(program, options, evidence, gap)
 
 
 async def certificate_of(program: Program, options: CertificateOptions, workers: Worker) -> Certificate:
@@ -114,7 +122,24 @@ def _spans(options: CertificateOptions) -> Iterator[tuple[Persona, float, float]
         since = until
 
 
-def _certificate(program: Program, options: CertificateOptions, evidence: Evidence) -> Certificate:
+def _drifts(program: Program, report: DryRunReport) -> tuple[Drift, ...]:
+    return tuple(replace(drift, per_turn=rounded(drift.per_turn)) for drift in drifts(program, report))
+
+
+async def _planner_gap(
+    program: Program, options: CertificateOptions, planner: DryRunReport | None, workers: Worker
+) -> float | None:
+    """What thinking is worth: how much less the planner loses, of the same runs, than the random persona."""
+    if planner is None:
+        return None
+    how = DryRunOptions(seed=options.seed, horizon=options.horizon)
+    chance = await Runner(program, how, workers).play(0, planner.runs)
+    return rounded(chance.fail_rate - planner.fail_rate)
+
+
+def _certificate(
+    program: Program, options: CertificateOptions, evidence: Evidence, planner_gap: float | None
+) -> Certificate:
     found = findings(evidence)
     budget = program.spec["negativity_budget"]
     return Certificate(
@@ -126,7 +151,7 @@ def _certificate(program: Program, options: CertificateOptions, evidence: Eviden
         verdict=CertificateVerdict.REFUSED if errors_among(found) else CertificateVerdict.CERTIFIED,
         findings=found,
         personas=tuple(evidence.reports),
-        planner_gap=planner_gap(evidence.reports),
+        planner_gap=planner_gap,
         drifts=tuple(evidence.drifts),
         proofs=tuple(evidence.proofs),
         dead_actions=dead_actions(evidence.reports),

@@ -11,7 +11,6 @@ from peripety.scenarios.certificates.model import (
     PersonaReport,
     Rate,
     TurnCount,
-    rounded,
 )
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from peripety.sim import DryRunReport, Persona
 
-__all__ = ["dead_actions", "dominant_actions", "persona_report", "planner_gap", "report_of"]
+__all__ = ["dead_actions", "dominant_actions", "persona_report", "report_of"]
 
 _ENOUGH_TURNS = 200
 _ALMOST_ALWAYS = 0.9
@@ -46,15 +45,6 @@ def persona_report(spec: Mapping[str, Any], counted: DryRunReport) -> PersonaRep
         ),
         events=_named(spec["random_events"], detail.events),
     )
-
-
-def planner_gap(reports: Sequence[PersonaReport]) -> float | None:
-    """What thinking is worth: the fail rate of the random persona less that of the planner, if it played."""
-    planner = report_of("planner", reports)
-    chance = report_of("random", reports)
-    if planner is None or chance is None:
-        return None
-    return rounded(chance.lost.count / chance.runs - planner.lost.count / planner.runs)
 
 
 def dead_actions(reports: Sequence[PersonaReport]) -> tuple[str, ...]:

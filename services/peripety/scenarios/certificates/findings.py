@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, Severity
 from peripety.scenarios.certificates.figures import dead_actions, dominant_actions, report_of
+from peripety.scenarios.drift import drift_findings
 from peripety.scenarios.gate import rule_finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from peripety.scenarios.certificates.model import Drift, NamedCount, PersonaReport, Rate
+    from peripety.scenarios.certificates.model import NamedCount, PersonaReport, Rate
+    from peripety.scenarios.drift import Drift
     from peripety.scenarios.gate import Verdict
     from peripety.sim import DryRunReport, Persona, Proof
 
@@ -56,7 +58,7 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
         *proved,
         *_failures(evidence.counted),
         *(evidence.gate.findings if evidence.gate.miss else ()),
-        *_drifting(evidence.drifts),
+        *drift_findings(evidence.drifts),
         *_lost_at_once(evidence.counted),
         *_never_won(evidence),
         # What is proved needs no counting.
@@ -75,17 +77,6 @@ def _failures(counted: Iterable[DryRunReport]) -> Iterator[Finding]:
             if (error.code, error.rule) not in told:
                 told.add((error.code, error.rule))
                 yield rule_finding(error, report)
-
-
-def _drifting(drifts: Iterable[Drift]) -> Iterator[Finding]:
-    for drift in drifts:
-        if drift.per_turn > drift.limit:
-            message = (
-                f"{drift.path} moves away from losing by {drift.per_turn:.1%} of its first distance each"
-                f" turn, and at most {drift.limit:.1%} are allowed: make decay faster, events likelier, or"
-                " help weaker"
-            )
-            yield Finding("POSITIVE_DRIFT", "/negativity_budget/max_positive_drift", message)
 
 
 def _lost_at_once(counted: Sequence[DryRunReport]) -> Iterator[Finding]:

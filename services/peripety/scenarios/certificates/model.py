@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from peripety.errors import Finding  # noqa: TC001 - pydantic reads the annotations
+from peripety.scenarios.drift import Drift  # noqa: TC001 - pydantic reads the annotations
 from peripety.scenarios.rates import interval
 from peripety.sim import PERSONAS, Persona, Proof
 
@@ -19,7 +20,6 @@ __all__ = [
     "Certificate",
     "CertificateOptions",
     "CertificateVerdict",
-    "Drift",
     "NamedCount",
     "PersonaReport",
     "Rate",
@@ -148,21 +148,6 @@ class PersonaReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
-    """How a quantity moves against losing, on average.
-
-    Attributes:
-        path: state path of the quantity.
-        per_turn: mean change per turn away from losing, relative to the first distance from losing.
-        limit: the greatest value that is allowed.
-    """
-
-    path: str
-    per_turn: float
-    limit: float
-
-
-@dataclass(frozen=True, slots=True)
 class Band:
     """The shares of lost runs between which the specification wants the random persona."""
 
@@ -183,7 +168,8 @@ class Certificate:
         verdict: refused when a finding is an error.
         findings: what is in the way, or worth knowing.
         personas: how each persona fared, in the order of `PERSONAS`.
-        planner_gap: the fail rate of the random persona less the planner's; None when that did not play.
+        planner_gap: the fail rate of the random persona less the planner's, both over the runs that the
+            planner played; None when it did not.
         drifts: how each quantity that an ending or decay reads moves.
         proofs: what was proved without any run.
         dead_actions: actions that no persona could ever take.

@@ -1,0 +1,151 @@
+"""`peripety certify`: how fair a specification is, and whether a certificate is right; without a server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.table import Table
+
+from peripety import sim
+from peripety.cli.documents import TOO_LARGE, read_document
+from peripety.cli.failure import FOUND_WRONG, finding_lines
+from peripety.cli.output import progress, results, save, tables, write_bytes, write_json
+from peripety.cli.text import printable
+from peripety.errors import InternalError, SpecError
+from peripety.gateway.streams import following
+from peripety.scenarios.certificates import checking
+from peripety.scenarios.certificates.certifying import certify as certifying
+from peripety.scenarios.certificates.document import certificate_hash, encode
+from peripety.scenarios.certificates.model import (
+    MOST_RUNS,
+    Certificate,
+    CertificateOptions,
+    CertificateVerdict,
+)
+from peripety.scenarios.certificates.report.page import page
+from peripety.scenarios.checks import check_certificate_options
+from peripety.scenarios.model import Progress
+from peripety.scenarios.workers import Workers
+from peripety.sim import PERSONAS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from peripety.scenarios.certificates.model import PersonaReport, Rate
+
+__all__ = ["certify", "check", "options"]
+
+_Event = TypeVar("_Event")
+
+
+def options(
+    personas: Sequence[str], seed: int | None, max_runs: int | None, horizon: int | None
+) -> CertificateOptions:
+    """What to measure; everybody plays when nobody is named.
+
+    Raises:
+        InvalidArgumentError: one of them is out of range.
+    """
+    playing = tuple(persona for persona in PERSONAS if persona in personas) or PERSONAS
+    asked = CertificateOptions(playing, seed, max_runs or MOST_RUNS, horizon)
+    check_certificate_options(asked)
+    return asked
+
+
+def certify(
+    source: str, asked: CertificateOptions, *, as_json: bool, out: Path | None, html: Path | None
+) -> int:
+    """Certify the specification in `source`, tell and save what came of it, and return the exit code."""
+    program = sim.compile(_read(source))
+    with closing(Workers()) as workers:
+        certificate = asyncio.run(_last(certifying(program, asked, workers), Certificate))
+    document = encode(certificate)
+    if out is not None:
+        save(document + b"\n", out)
+    if html is not None:
+        save(page(certificate, program.spec), html)
+    if as_json:
+        write_bytes(document)
+    else:
+        _tell(certificate, program.spec["name"], certificate_hash(document))
+    return 0 if certificate.verdict is CertificateVerdict.CERTIFIED else FOUND_WRONG
+
+
+def check(certificate: str, source: str, *, as_json: bool) -> int:
+    """Compute a certificate again, tell what differs, and return the exit code."""
+    with closing(Workers()) as workers:
+        events = checking.check(_read(certificate), _read(source), workers)
+        compared = asyncio.run(_last(events, checking.Comparison))
+    if as_json:
+        differing = [{"path": f.path, "message": f.message} for f in compared.findings]
+        write_json({"matches": compared.matches, "findings": differing})
+    else:
+        results().print(
+            "the certificate is right" if compared.matches else "the certificate is wrong",
+            style="green" if compared.matches else "red",
+        )
+        for line in finding_lines(compared.findings):
+            results().print(line)
+    return 0 if compared.matches else FOUND_WRONG
+
+
+def _read(source: str) -> bytes:
+    document = read_document(source)
+    if document.too_large:
+        raise SpecError(f"{source} is too large", [TOO_LARGE])
+    return document.content
+
+
+async def _last(events: AsyncIterator[object], kind: type[_Event]) -> _Event:
+    """The last event, once its work has been shown to its end."""
+    done = 0.0
+    with progress("certifying", total=1.0) as advance:
+        async with following(events):
+            async for event in events:
+                if isinstance(event, Progress):
+                    advance(event.fraction - done)
+                    done = event.fraction
+                elif isinstance(event, kind):
+                    return event
+    raise InternalError("The work ended without its result")
+
+
+def _tell(certificate: Certificate, name: str, identity: str) -> None:
+    out = results()
+    certified = certificate.verdict is CertificateVerdict.CERTIFIED
+    out.print(
+        f"{printable(name)}: {certificate.verdict.value}",
+        style="green" if certified else "red",
+    )
+    tables().print(_table(certificate.personas))
+    band = certificate.band
+    out.print(f"asked for: the random persona loses {band.min_fail_rate:.1%} to {band.max_fail_rate:.1%}")
+    if certificate.planner_gap is not None:
+        out.print(f"thinking ahead is worth {100 * certificate.planner_gap:.1f} points")
+    for line in finding_lines(certificate.findings):
+        out.print(line)
+    out.print(f"certificate {identity}")
+
+
+def _table(personas: tuple[PersonaReport, ...]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("persona", "runs", "lost", "95 % interval", "won", "survived", "turns a run"):
+        table.add_column(column, justify="left" if column == "persona" else "right", no_wrap=True)
+    for fared in personas:
+        table.add_row(
+            fared.persona,
+            f"{fared.runs:,}",
+            f"{fared.lost.value:.1%}",
+            _interval(fared.lost),
+            f"{fared.won.value:.1%}",
+            f"{fared.survived.value:.1%}",
+            f"{fared.turns / fared.runs:.1f}",
+        )
+    return table
+
+
+def _interval(rate: Rate) -> str:
+    return f"{rate.low:.1%} to {rate.high:.1%}"

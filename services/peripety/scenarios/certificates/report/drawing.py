@@ -1,0 +1,110 @@
+"""Axes, legends and the frame of a drawing; units are pixels of a drawing 720 wide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from peripety.scenarios.certificates.report.markup import Element, element, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["LEFT", "RIGHT", "WIDTH", "Scale", "drawing", "legend", "share_grid", "standalone", "style"]
+
+WIDTH = 720.0
+LEFT = 100.0
+RIGHT = 700.0
+_LEGEND_COLUMNS = 3
+_LEGEND_ROW = 18.0
+_MAX_LABEL = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From figures to places: `first` is drawn at `start`, `last` at `end`."""
+
+    first: float
+    last: float
+    start: float
+    end: float
+
+    def __call__(self, figure: float) -> float:
+        """Where a figure is drawn."""
+        return self.start + (figure - self.first) / (self.last - self.first) * (self.end - self.start)
+
+
+def drawing(name: str, title: str, description: str, height: float, *children: Element) -> Element:
+    """A drawing that says in words what it shows.
+
+    Args:
+        name: tells it from others of the same page.
+        title: what it is.
+        description: what it shows, for whoever does not see it.
+        height: its height.
+        children: what is drawn.
+    """
+    return element(
+        "svg",
+        element("title", title, id=f"{name}-title"),
+        element("desc", description, id=f"{name}-desc"),
+        *children,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(WIDTH)} {number(height)}",
+        role="img",
+        aria_labelledby=f"{name}-title {name}-desc",
+    )
+
+
+def share_grid(places: Scale, across: tuple[float, float], *, vertical: bool) -> Iterator[Element]:
+    """Lines and labels at every fifth of a share; vertical lines have their labels below."""
+    start, end = across
+    for fifth in range(6):
+        at, label = number(places(fifth / 5)), f"{20 * fifth} %"
+        if vertical:
+            yield element("line", class_="grid", x1=at, x2=at, y1=number(start), y2=number(end))
+            yield element("text", label, class_="middle", x=at, y=number(end + 18))
+        else:
+            yield element("line", class_="grid", x1=number(start), x2=number(end), y1=at, y2=at)
+            yield element("text", label, class_="end", x=number(start - 8), y=number(places(fifth / 5) + 4))
+
+
+def legend(entries: Sequence[tuple[str, str]], *, lines: bool) -> tuple[list[Element], float]:
+    """What the colours mean, from the top down.
+
+    Args:
+        entries: each class and what it stands for.
+        lines: whether lines are drawn so, or areas.
+
+    Returns:
+        The elements, and the height that they take.
+    """
+    drawn = []
+    for index, (style_class, label) in enumerate(entries):
+        row, column = divmod(index, _LEGEND_COLUMNS)
+        x, y = LEFT + column * (RIGHT - LEFT) / _LEGEND_COLUMNS, 12 + row * _LEGEND_ROW
+        if lines:
+            ends = {"x1": number(x), "x2": number(x + 24), "y1": number(y), "y2": number(y)}
+            drawn.append(element("line", class_=f"line {style_class}", **ends))
+        else:
+            corner = {"x": number(x), "y": number(y - 6), "width": "24", "height": "12"}
+            drawn.append(element("rect", class_=style_class, **corner))
+        drawn.append(element("text", _short(label), x=number(x + 30), y=number(y + 4)))
+    return drawn, 12 + _LEGEND_ROW * -(-len(entries) // _LEGEND_COLUMNS)
+
+
+def standalone(svg: Element) -> Element:
+    """A drawing that brings its own style, for a file of its own."""
+    alone = element("svg", element("style", style("plots")), *svg)
+    alone.attrib.update(svg.attrib)
+    return alone
+
+
+def style(name: str) -> str:
+    """The style sheet of drawings (`plots`) or of pages (`page`)."""
+    return resources.files(__package__).joinpath(f"{name}.css").read_text("utf-8")
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _MAX_LABEL else f"{label[: _MAX_LABEL - 1]}…"
