@@ -283,7 +283,9 @@ class Program:
         require("horizon", turns, 1, 1000)
         if turns not in self._proofs:
             nothing = self._core.proves_nothing(turns)
-            self._proofs[turns] = () if nothing else prove(self.document, self._core, turns)
+            self._proofs[turns] = (
+                () if nothing else prove(self.document, self._core, self.spec["seed"], turns)
+            )
         return self._proofs[turns]
 
 

@@ -1,0 +1,175 @@
+"""Conditions over abstract data: the data for which they may hold, and for which they may not.
+
+What a condition says about a place is kept: past `state.a < 5` nothing of `state.a` is left that is not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._pure.paths import Path, split_variable
+from peripety.sim.proofs.comparisons import FLIPPED, OPPOSITE, compared, kept
+from peripety.sim.proofs.domain import LONGEST, Value
+from peripety.sim.proofs.narrowing import narrowed
+from peripety.sim.proofs.readings import FAILS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.sim.proofs.evaluation import Evaluation
+
+__all__ = ["CHOOSING", "CONDITIONS", "Split", "is_boolean", "plain_path"]
+
+Split = tuple[Value | None, Value | None]
+"""The data for which a condition holds, and for which it does not; None where there is none."""
+
+
+def plain_path(logic: Any) -> Path | None:
+    """The path of a variable that has no default."""
+    if not isinstance(logic, dict) or len(logic) != 1 or "var" not in logic:
+        return None
+    operand = logic["var"]
+    if isinstance(operand, list):
+        operand = operand[0] if len(operand) == 1 else None
+    return split_variable(operand) if isinstance(operand, str) and operand else None
+
+
+def _either(parts: list[Value | None], data: Value) -> Value | None:
+    """Data for which one of several things holds; what holds of one part only is kept of that part."""
+    some = [part for part in parts if part is not None]
+    return None if not some else some[0] if len(some) == 1 else data
+
+
+def _failed(run: Evaluation) -> Split:
+    run.fails |= FAILS
+    return None, None
+
+
+def _and(run: Evaluation, _name: str, operand: Any, data: Value) -> Split:
+    if not isinstance(operand, list):
+        return _failed(run)
+    left: Value | None = data
+    falses: list[Value | None] = []
+    for item in operand:
+        if left is None:
+            break
+        left, false = run.split(item, left)
+        falses.append(false)
+    return left, _either(falses, data)
+
+
+def _or(run: Evaluation, _name: str, operand: Any, data: Value) -> Split:
+    if not isinstance(operand, list):
+        return _failed(run)
+    left: Value | None = data
+    trues: list[Value | None] = []
+    for item in operand:
+        if left is None:
+            break
+        true, left = run.split(item, left)
+        trues.append(true)
+    return _either(trues, data), left
+
+
+def _choice(run: Evaluation, _name: str, operand: Any, data: Value) -> Split:
+    if not isinstance(operand, list):
+        return _failed(run)
+    left: Value | None = data
+    trues: list[Value | None] = []
+    falses: list[Value | None] = []
+    for condition, branch in zip(operand[:-1:2], operand[1::2], strict=False):
+        if left is None:
+            break
+        chosen, left = run.split(condition, left)
+        if chosen is not None:
+            true, false = run.split(branch, chosen)
+            trues.append(true)
+            falses.append(false)
+    if left is not None:
+        true, false = run.split(operand[-1], left) if len(operand) % 2 else (None, left)
+        trues.append(true)
+        falses.append(false)
+    return _either(trues, data), _either(falses, data)
+
+
+def _not(run: Evaluation, _name: str, operand: Any, data: Value) -> Split:
+    true, false = _truth(run, _name, operand, data)
+    return false, true
+
+
+def _truth(run: Evaluation, _name: str, operand: Any, data: Value) -> Split:
+    if isinstance(operand, list):
+        return run.split(operand[0], data) if operand else (None, data)
+    return run.split(operand, data)
+
+
+def _comparison(run: Evaluation, name: str, operand: Any, data: Value) -> Split:
+    if not isinstance(operand, list) or len(operand) < 2:  # noqa: PLR2004 - two sides
+        return _failed(run)
+    first, second, *more = operand
+    one, other = run.value(first, data), run.value(second, data)
+    if not one.kinds or not other.kinds:
+        return None, None
+    true, false = _compare(run, name, (first, one), (second, other), data)
+    for item in more:
+        if true is None:
+            break
+        one, other = other, run.value(item, data)
+        if not other.kinds:
+            return None, false
+        verdict = compared(name, one, other)
+        run.fails |= verdict.fails
+        true = true if verdict.true else None
+        false = data if verdict.false else false
+    return true, false
+
+
+def _compare(
+    run: Evaluation, name: str, left: tuple[Any, Value], right: tuple[Any, Value], data: Value
+) -> Split:
+    (first, one), (second, other) = left, right
+    verdict = compared(name, one, other)
+    run.fails |= verdict.fails
+    if one.array is not None and other.array is not None:
+        run.burn(LONGEST)
+    result: list[Value | None] = []
+    for possible, relation in ((verdict.true, name), (verdict.false, OPPOSITE[name])):
+        rest: Value | None = data if possible else None
+        for expression, relates, against in ((first, relation, other), (second, FLIPPED[relation], one)):
+            path = plain_path(expression)
+            if path is not None and rest is not None:
+                rest = narrowed(rest, path, _Keep(relates, against))
+        result.append(rest)
+    return result[0], result[1]
+
+
+class _Keep:
+    """Cuts a value to what a comparison leaves of it."""
+
+    __slots__ = ("_other", "_relation")
+
+    def __init__(self, relation: str, other: Value) -> None:
+        self._relation = relation
+        self._other = other
+
+    def __call__(self, value: Value) -> Value:
+        return kept(value, self._relation, self._other)
+
+
+CONDITIONS: dict[str, Callable[[Evaluation, str, Any, Value], Split]] = {
+    "and": _and,
+    "or": _or,
+    "if": _choice,
+    "?:": _choice,
+    "!": _not,
+    "!!": _truth,
+    **dict.fromkeys(OPPOSITE, _comparison),
+}
+# Operators that give one of their operands, so that a value is more than its truth.
+CHOOSING = frozenset({"and", "or", "if", "?:"})
+_BOOLEAN = frozenset({*CONDITIONS, "in", "all", "some", "none"} - CHOOSING)
+
+
+def is_boolean(logic: Any) -> bool:
+    """Whether an expression gives true or false and nothing else."""
+    return isinstance(logic, dict) and len(logic) == 1 and next(iter(logic)) in _BOOLEAN
