@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.sim._pure.paths import format_path
 from support.cores import core_named
 from support.random_specs import random_spec
 from support.specs import action, at_most, document, event, never
@@ -33,7 +34,15 @@ def native(spec: bytes) -> Program:
 
 
 def options(**more: Any) -> bytes:
-    asked = {"runs": 100, "first_run": 0, "seed": "7", "persona": "random", "digest": True, "threads": 1}
+    asked = {
+        "runs": 100,
+        "first_run": 0,
+        "seed": "7",
+        "persona": "random",
+        "digest": True,
+        "detail": True,
+        "threads": 1,
+    }
     return json.dumps({**asked, **more}).encode()
 
 
@@ -47,6 +56,12 @@ def executors(program: Program) -> Iterator[str]:
         yield name
 
 
+def watched(state: dict[str, Any]) -> list[tuple[str, float]]:
+    """Paths of what a state has at its top, and of the first items of arrays there."""
+    paths = [format_path(("state", name)) for name in state]
+    return [(path, 0.75) for path in paths] + [(f"{path}[0]", 3.0) for path in paths]
+
+
 def check_agreement(program: Program, **asked: Any) -> None:
     expected = program.dry_run_by("interpreter", options(**asked))
     for name in executors(program):
@@ -58,9 +73,14 @@ def test_random_scenarios_come_to_the_same_in_lockstep(shape: str) -> None:
     random = Random(f"lockstep {shape}")
     for _ in range(12):
         seed = random.randrange(2**32)
-        program = native(json.dumps(random_spec(seed, shape=shape)).encode())
+        spec = random_spec(seed, shape=shape)
+        program = native(json.dumps(spec).encode())
+        asked = {"seed": str(seed), "first_run": seed, "watch": watched(spec["state"])}
         for persona in ("random", "idle"):
-            check_agreement(program, persona=persona, seed=str(seed), first_run=seed, horizon=40)
+            check_agreement(program, persona=persona, horizon=40, **asked)
+        for persona in ("greedy", "cautious", "saboteur"):
+            check_agreement(program, persona=persona, runs=66, horizon=12, **asked)
+        check_agreement(program, persona="planner", runs=3, horizon=10, **asked)
 
 
 def test_most_steady_scenarios_are_played_in_lockstep() -> None:
@@ -88,13 +108,20 @@ BUSY = document(
 )
 
 
-def test_neither_threads_nor_pieces_show_in_a_report() -> None:
+@pytest.mark.parametrize(
+    ("persona", "runs", "horizon"), [("random", 5_000, 50), ("greedy", 2_100, 50), ("planner", 70, 9)]
+)
+def test_neither_threads_nor_pieces_show_in_a_report(persona: str, runs: int, horizon: int) -> None:
     program = native(BUSY)
     assert program.plays_in_lockstep()
-    expected = program.dry_run_by("interpreter", options(runs=5_000))
-    assert json.loads(expected)["errors"], "some runs have to be exceptional"
-    for threads in (1, 2, 8):
-        assert program.dry_run(options(runs=5_000, threads=threads)) == expected, threads
+    asked = {"persona": persona, "runs": runs, "horizon": horizon, "watch": [["state.a", 2]]}
+    expected = program.dry_run_by("interpreter", options(**asked))
+    for threads in (1, 2, 7):
+        assert program.dry_run(options(threads=threads, **asked)) == expected, threads
+
+
+def test_exceptional_runs_are_among_those_that_are_compared() -> None:
+    assert json.loads(native(BUSY).dry_run(options(runs=200)))["errors"]
 
 
 def _report_of_child(program: Program, asked: bytes, pipe: Any) -> None:

@@ -46,7 +46,8 @@ pub fn play(program: &Program, plan: &[Move]) {
         }
         assert_eq!(written(program, &state), written(program, &reloaded));
     }
-    for (persona, runs) in [("random", 3), ("idle", 66)] {
+    let looking_ahead = [("greedy", 3), ("cautious", 3), ("saboteur", 3), ("planner", 1)];
+    for (persona, runs) in [("random", 3), ("idle", 66)].into_iter().chain(looking_ahead) {
         let asked = options(persona, 0, runs);
         let reference = program.dry_run_by(Executor::Interpreter, &asked);
         assert!(reference.is_ok(), "a dry-run of a valid program fails");
@@ -67,7 +68,7 @@ fn written(program: &Program, state: &State) -> String {
 
 fn options(persona: &str, first: u64, runs: u64) -> Vec<u8> {
     format!(
-        r#"{{"digest":true,"first_run":{first},"horizon":4,"persona":"{persona}","runs":{runs},"seed":"{SEED}"}}"#
+        r#"{{"detail":true,"digest":true,"first_run":{first},"horizon":4,"persona":"{persona}","runs":{runs},"seed":"{SEED}"}}"#
     )
     .into_bytes()
 }

@@ -16,8 +16,8 @@ const PARTS: f64 = 1_048_576.0;
 #[derive(Debug)]
 pub(crate) struct Detail {
     /// How many runs were lost in which turn, and won.
-    pub(crate) lost_turns: BTreeMap<u64, u64>,
-    pub(crate) won_turns: BTreeMap<u64, u64>,
+    lost_turns: BTreeMap<u64, u64>,
+    won_turns: BTreeMap<u64, u64>,
     /// For each action, in how many turns it was among the choices, and in how many it was taken.
     pub(crate) legal: Vec<u64>,
     pub(crate) taken: Vec<u64>,
@@ -46,6 +46,16 @@ impl Detail {
             drawn: vec![0; program.events.len()],
             moves: vec![0; watched.len()],
         }
+    }
+
+    /// Count a run that was lost after so many turns.
+    pub(crate) fn count_lost(&mut self, turns: u64) {
+        *self.lost_turns.entry(turns).or_default() += 1;
+    }
+
+    /// Count a run that was won after so many turns.
+    pub(crate) fn count_won(&mut self, turns: u64) {
+        *self.won_turns.entry(turns).or_default() += 1;
     }
 
     /// Add what was counted over other runs.
@@ -89,7 +99,6 @@ impl Watched {
     }
 
     /// The path below `state`.
-    #[expect(dead_code, reason = "for lockstep")]
     pub(crate) fn path(&self) -> &[Segment] {
         &self.path
     }
@@ -125,4 +134,33 @@ fn by_turn(counts: &BTreeMap<u64, u64>) -> Value {
 #[expect(clippy::cast_precision_loss, reason = "a million moves of 2^32 at most")]
 fn number(moved: i64) -> Value {
     Value::Number(moved as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_is_rounded_down_and_bounded() {
+        let watched = Watched::new("state.a".into(), 2.0).unwrap();
+        for (first, last, expected) in [
+            (1.0, 3.0, 1 << 20),
+            (3.0, 1.0, -(1 << 20)),
+            (0.0, 1e-7, 0),
+            (0.0, -1e-7, -1),
+            (0.0, 1e9, 1 << 32),
+            (1e308, -1e308, -(1 << 32)),
+        ] {
+            assert_eq!(watched.moved(first, last), expected, "{first} {last}");
+        }
+    }
+
+    #[test]
+    fn only_a_path_of_the_state_with_a_scale_is_watched() {
+        for (path, scale) in
+            [("a", 1.0), ("params.a", 1.0), ("state.", 1.0), ("state.a", 0.0), ("state.a", -1.0)]
+        {
+            assert!(Watched::new(path.into(), scale).is_none(), "{path} {scale}");
+        }
+    }
 }

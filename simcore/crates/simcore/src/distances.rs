@@ -33,7 +33,6 @@ pub(crate) enum Distance {
     Compared(Box<Comparison>),
     /// A condition that is taken apart no further.
     Whole {
-        #[expect(dead_code, reason = "for lockstep")]
         logic: Value,
         rule: Box<Rule>,
     },
@@ -43,21 +42,10 @@ pub(crate) enum Distance {
 #[derive(Debug)]
 pub(crate) struct Comparison {
     pub(crate) relation: Relation,
-    #[expect(dead_code, reason = "for lockstep")]
     pub(crate) operands: [Value; 2],
     rules: [Rule; 2],
     /// How far the operands are apart in the beginning; 1 where that says nothing.
     pub(crate) scale: f64,
-}
-
-/// What two numbers lack when a comparison does not hold between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gap {
-    /// The first is too large by this.
-    FirstLessSecond,
-    SecondLessFirst,
-    /// They are as far apart as they are.
-    Apart,
 }
 
 impl Distances {
@@ -116,24 +104,23 @@ impl Comparison {
 
     fn value(&self, root: Data<'_>) -> f64 {
         let Some([a, b]) = self.operands(root) else { return 1.0 };
-        match (self.relation.holds(&a, &b), a, b, self.gap()) {
+        match (self.relation.holds(&a, &b), a, b) {
             (Ok(true), ..) => 0.0,
-            (_, Value::Number(a), Value::Number(b), Some(gap)) => {
-                let distance = gap.of(a, b).min(MOST) + self.least();
-                distance / (distance + self.scale)
-            }
+            (_, Value::Number(a), Value::Number(b)) => self.graded(a, b),
             _ => 1.0,
         }
     }
 
-    /// How the gap between two numbers is measured; of what is unequal there is none.
-    pub(crate) fn gap(&self) -> Option<Gap> {
-        match self.relation {
-            Relation::Less | Relation::AtMost => Some(Gap::FirstLessSecond),
-            Relation::Greater | Relation::AtLeast => Some(Gap::SecondLessFirst),
-            Relation::Equal | Relation::StrictlyEqual => Some(Gap::Apart),
-            Relation::NotEqual | Relation::NotStrictlyEqual => None,
-        }
+    /// The distance of two numbers between which it does not hold.
+    fn graded(&self, a: f64, b: f64) -> f64 {
+        let gap = match self.relation {
+            Relation::Less | Relation::AtMost => a - b,
+            Relation::Greater | Relation::AtLeast => b - a,
+            Relation::Equal | Relation::StrictlyEqual => apart(a, b),
+            Relation::NotEqual | Relation::NotStrictlyEqual => return 1.0,
+        };
+        let distance = gap.min(MOST) + self.least();
+        distance / (distance + self.scale)
     }
 
     /// What is added to each gap, so that only what holds is at distance 0.
@@ -142,14 +129,9 @@ impl Comparison {
     }
 }
 
-impl Gap {
-    fn of(self, a: f64, b: f64) -> f64 {
-        match self {
-            Self::FirstLessSecond => a - b,
-            Self::SecondLessFirst => b - a,
-            Self::Apart => (a - b).max(b - a),
-        }
-    }
+/// How far two numbers are apart.
+fn apart(a: f64, b: f64) -> f64 {
+    (a - b).max(b - a)
 }
 
 /// Takes conditions apart.
@@ -184,11 +166,11 @@ impl Builder<'_> {
     fn compared(&self, relation: Relation, a: &Value, b: &Value) -> Comparison {
         let mut comparison = Comparison::new(relation, a, b);
         let initial = |root: Data<'_>| comparison.operands(root);
-        let apart = match with_root(self.program, &self.initial, &NOTHING, &NOTHING, initial) {
-            Some([Value::Number(a), Value::Number(b)]) => Gap::Apart.of(a, b).min(MOST),
+        let scale = match with_root(self.program, &self.initial, &NOTHING, &NOTHING, initial) {
+            Some([Value::Number(a), Value::Number(b)]) => apart(a, b).min(MOST),
             _ => 0.0,
         };
-        comparison.scale = if apart < LEAST { 1.0 } else { apart };
+        comparison.scale = if scale < LEAST { 1.0 } else { scale };
         comparison
     }
 }

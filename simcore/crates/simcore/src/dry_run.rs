@@ -87,7 +87,7 @@ impl Program {
         let end = options.first_run.checked_add(options.runs).ok_or_else(|| {
             Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
         })?;
-        let tally = pieces::play(options.first_run..end, options.threads, |runs| {
+        let tally = pieces::play(options.first_run..end, options.persona, options.threads, |runs| {
             play_piece(self, executor, &options, runs)
         })?;
         canonical::text(&tally.report(self, &options))
@@ -136,8 +136,9 @@ fn watched(pair: &Value) -> Result<Watched> {
 fn play_piece(program: &Program, executor: Executor, options: &Options, runs: Range<u64>) -> Result<Tally> {
     let mut tally = Tally::new(program, options);
     let lockstep = match executor {
-        Executor::Lockstep(isa) if is_lockstep_for(options) => {
-            program.machine().map(|machine| (machine, isa))
+        Executor::Lockstep(isa) if options.horizon > 0 => {
+            let machine = program.machine().filter(|machine| machine.plays(options.persona));
+            machine.map(|machine| (machine, isa))
         }
         _ => None,
     };
@@ -149,7 +150,8 @@ fn play_piece(program: &Program, executor: Executor, options: &Options, runs: Ra
         return Ok(tally);
     };
     let Options { seed, persona, horizon, digest, .. } = *options;
-    let ordinary = lanes::play(machine, Task { program, runs, seed, persona, horizon, digest }, isa);
+    let watched = options.watched.as_deref();
+    let ordinary = lanes::play(machine, Task { program, runs, seed, persona, horizon, digest, watched }, isa);
     tally.add_ordinary(&ordinary);
     for (run, ended, turns, hash) in &ordinary.states {
         tally.add_state(*run, &Outcome::from(*ended), *turns, hash);
@@ -160,12 +162,6 @@ fn play_piece(program: &Program, executor: Executor, options: &Options, runs: Ra
         interpreter.play(run)?;
     }
     Ok(tally)
-}
-
-/// Whether lockstep can do what is asked.
-fn is_lockstep_for(options: &Options) -> bool {
-    let plays = matches!(options.persona, Persona::Idle | Persona::Random);
-    plays && options.horizon > 0 && options.watched.is_none()
 }
 
 impl From<Ended> for Outcome {

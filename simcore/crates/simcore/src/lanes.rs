@@ -11,19 +11,25 @@
 
 #![expect(clippy::inline_always, reason = "what is inlined is compiled for the instructions of its caller")]
 
+mod acting;
 mod block;
 mod code;
+mod counters;
 mod deeds;
+mod distances;
 mod isa;
 mod lists;
+mod looking_ahead;
 mod machine;
 mod registers;
+mod saved;
 mod scalar;
 mod turn;
 mod vectors;
 
 use std::ops::Range;
 
+use crate::detail::{Detail, Watched};
 use crate::personas::Persona;
 use crate::program::Program;
 
@@ -41,6 +47,8 @@ pub(crate) struct Task<'a> {
     pub(crate) horizon: u64,
     /// Whether the hashes of the states are wanted in which the runs end.
     pub(crate) digest: bool,
+    /// If more is to be counted, the numbers to follow.
+    pub(crate) watched: Option<&'a [Watched]>,
 }
 
 /// How an ordinary run ended: by which condition, if by one.
@@ -62,6 +70,8 @@ pub(crate) struct Runs {
     pub(crate) exceptional: Vec<u64>,
     /// Run, end, turns and hash of the state.
     pub(crate) states: Vec<(u64, Ended, u64, String)>,
+    /// What was counted besides, if it was.
+    pub(crate) detail: Option<Detail>,
     ordinary: u64,
 }
 
@@ -80,6 +90,13 @@ impl Runs {
         if let Some(counter) = counter {
             *counter += 1;
         }
+        if let Some(detail) = &mut self.detail {
+            match ended {
+                Ended::Lost(_) => detail.count_lost(turns),
+                Ended::Won(_) => detail.count_won(turns),
+                Ended::Survived => {}
+            }
+        }
     }
 
     /// Whether so many runs are played twice that it would be better not to begin in lockstep.
@@ -93,6 +110,7 @@ pub(crate) fn play(machine: &Machine, task: Task<'_>, isa: Isa) -> Runs {
     let mut result = Runs {
         losses: vec![0; machine.plan.losses.len()],
         wins: vec![0; machine.plan.wins.len()],
+        detail: task.watched.map(|watched| Detail::new(task.program, watched)),
         ..Runs::default()
     };
     isa::play(isa, &mut Block::new(machine, task), &mut result);
@@ -106,6 +124,7 @@ pub(crate) mod tests {
     use crate::plan::examples::program;
     use crate::plan::ir::Condition;
 
+    use super::Block;
     use super::code::{ACTIVE, Code, Compiler, RESULT};
     use super::isa::Vectors;
     use super::registers::Registers;
@@ -115,6 +134,10 @@ pub(crate) mod tests {
     struct Plain;
 
     impl Vectors for Plain {
+        fn turn(block: &mut Block<'_>, acts_at_random: bool) {
+            block.turn::<Self>(acts_at_random);
+        }
+
         fn run(registers: &mut Registers, plan: &Plan, code: &Code) {
             registers.run::<Self>(plan, code);
         }

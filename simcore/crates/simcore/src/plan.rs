@@ -5,14 +5,16 @@
 //! to the interpreter. Scenarios whose states change their shape have no plan.
 
 mod bounds;
+mod distances;
 mod expressions;
 pub(crate) mod interpreted;
 pub(crate) mod ir;
 mod layout;
 mod rules;
 
+pub(crate) use distances::{Distance, Distances, Graded};
 use ir::{Condition, Consequence, Site};
-pub(crate) use layout::Layout;
+pub(crate) use layout::{Layout, Spot};
 
 /// A scenario with every path and every type resolved.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct Plan {
     /// What is taken from which slot at the end of each turn.
     pub(crate) decay: Vec<(usize, f64)>,
     pub(crate) sites: Vec<Site>,
+    /// How far the conditions that end a run are from holding; `None` where that is for the interpreter to say.
+    pub(crate) distances: Option<Distances>,
     /// As long as no array has more elements than this, no budget of fuel, steps or size can run out.
     pub(crate) most_elements: usize,
 }
@@ -94,6 +98,7 @@ pub(crate) mod examples {
             section("actions", "[]"),
             section("random_events", "[]"),
             section("loss_conditions", "[]"),
+            section("win_conditions", "[]"),
             section("negativity_budget", "{}"),
         ];
         let document = format!(r#"{{"state": {state}, {}}}"#, sections.join(", "));

@@ -9,11 +9,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::error::Result;
+use crate::personas::Persona;
 
 use super::report::Tally;
 
-/// As many runs as make it worth to start a thread.
+/// As many runs as make it worth to start a thread; of a persona that plays dozens of turns for each of its own, fewer.
 const LEAST: u64 = 1024;
+const LEAST_PLANNED: u64 = 64;
 /// Pieces for each thread: more let threads finish together, fewer waste less where the last runs of a piece leave lanes
 /// idle.
 const PIECES_PER_THREAD: u64 = 8;
@@ -26,15 +28,17 @@ pub(super) fn all_threads() -> usize {
 /// Play a range of runs in pieces; what came of all of them, in their order.
 pub(super) fn play(
     runs: Range<u64>,
+    persona: Persona,
     threads: usize,
     piece: impl Fn(Range<u64>) -> Result<Tally> + Sync,
 ) -> Result<Tally> {
     let number = runs.end - runs.start;
-    let threads = u64::try_from(threads).unwrap_or(1).min(number.div_ceil(LEAST));
+    let least = if persona == Persona::Planner { LEAST_PLANNED } else { LEAST };
+    let threads = u64::try_from(threads).unwrap_or(1).min(number.div_ceil(least));
     if threads <= 1 {
         return piece(runs);
     }
-    let size = number.div_ceil(threads * PIECES_PER_THREAD).max(LEAST);
+    let size = number.div_ceil(threads * PIECES_PER_THREAD).max(least);
     let next = AtomicU64::new(0);
     let done = Mutex::new(Vec::new());
     let work = || loop {
@@ -76,11 +80,17 @@ mod tests {
         let program = program("{}", &[]);
         let options = br#"{"runs": 1, "first_run": 0, "seed": "1", "persona": "idle"}"#;
         let options = Options::new(&border::parse(options).unwrap(), 1).unwrap();
-        for (runs, threads) in
-            [(7..7, 4), (7..8, 4), (7..5_000, 1), (7..5_000, 3), (0..2 * LEAST, 8), (0..40_000, 2)]
-        {
+        for (runs, persona, threads) in [
+            (7..7, Persona::Idle, 4),
+            (7..8, Persona::Idle, 4),
+            (7..5_000, Persona::Idle, 1),
+            (7..5_000, Persona::Idle, 3),
+            (0..2 * LEAST, Persona::Idle, 8),
+            (0..40_000, Persona::Idle, 2),
+            (7..500, Persona::Planner, 3),
+        ] {
             let seen = Mutex::new(Vec::new());
-            play(runs.clone(), threads, |piece| {
+            play(runs.clone(), persona, threads, |piece| {
                 seen.lock().unwrap().extend(piece);
                 Ok(Tally::new(&program, &options))
             })

@@ -68,8 +68,8 @@ impl Tally {
         }
         if let Some(detail) = &mut self.detail {
             match outcome {
-                Outcome::Lost(_) => *detail.lost_turns.entry(turns).or_default() += 1,
-                Outcome::Won(_) => *detail.won_turns.entry(turns).or_default() += 1,
+                Outcome::Lost(_) => detail.count_lost(turns),
+                Outcome::Won(_) => detail.count_won(turns),
                 Outcome::Survived | Outcome::Errored => {}
             }
         }
@@ -92,6 +92,7 @@ impl Tally {
         self.survived += runs.survived;
         add(&mut self.losses, &runs.losses);
         add(&mut self.wins, &runs.wins);
+        self.append_detail(runs.detail.as_ref());
     }
 
     pub(super) fn note(&mut self, failure: &Failure) {
@@ -119,8 +120,12 @@ impl Tally {
         add(&mut self.losses, &other.losses);
         add(&mut self.wins, &other.wins);
         other.failures.iter().for_each(|(failure, times)| self.note_times(failure, *times));
+        self.append_detail(other.detail.as_ref());
         self.lines.extend(other.lines);
-        if let (Some(detail), Some(other)) = (&mut self.detail, &other.detail) {
+    }
+
+    fn append_detail(&mut self, other: Option<&Detail>) {
+        if let (Some(detail), Some(other)) = (&mut self.detail, other) {
             detail.append(other);
         }
     }

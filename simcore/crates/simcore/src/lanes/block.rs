@@ -1,10 +1,13 @@
 //! 64 runs side by side: who plays in which lane, and what a run leaves when it has ended.
 
 use crate::canonical;
+use crate::personas::ROLLOUT_KEY;
 use crate::program::Program;
 use crate::rng::{INCREMENT, mix, run_seed};
 use crate::value::Value;
 
+use super::counters::Counters;
+use super::looking_ahead::Outlook;
 use super::machine::Machine;
 use super::registers::Registers;
 use super::turn::{EVENT_KEY, POLICY_KEY};
@@ -19,11 +22,12 @@ pub(super) struct Block<'a> {
     /// The lanes in which a run is being played.
     pub(super) playing: Mask,
     /// The number of the run in each lane.
-    runs: [u64; LANES],
+    runs: Integers,
     next_run: u64,
     /// The first round of mixing of each stream: the seed of the run, and the key of the stream.
     pub(super) policy: Integers,
     pub(super) event: Integers,
+    pub(super) rollout: Integers,
     /// What counts the turns in a draw.
     pub(super) counter: Integers,
     /// For each action, where it is legal; for each event, where it may happen.
@@ -34,11 +38,15 @@ pub(super) struct Block<'a> {
     /// For each event that can go on, the last turn in which it does, and when it began.
     pub(super) until: Vec<Column>,
     pub(super) since: Vec<Column>,
-    /// The condition that has ended the run.
+    /// Where a condition has ended the run in this turn, and which.
+    pub(super) ended: Mask,
     pub(super) condition: Integers,
     /// For each event that can go on, where it does in this turn.
     pub(super) goes_on: Vec<Mask>,
     pub(super) horizon: f64,
+    /// What is counted besides, if it is.
+    pub(super) counters: Option<Counters<'a>>,
+    pub(super) outlook: Outlook,
 }
 
 impl<'a> Block<'a> {
@@ -55,20 +63,24 @@ impl<'a> Block<'a> {
                 plan.may_overflow(task.horizon),
             ),
             playing: Mask::NONE,
-            runs: [0; LANES],
+            runs: Integers::ZERO,
             next_run: task.runs.start,
             policy: Integers::ZERO,
             event: Integers::ZERO,
+            rollout: Integers::ZERO,
             counter: Integers::ZERO,
             legal: vec![Mask::NONE; plan.actions.len()],
             eligible: vec![Mask::NONE; plan.events.len()],
             drawn: vec![Integers::ZERO; if draws_params { plan.actions.len() } else { 0 }],
             until: vec![Column::ZERO; machine.lasting.len()],
             since: vec![Column::ZERO; machine.lasting.len()],
+            ended: Mask::NONE,
             condition: Integers::ZERO,
             goes_on: vec![Mask::NONE; machine.lasting.len()],
             #[expect(clippy::cast_precision_loss, reason = "a count of turns")]
             horizon: task.horizon as f64,
+            counters: task.watched.map(|watched| Counters::new(plan, watched)),
+            outlook: Outlook::default(),
             machine,
             task,
         };
@@ -86,11 +98,11 @@ impl<'a> Block<'a> {
         let run = self.next_run;
         self.next_run += 1;
         let seed = run_seed(self.task.seed, run);
-        let at = |to: &mut [u64; LANES], value| to.get_mut(lane).map(|to| *to = value);
-        at(&mut self.runs, run);
-        at(&mut self.policy.0, mix(seed ^ *POLICY_KEY));
-        at(&mut self.event.0, mix(seed ^ *EVENT_KEY));
-        at(&mut self.counter.0, INCREMENT.wrapping_mul(1 << 32));
+        self.runs.set(lane, run);
+        self.policy.set(lane, mix(seed ^ *POLICY_KEY));
+        self.event.set(lane, mix(seed ^ *EVENT_KEY));
+        self.rollout.set(lane, mix(seed ^ *ROLLOUT_KEY));
+        self.counter.set(lane, INCREMENT.wrapping_mul(1 << 32));
         let plan = &self.machine.plan;
         for (slot, place) in plan.layout.slots.iter().enumerate() {
             self.registers.set_number(slot, lane, place.initial);
@@ -103,18 +115,21 @@ impl<'a> Block<'a> {
             until.set(lane, 0.0);
         }
         self.registers.clear_schedule(plan, lane);
+        if let Some(counters) = &mut self.counters {
+            counters.clear(lane);
+        }
     }
 
     /// Account for the runs in lanes that have ended, and let others begin there.
-    pub(super) fn replace(&mut self, over: &Mask, ended: &Mask, result: &mut Runs) {
+    pub(super) fn replace(&mut self, over: &Mask, result: &mut Runs) {
         for lane in over.lanes() {
-            let run = self.runs.get(lane).copied().unwrap_or_default();
+            let run = self.runs.get(lane);
             if self.registers.exceptional.get(lane) {
                 self.registers.exceptional.set(lane, false);
                 result.exceptional.push(run);
             } else {
-                let condition = self.condition.0.get(lane).copied().unwrap_or_default();
-                let condition = usize::try_from(condition).ok().filter(|_| ended.get(lane));
+                let condition =
+                    usize::try_from(self.condition.get(lane)).ok().filter(|_| self.ended.get(lane));
                 self.account(run, lane, condition, result);
             }
             self.begin(lane);
@@ -126,7 +141,7 @@ impl<'a> Block<'a> {
 
     /// Leave everything that has not ended to the interpreter.
     fn give_up(&mut self, result: &mut Runs) {
-        let under_way = self.playing.lanes().filter_map(|lane| self.runs.get(lane));
+        let under_way = self.playing.lanes().map(|lane| self.runs.get(lane));
         result.exceptional.extend(under_way);
         result.exceptional.extend(self.next_run..self.task.runs.end);
         self.next_run = self.task.runs.end;
@@ -154,6 +169,9 @@ impl<'a> Block<'a> {
             result.states.push((run, ended, turns, canonical::sha256_hex(tree.as_bytes())));
         }
         result.count(ended, turns);
+        if let (Some(counters), Some(detail)) = (&self.counters, &mut result.detail) {
+            counters.add_to(detail, &self.registers, lane);
+        }
     }
 
     /// The state of a run as the tree that it stands for.

@@ -144,7 +144,7 @@ pub(super) struct Loop {
 pub(super) struct Compiler {
     steps: Vec<Step>,
     first_column: usize,
-    next_column: usize,
+    pub(super) next_column: usize,
     next_mask: usize,
     /// Inside an iteration, the column of the element; inside a fold, that of what it has come to.
     element: usize,
@@ -200,30 +200,30 @@ impl Compiler {
         self.finish()
     }
 
-    fn finish(&mut self) -> Code {
+    pub(super) fn finish(&mut self) -> Code {
         (self.next_column, self.next_mask) = (self.first_column, RESULT + 1);
         Code(std::mem::take(&mut self.steps))
     }
 
-    fn column(&mut self) -> usize {
+    pub(super) fn column(&mut self) -> usize {
         self.next_column += 1;
         self.columns = self.columns.max(self.next_column);
         self.next_column - 1
     }
 
-    fn mask(&mut self) -> usize {
+    pub(super) fn mask(&mut self) -> usize {
         self.next_mask += 1;
         self.masks = self.masks.max(self.next_mask);
         self.next_mask - 1
     }
 
-    fn push(&mut self, step: Step) {
+    pub(super) fn push(&mut self, step: Step) {
         self.steps.push(step);
     }
 
     // --- conditions ---
 
-    fn condition(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) {
+    pub(super) fn condition(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) {
         match condition {
             Condition::Constant(holds) => self.constant(*holds, to, combine),
             Condition::True(value) => {
@@ -401,7 +401,7 @@ impl Compiler {
 
     // --- values ---
 
-    fn operand(&mut self, scalar: &Scalar, active: usize) -> Operand {
+    pub(super) fn operand(&mut self, scalar: &Scalar, active: usize) -> Operand {
         match scalar {
             Scalar::Constant(number) => Operand::Constant(*number),
             Scalar::Column(column) => Operand::Column(*column),

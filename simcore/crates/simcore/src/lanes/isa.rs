@@ -53,14 +53,21 @@ impl Isa {
 
 /// A set of instructions that code for lockstep is compiled for.
 ///
-/// What is called once for each step of a rule is compiled once for each of them, and called; the rest is inlined.
+/// What is called once for each step of a rule, or from several places, is compiled once for each of them, and called;
+/// the rest is inlined.
 pub(super) trait Vectors {
+    fn turn(block: &mut Block<'_>, acts_at_random: bool);
     fn run(registers: &mut Registers, plan: &Plan, code: &Code);
 }
 
 struct Baseline;
 
 impl Vectors for Baseline {
+    #[inline(never)]
+    fn turn(block: &mut Block<'_>, acts_at_random: bool) {
+        block.turn::<Self>(acts_at_random);
+    }
+
     #[inline(never)]
     fn run(registers: &mut Registers, plan: &Plan, code: &Code) {
         registers.run::<Self>(plan, code);
@@ -91,10 +98,22 @@ macro_rules! compiled_for {
 
             impl Vectors for Here {
                 #[inline(always)]
+                fn turn(block: &mut Block<'_>, acts_at_random: bool) {
+                    // SAFETY: as below.
+                    unsafe { turn(block, acts_at_random) }
+                }
+
+                #[inline(always)]
                 fn run(registers: &mut Registers, plan: &Plan, code: &Code) {
                     // SAFETY: only `play` below names this type, and it runs only where the features are.
                     unsafe { run(registers, plan, code) }
                 }
+            }
+
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            fn turn(block: &mut Block<'_>, acts_at_random: bool) {
+                block.turn::<Here>(acts_at_random);
             }
 
             #[inline(never)]

@@ -73,6 +73,13 @@ impl List {
         }
     }
 
+    /// Become as another array is.
+    #[inline(always)]
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.length.clone_from(&other.length);
+        self.items.clone_from(&other.items);
+    }
+
     /// The length of the longest.
     #[inline(always)]
     pub(super) fn longest(&self) -> usize {

@@ -18,7 +18,7 @@ pub(super) struct Registers {
     /// For each site, where it is due in this turn and has not been carried out yet.
     pub(super) due: Vec<Mask>,
     /// How often something was scheduled in each run.
-    scheduled: Column,
+    pub(super) scheduled: Column,
     /// The runs in which something happened that only the interpreter can tell the meaning of.
     pub(super) exceptional: Mask,
     /// Whether every number has to be looked at, since some might not be finite.

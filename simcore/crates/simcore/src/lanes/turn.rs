@@ -4,10 +4,9 @@
 use std::sync::LazyLock;
 
 use crate::personas::Persona;
+use crate::plan::Plan;
 use crate::plan::ir::{Consequence, Relation};
-use crate::plan::{Domain, Param, Plan};
-use crate::rng::{INCREMENT, choose, mix, stream_key, unit};
-use crate::turn::PARAM_TRIES;
+use crate::rng::{INCREMENT, mix, stream_key, unit};
 
 use super::Runs;
 use super::block::Block;
@@ -25,24 +24,32 @@ impl Block<'_> {
     #[inline(always)]
     pub(super) fn play<V: Vectors>(&mut self, result: &mut Runs) {
         while self.playing.any() {
-            self.turn::<V>(result);
+            let persona = self.task.persona;
+            if !matches!(persona, Persona::Idle | Persona::Random) {
+                self.open::<V>();
+                self.take_best::<V>();
+            }
+            V::turn(self, persona == Persona::Random);
+            self.conclude(result);
         }
     }
 
+    /// Open a turn, unless that is done, and play it to its end; first of all with an action at random, if so.
     #[inline(always)]
-    fn turn<V: Vectors>(&mut self, result: &mut Runs) {
+    pub(super) fn turn<V: Vectors>(&mut self, acts_at_random: bool) {
         self.open::<V>();
-        if self.task.persona == Persona::Random {
-            self.act::<V>();
+        if acts_at_random {
+            self.act_at_random::<V>();
         }
         self.happen::<V>();
         self.decay();
-        self.judge::<V>(result);
+        self.judge::<V>();
     }
 
-    /// Carry out what is due, in the order of scheduling: nothing is ever due earlier than now.
+    /// Carry out what is due, in the order of scheduling: nothing is ever due earlier than now. Done again, it does
+    /// nothing.
     #[inline(always)]
-    fn open<V: Vectors>(&mut self) {
+    pub(super) fn open<V: Vectors>(&mut self) {
         let machine = self.machine;
         let sites = &machine.plan.sites;
         if sites.is_empty() {
@@ -76,128 +83,15 @@ impl Block<'_> {
     }
 
     #[inline(always)]
-    fn now(&self) -> Column {
+    pub(super) fn now(&self) -> Column {
         self.registers.column(self.machine.plan.turn).clone()
-    }
-
-    // --- the action ---
-
-    #[inline(always)]
-    fn act<V: Vectors>(&mut self) {
-        let machine = self.machine;
-        // Each draw of a turn adds one increment more.
-        let mut cursor = self.counter.clone();
-        cursor.add(INCREMENT);
-        let mut choices = Integers::ZERO;
-        for (index, (action, code)) in machine.plan.actions.iter().zip(&machine.legal).enumerate() {
-            if action.depends_on_params {
-                self.try_params::<V>(index, &mut cursor);
-            }
-            let Some(legal) = self.legal.get_mut(index) else { continue };
-            if !action.depends_on_params {
-                where_it_holds::<V>(&mut self.registers, &machine.plan, code, &self.playing, legal);
-                if let Some(drawn) = self.drawn.get_mut(index) {
-                    drawn.clone_from(&cursor);
-                    let draws = INCREMENT.wrapping_mul(action.params.len() as u64);
-                    cursor.add(draws.wrapping_mul(PARAM_TRIES as u64));
-                    // Where it is legal, the first try was enough.
-                    cursor.add_where(legal, draws.wrapping_mul(1_u64.wrapping_sub(PARAM_TRIES as u64)));
-                }
-            }
-            choices.count(legal);
-        }
-        let mut pick = choices;
-        for ((pick, policy), cursor) in pick.0.iter_mut().zip(&self.policy.0).zip(&cursor.0) {
-            *pick = ((mix(policy.wrapping_add(*cursor)) >> 32) * *pick) >> 32;
-        }
-        let mut chosen = Integers([u64::MAX; LANES]);
-        for (index, action) in machine.plan.actions.iter().enumerate() {
-            let mut hit = Mask::NONE;
-            if let Some(legal) = self.legal.get(index) {
-                pick.count_down(legal, &mut hit);
-            }
-            if !action.params.is_empty() {
-                self.draw_params(index, &hit);
-                self.refuse_illegal(&action.params, &mut hit);
-            }
-            if machine.actions_masked {
-                self.carry_out::<V>(machine.actions.get(index), &hit);
-            } else {
-                chosen.set_where(&hit, index as u64);
-            }
-        }
-        if !machine.actions_masked {
-            self.carry_out_each(&chosen, |index| {
-                machine.plan.actions.get(index).map(|action| &action.consequence)
-            });
-        }
-    }
-
-    /// Draw parameters until the action is legal with them, up to a few times.
-    #[inline(always)]
-    fn try_params<V: Vectors>(&mut self, index: usize, cursor: &mut Integers) {
-        let machine = self.machine;
-        let (Some(action), Some(code)) = (machine.plan.actions.get(index), machine.legal.get(index)) else {
-            return;
-        };
-        let mut open = self.playing.clone();
-        for _ in 0..PARAM_TRIES {
-            if let Some(drawn) = self.drawn.get_mut(index) {
-                for ((drawn, cursor), open) in drawn.0.iter_mut().zip(&cursor.0).zip(&open.0) {
-                    *drawn = (*cursor & open) | (*drawn & !open);
-                }
-            }
-            self.draw_params(index, &open);
-            cursor.add_where(&open, INCREMENT.wrapping_mul(action.params.len() as u64));
-            let mut holds = Mask::NONE;
-            where_it_holds::<V>(&mut self.registers, &machine.plan, code, &open, &mut holds);
-            open.and_not(&holds);
-            if !open.any() {
-                break;
-            }
-        }
-        if let Some(legal) = self.legal.get_mut(index) {
-            legal.clone_from(&self.playing);
-            legal.and_not(&open);
-        }
-    }
-
-    /// The parameters of an action, drawn from where its draws were counted.
-    #[inline(always)]
-    fn draw_params(&mut self, index: usize, mask: &Mask) {
-        let (Some(action), Some(drawn)) = (self.machine.plan.actions.get(index), self.drawn.get(index))
-        else {
-            return;
-        };
-        let mut offset = 0_u64;
-        for param in &action.params {
-            let mut value = Column::ZERO;
-            for ((value, policy), cursor) in value.0.iter_mut().zip(&self.policy.0).zip(&drawn.0) {
-                *value = param.domain.pick(mix(policy.wrapping_add(cursor.wrapping_add(offset))));
-            }
-            self.registers.column_mut(param.column).set_where(mask, Numbers::Each(&value));
-            offset = offset.wrapping_add(INCREMENT);
-        }
-    }
-
-    /// A number may have been rounded beyond its bounds; such an action is rejected, and that is no failure.
-    #[inline(always)]
-    fn refuse_illegal(&mut self, params: &[Param], hit: &mut Mask) {
-        for param in params {
-            if let Domain::Numbers { low, high } = param.domain {
-                let column = self.registers.column(param.column);
-                for (hit, number) in hit.0.iter_mut().zip(&column.0) {
-                    *hit &= 0_u64.wrapping_sub(u64::from(low <= *number && *number <= high));
-                }
-            }
-        }
     }
 
     // --- consequences ---
 
     /// What a rule does, wherever the mask is set.
     #[inline(always)]
-    fn carry_out<V: Vectors>(&mut self, code: Option<&Code>, mask: &Mask) {
+    pub(super) fn carry_out<V: Vectors>(&mut self, code: Option<&Code>, mask: &Mask) {
         if let Some(code) = code {
             self.registers.mask_mut(ACTIVE).clone_from(mask);
             V::run(&mut self.registers, &self.machine.plan, code);
@@ -205,7 +99,11 @@ impl Block<'_> {
     }
 
     /// What the rule that each run has come to does in it.
-    fn carry_out_each<'c>(&mut self, chosen: &Integers, rule: impl Fn(usize) -> Option<&'c Consequence>) {
+    pub(super) fn carry_out_each<'c>(
+        &mut self,
+        chosen: &Integers,
+        rule: impl Fn(usize) -> Option<&'c Consequence>,
+    ) {
         for (lane, &index) in chosen.0.iter().enumerate() {
             if let Some(consequence) = usize::try_from(index).ok().and_then(&rule) {
                 self.carry_out_in(lane, consequence);
@@ -228,21 +126,15 @@ impl Block<'_> {
             return;
         }
         let now = self.now();
-        for (goes_on, until) in self.goes_on.iter_mut().zip(&self.until) {
-            goes_on.compare(Combine::Set, Relation::AtMost, Numbers::Each(&now), Numbers::Each(until));
-            goes_on.and(&self.playing);
-        }
+        self.see_what_goes_on(&now);
         let mut total = Column::ZERO;
-        for (index, (event, code)) in plan.events.iter().zip(&machine.when).enumerate() {
-            let mut open = self.playing.clone();
-            if let Some(place) = machine.lasting.iter().position(|event| *event == index)
-                && let Some(goes_on) = self.goes_on.get(place)
-            {
-                open.and_not(goes_on);
+        for (index, event) in plan.events.iter().enumerate() {
+            let mut may = self.playing.clone();
+            self.narrow_to_possible::<V>(index, &mut may);
+            total.add_where(&may, Numbers::All(event.weight));
+            if let Some(eligible) = self.eligible.get_mut(index) {
+                eligible.clone_from(&may);
             }
-            let Some(may) = self.eligible.get_mut(index) else { continue };
-            where_it_holds::<V>(&mut self.registers, plan, code, &open, may);
-            total.add_where(may, Numbers::All(event.weight));
         }
         let mut threshold = Column::ZERO;
         for (((threshold, event), counter), total) in
@@ -253,6 +145,30 @@ impl Block<'_> {
         }
         self.let_happen::<V>(&threshold, &now);
         self.go_on::<V>();
+    }
+
+    /// Find where events that began earlier still last.
+    #[inline(always)]
+    pub(super) fn see_what_goes_on(&mut self, now: &Column) {
+        for (goes_on, until) in self.goes_on.iter_mut().zip(&self.until) {
+            goes_on.compare(Combine::Set, Relation::AtMost, Numbers::Each(now), Numbers::Each(until));
+            goes_on.and(&self.playing);
+        }
+    }
+
+    /// Leave a mask set where an event could be drawn.
+    #[inline(always)]
+    pub(super) fn narrow_to_possible<V: Vectors>(&mut self, event: usize, mask: &mut Mask) {
+        let machine = self.machine;
+        if let Some(place) = machine.lasting.iter().position(|lasting| *lasting == event)
+            && let Some(goes_on) = self.goes_on.get(place)
+        {
+            mask.and_not(goes_on);
+        }
+        if let Some(code) = machine.when.get(event) {
+            let open = mask.clone();
+            where_it_holds::<V>(&mut self.registers, &machine.plan, code, &open, mask);
+        }
     }
 
     /// Let the event happen that the draw has come to, if any.
@@ -271,6 +187,9 @@ impl Block<'_> {
             {
                 *hit = may & *open & 0_u64.wrapping_sub(u64::from(threshold < reached));
                 *open &= !*hit;
+            }
+            if let Some(counters) = &mut self.counters {
+                counters.drawn(index, &hit);
             }
             if machine.events_masked {
                 self.carry_out::<V>(machine.events.get(index), &hit);
@@ -333,9 +252,9 @@ impl Block<'_> {
         }
     }
 
-    /// The first condition that holds ends a run; so does the horizon.
+    /// The first condition that holds ends a run.
     #[inline(always)]
-    fn judge<V: Vectors>(&mut self, result: &mut Runs) {
+    fn judge<V: Vectors>(&mut self) {
         let machine = self.machine;
         let mut open = self.playing.clone();
         for (index, code) in machine.ends.iter().enumerate() {
@@ -344,28 +263,40 @@ impl Block<'_> {
             self.condition.set_where(&holds, index as u64);
             open.and_not(&holds);
         }
-        let mut ended = self.playing.clone();
-        ended.and_not(&open);
+        self.ended.clone_from(&self.playing);
+        self.ended.and_not(&open);
+    }
+
+    /// Account for the runs that are over, by a condition or at the horizon, and let the others come to their next
+    /// turn.
+    #[inline(always)]
+    fn conclude(&mut self, result: &mut Runs) {
         let mut over = Mask::NONE;
         let horizon = Numbers::All(self.horizon);
         over.compare(Combine::Set, Relation::AtMost, horizon, Numbers::Each(&self.now()));
-        over.or(&ended);
+        over.or(&self.ended);
         over.or(&self.registers.exceptional);
         over.and(&self.playing);
         // The turn of a run that is over stays: it is how many it has had.
         let mut goes_on = self.playing.clone();
         goes_on.and_not(&over);
-        self.registers.column_mut(machine.plan.turn).add_where(&goes_on, Numbers::All(1.0));
-        self.counter.add_where(&goes_on, INCREMENT.wrapping_mul(1 << 32));
+        self.advance(&goes_on);
         if over.any() {
-            self.replace(&over, &ended, result);
+            self.replace(&over, result);
         }
+    }
+
+    /// Let runs come to their next turn.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, goes_on: &Mask) {
+        self.registers.column_mut(self.machine.plan.turn).add_where(goes_on, Numbers::All(1.0));
+        self.counter.add_where(goes_on, INCREMENT.wrapping_mul(1 << 32));
     }
 }
 
 /// Where a condition holds, among the runs in which it matters.
 #[inline(always)]
-fn where_it_holds<V: Vectors>(
+pub(super) fn where_it_holds<V: Vectors>(
     registers: &mut Registers,
     plan: &Plan,
     code: &Code,
@@ -387,21 +318,4 @@ fn first_of<'a>(numbers: impl Iterator<Item = (&'a Mask, &'a Column)>) -> Option
         first.least_where(mask, column);
     }
     is_there.then_some(first)
-}
-
-impl Domain {
-    /// What a draw comes to.
-    #[inline(always)]
-    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^32 integers")]
-    fn pick(&self, draw: u64) -> f64 {
-        match self {
-            Self::Only(value) => *value,
-            Self::Options(options) => {
-                let index = usize::try_from(choose(draw, options.len() as u64)).unwrap_or(0);
-                options.get(index).copied().unwrap_or(0.0)
-            }
-            Self::Integers { low, count } => low + (((draw >> 32) * count) >> 32) as f64,
-            Self::Numbers { low, high } => low + unit(draw) * (high - low) + 0.0,
-        }
-    }
 }

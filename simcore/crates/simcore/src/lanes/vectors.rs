@@ -368,6 +368,26 @@ impl Integers {
         }
     }
 
+    /// Where it is a number.
+    #[inline(always)]
+    pub(super) fn equals(&self, number: u64) -> Mask {
+        let mut equal = Mask::NONE;
+        for (to, &own) in equal.0.iter_mut().zip(&self.0) {
+            *to = wide(own == number);
+        }
+        equal
+    }
+
+    pub(super) fn get(&self, lane: usize) -> u64 {
+        self.0.get(lane).copied().unwrap_or(0)
+    }
+
+    pub(super) fn set(&mut self, lane: usize, number: u64) {
+        if let Some(to) = self.0.get_mut(lane) {
+            *to = number;
+        }
+    }
+
     #[inline(always)]
     pub(super) fn set_where(&mut self, mask: &Mask, number: u64) {
         for (to, &mask) in self.0.iter_mut().zip(&mask.0) {

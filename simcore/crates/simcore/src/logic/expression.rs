@@ -113,7 +113,6 @@ impl Relation {
     }
 
     /// The operator that is written for it.
-    #[expect(dead_code, reason = "for lockstep")]
     pub(crate) fn name(self) -> &'static str {
         RELATIONS.into_iter().find(|(_, relation)| *relation == self).map_or("", |(name, _)| name)
     }

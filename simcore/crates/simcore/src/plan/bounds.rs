@@ -173,7 +173,9 @@ impl Bounds {
         let legal = plan.actions.iter().map(|action| &action.legal);
         let when = plan.events.iter().map(|event| &event.when);
         let mut all = legal.chain(when).chain(&plan.losses).chain(&plan.wins);
-        all.all(|condition| self.condition(condition, most, most))
+        let is_safe = |condition: &Condition| self.condition(condition, most, most);
+        let mut distances = plan.distances.iter();
+        all.all(is_safe) && distances.all(|distances| distances.all(&is_safe))
     }
 
     /// Whether all numbers that a condition works out are safe.

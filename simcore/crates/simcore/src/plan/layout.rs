@@ -46,6 +46,14 @@ pub(crate) struct List {
 #[derive(Debug)]
 pub(crate) struct Texts(Vec<Arc<str>>);
 
+/// Where a number can stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Spot {
+    Slot(usize),
+    /// An array and an index in it.
+    Item(usize, usize),
+}
+
 /// What a path leads to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'a> {
@@ -147,6 +155,22 @@ impl Layout {
             Place::List(list) => Target::List(*list),
             Place::Object(members) => Target::Object(members),
         })
+    }
+
+    /// Where a number stands at a path below `state`, and which in the beginning.
+    pub(crate) fn number(&self, path: &[Segment]) -> Option<(Spot, f64)> {
+        let (spot, kind, initial) = match self.find(path)? {
+            Target::Slot(slot) => {
+                let place = self.slots.get(slot)?;
+                (Spot::Slot(slot), place.kind, place.initial)
+            }
+            Target::Item(list, index) => {
+                let place = self.lists.get(list)?;
+                (Spot::Item(list, index), place.element(), *place.initial.get(index)?)
+            }
+            Target::List(_) | Target::Object(_) => return None,
+        };
+        (kind == Kind::Number).then_some((spot, initial))
     }
 
     /// Note that elements of a kind are put into an array; whether that leaves them all of one kind.

@@ -60,9 +60,22 @@ impl Plan {
         let losses = builder.conditions(rules(spec, "loss_conditions")?)?;
         let wins = builder.conditions(rules(spec, "win_conditions")?)?;
         let decay = builder.decay(spec)?;
+        let distances = builder.distances();
         let most_elements = builder.most_elements()?;
         let (columns, sites) = (builder.columns, builder.sites);
-        Some(Self { layout, turn, columns, actions, events, losses, wins, decay, sites, most_elements })
+        Some(Self {
+            layout,
+            turn,
+            columns,
+            actions,
+            events,
+            losses,
+            wins,
+            decay,
+            sites,
+            distances,
+            most_elements,
+        })
     }
 }
 
@@ -104,8 +117,8 @@ struct Later {
     frozen: Vec<(usize, Scalar)>,
 }
 
-struct Builder<'a> {
-    program: &'a Program,
+pub(super) struct Builder<'a> {
+    pub(super) program: &'a Program,
     layout: &'a Layout,
     turn: usize,
     columns: usize,
@@ -182,7 +195,7 @@ impl Builder<'_> {
         ends.iter().map(|end| self.condition(end.as_object()?.get("when")?, &Names::new())).collect()
     }
 
-    fn expression<T>(
+    pub(super) fn expression<T>(
         &mut self,
         logic: &Value,
         params: &Names,
