@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.scenarios import batch
 from peripety.scenarios.batch import judging, playing
+from peripety.scenarios.certificates.model import CertificateOptions
 from peripety.scenarios.model import DryRunOptions, Level
 from support.scenarios import chance, document
 from support.specs import spec
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from peripety.sim import Checked
 
 DICE = batch.BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64))
+
+CERTIFIED = batch.BatchOptions(
+    Level.CERTIFICATE, DICE.dry_run, CertificateOptions(("idle", "random"), max_runs=64)
+)
 
 GOOD = document(chance(0.6))
 EASY = document(chance(0.2, min_fail_rate=0.9))

@@ -48,6 +48,7 @@ class Level(Enum):
     SCHEMA = "schema"
     STATIC = "static"
     DRY_RUN = "dry-run"
+    CERTIFICATE = "certificate"
 
 
 class Persona(Enum):
@@ -203,8 +204,9 @@ def validate(
     persona: Annotated[Persona, typer.Option(help="Who plays in the dry-run.")] = Persona.RANDOM,
     seed: Seed = None,
     max_runs: Annotated[
-        int, typer.Option(min=64, max=100_000, help="Most runs of a dry-run; the verdict may need fewer.")
-    ] = 4096,
+        int | None,
+        typer.Option(min=64, max=100_000, help="Most runs of a persona. [default: what the verdict takes]"),
+    ] = None,
     horizon: Annotated[
         int | None, typer.Option(min=1, max=1_000, help="Most turns of a run. [default: the scenario's]")
     ] = None,
@@ -214,13 +216,10 @@ def validate(
 
     Verdicts come in any order, each with its file and line. What is the same is checked once.
     """
-    from peripety.cli.validate import validate  # noqa: PLC0415 - loads the engine
-    from peripety.scenarios.batch import BatchOptions  # noqa: PLC0415
-    from peripety.scenarios.model import DryRunOptions  # noqa: PLC0415
-    from peripety.scenarios.model import Level as BatchLevel  # noqa: PLC0415
+    from peripety.cli import validate as command  # noqa: PLC0415 - loads the engine
 
-    options = BatchOptions(BatchLevel[level.name], DryRunOptions(persona.value, seed, max_runs, horizon))
-    raise typer.Exit(validate(files, options, jobs=jobs, resume=resume, as_json=as_json))
+    options = command.options(level.name, persona.value, seed, max_runs, horizon)
+    raise typer.Exit(command.validate(files, options, jobs=jobs, resume=resume, as_json=as_json))
 
 
 @app.command("dry-run")

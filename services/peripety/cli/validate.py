@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from functools import partial
@@ -14,7 +15,9 @@ from peripety.cli.tally import Tally, watched
 from peripety.cli.text import printable
 from peripety.errors import InvalidArgumentError
 from peripety.scenarios import batch
-from peripety.scenarios.model import Level
+from peripety.scenarios.certificates.model import CertificateOptions
+from peripety.scenarios.model import DryRunOptions, Level
+from peripety.sim import PERSONAS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +25,21 @@ if TYPE_CHECKING:
 
     from peripety.cli.sources import Place
     from peripety.scenarios.batch import BatchOptions, Verdict
+    from peripety.sim import Persona
 
-__all__ = ["validate"]
+__all__ = ["options", "validate"]
+
+
+def options(
+    level: str, persona: Persona, seed: int | None, max_runs: int | None, horizon: int | None
+) -> BatchOptions:
+    """How to check. The persona is the dry-run's; a certificate is about all of them."""
+    played, measured = DryRunOptions(), CertificateOptions()
+    return batch.BatchOptions(
+        Level[level],
+        DryRunOptions(persona, seed, max_runs or played.max_runs, horizon),
+        CertificateOptions(PERSONAS, seed, min(max_runs or measured.max_runs, measured.max_runs), horizon),
+    )
 
 
 def validate(
@@ -109,6 +125,8 @@ def _tell_json(level: Level, place: Place, verdict: Verdict) -> None:
         line["spec_hash"] = verdict.spec_hash
     if verdict.dry_run is not None:
         line["dry_run"] = {**asdict(verdict.dry_run), "fail_rate": verdict.dry_run.fail_rate}
+    if verdict.certificate is not None:
+        line["certificate"] = json.loads(verdict.certificate)
     if verdict.error is not None:
         line["error"] = {"code": verdict.error.code, "message": verdict.error.message}
     write_json(line)

@@ -11,7 +11,7 @@ from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceServicer
 from peripety.gateway.streams import following
 from peripety.requests import check_request_id
 from peripety.scenarios.batch.streaming import validated
-from peripety.scenarios.checks import check_options, require
+from peripety.scenarios.checks import check_certificate_options, check_options, require
 from peripety.scenarios.messages import asked, certificates, events, stored, verdicts
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class ScenarioServicer(ScenarioServiceServicer):
             return
         options = asked.batch_options(first.options)
         check_options(options.dry_run)
+        check_certificate_options(options.certificate, ".certificate")
         sequence = 0
         async with following(validated(_documents(first, requests), options, self._threads)) as found:
             async for some in found:

@@ -22,6 +22,11 @@ R = TypeVar("R")
 class Worker(Protocol):
     """Somebody who does pieces of work, so that whoever asks need not know when and where."""
 
+    @property
+    def threads(self) -> int | None:
+        """How many threads a piece may start itself; None for as many as there are cores."""
+        ...
+
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Do a piece of work."""
         ...
@@ -31,7 +36,12 @@ class Workers:
     """A few threads of their own, so that rules that take long to work out hold up scenarios alone.
 
     A thread cannot be stopped: work whose caller has gone is finished, or not begun when it still waits.
+
+    Attributes:
+        threads: a piece may use every core.
     """
+
+    threads: int | None = None
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="scenarios")

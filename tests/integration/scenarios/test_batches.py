@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.client import connect, validate_scenarios
 from peripety.errors import DeadlineError, InvalidArgumentError
 from peripety.rpc.app import serve
 from support.apps import config_for
-from support.batches import BYTES, DICE, EASY, GOOD, WRONG, named, playing_otherwise, spaced, verdicts
+from support.batches import (
+    BYTES,
+    CERTIFIED,
+    DICE,
+    EASY,
+    GOOD,
+    WRONG,
+    named,
+    playing_otherwise,
+    spaced,
+    verdicts,
+)
 from support.scenarios import document
 from support.specs import spec
 
@@ -59,6 +71,19 @@ async def test_verdicts_are_those_of_a_batch_without_a_server(client: Client) ->
         assert (found[name].accepted, found[name].spec_hash) == (expected.accepted, expected.spec_hash)
         assert [f.code for f in found[name].findings.findings] == [f.code for f in expected.findings]
         assert found[name].dry_run.runs == (expected.dry_run.runs if expected.dry_run else 0)
+
+
+async def test_a_certificate_comes_with_its_fields(client: Client) -> None:
+    asked = pb.CertificateOptions(personas=[engine.PERSONA_IDLE, engine.PERSONA_RANDOM], max_runs=64)
+    options = pb.ValidationOptions(
+        level=pb.VALIDATION_LEVEL_CERTIFICATE, dry_run=PLAYED.dry_run, certificate=asked
+    )
+    found = await all_of(validate_scenarios(client.scenarios, [("good", GOOD), ("easy", EASY)], options))
+    expected = verdicts([("good", GOOD)], CERTIFIED)["good"]
+    assert found["good"].certificate.document == expected.certificate
+    assert found["good"].certificate.spec_hash == found["good"].spec_hash == expected.spec_hash
+    assert [report.persona for report in found["good"].certificate.personas] == list(asked.personas)
+    assert not found["easy"].HasField("certificate")
 
 
 async def test_more_than_fits_into_a_message_is_split(client: Client) -> None:
@@ -168,6 +193,7 @@ async def test_what_the_documents_raise_arrives_where_verdicts_are_taken(client:
     [
         (pb.ValidationOptions(level=99), ".level"),  # type: ignore[arg-type]  # no level
         (pb.ValidationOptions(dry_run=pb.DryRunOptions(max_runs=1)), ".dry_run.max_runs"),
+        (pb.ValidationOptions(certificate=pb.CertificateOptions(max_runs=1)), ".certificate.max_runs"),
     ],
 )
 async def test_options_that_nothing_can_be_checked_with_are_refused(

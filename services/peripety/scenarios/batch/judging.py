@@ -138,7 +138,7 @@ class Judging(Generic[T]):
                 self._threads.do(lambda: self._play(claimed))
                 return
             key, checked = claimed.pop()
-            self._go_on(key, Stepped(self._judged(key, checked, ByHand(self._options.seconds))), turn)
+            self._go_on(key, Stepped(self._judged(key, checked, ByHand(self._options.allowance))), turn)
 
     def _go_on(self, key: bytes, game: Stepped[Verdict], turn: Turn) -> None:
         """Play on for a turn; a game that takes longer gets turns of its own, behind all that waits."""

@@ -1,4 +1,4 @@
-"""What comes of a document that compiles: first what is proved, then the dice."""
+"""What comes of a document that compiles: first what is proved, then the dice, then a certificate."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from peripety.errors import Finding, InternalError
 from peripety.scenarios.batch.model import verdict_on
+from peripety.scenarios.certificates.certifying import certificate_of
+from peripety.scenarios.certificates.document import encode
 from peripety.scenarios.gate import verdict_of
-from peripety.scenarios.model import errors_among
+from peripety.scenarios.model import Level, errors_among
 
 if TYPE_CHECKING:
     from peripety.scenarios.batch.model import BatchOptions, Verdict
@@ -34,4 +36,9 @@ async def played(checked: Checked, options: BatchOptions, worker: Worker) -> Ver
     if errors_among(findings):
         return verdict_on(checked.spec_hash, findings)
     gate = await verdict_of(program, options.dry_run, worker)
-    return verdict_on(checked.spec_hash, [*findings, *gate.findings], gate.report)
+    findings += gate.findings
+    if errors_among(findings) or options.level < Level.CERTIFICATE:
+        return verdict_on(checked.spec_hash, findings, gate.report)
+    certificate = await certificate_of(program, options.certificate, worker)
+    findings += [finding for finding in certificate.findings if finding not in findings]
+    return verdict_on(checked.spec_hash, findings, gate.report, encode(certificate))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, Severity
 from peripety.scenarios.batch.model import Verdict
+from peripety.scenarios.model import Level
 from peripety.sim import BACKEND_VERSION, RNG_VERSION, DryRunReport
 
 if TYPE_CHECKING:
@@ -19,8 +20,11 @@ __all__ = ["asked", "from_record", "record_of"]
 
 def asked(options: BatchOptions) -> str:
     """All that a verdict follows from beside the document, as a hash."""
-    played = asdict(options.dry_run) if options.level > options.level.STATIC else None
-    means = {"engine": BACKEND_VERSION, "rng": RNG_VERSION, "level": options.level.name, "dry_run": played}
+    means: dict[str, Any] = {"engine": BACKEND_VERSION, "rng": RNG_VERSION, "level": options.level.name}
+    if options.level >= Level.DRY_RUN:
+        means["dry_run"] = asdict(options.dry_run)
+    if options.level >= Level.CERTIFICATE:
+        means["certificate"] = asdict(options.certificate)
     return hashlib.sha256(json.dumps(means, sort_keys=True).encode()).hexdigest()
 
 
@@ -31,6 +35,8 @@ def record_of(verdict: Verdict) -> bytes:
         record["findings"] = [(f.code, f.path, f.message, f.severity.value) for f in verdict.findings]
     if verdict.dry_run:
         record["dry_run"] = _counts(verdict.dry_run)
+    if verdict.certificate:
+        record["certificate"] = verdict.certificate.decode()
     return json.dumps(record, separators=(",", ":")).encode()
 
 
@@ -42,7 +48,8 @@ def from_record(record: bytes) -> Verdict:
         for code, path, message, severity in read.get("findings", ())
     )
     dry_run = DryRunReport.of(read["dry_run"]) if "dry_run" in read else None
-    return Verdict(findings, read["total"], read["hash"], dry_run)
+    certificate = read["certificate"].encode() if "certificate" in read else None
+    return Verdict(findings, read["total"], read["hash"], dry_run, certificate)
 
 
 def _counts(report: DryRunReport) -> dict[str, Any]:

@@ -31,7 +31,12 @@ class ByHand:
 
     Args:
         seconds: most time that all pieces together may take; the one that goes beyond it is done to its end.
+
+    Attributes:
+        threads: a piece has the thread that it is done in.
     """
+
+    threads: int | None = 1
 
     def __init__(self, seconds: float) -> None:
         self._left = seconds

@@ -8,6 +8,7 @@ from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.scenarios.batch import BatchOptions
 from peripety.scenarios.checks import require, unsupported
+from peripety.scenarios.messages.certificates import options_asked
 from peripety.scenarios.model import DryRunOptions, GenerationLimits, GenerationOrder, Level
 
 if TYPE_CHECKING:
@@ -62,10 +63,11 @@ def level_asked(level: pb.ValidationLevel.ValueType) -> Level:
 
 def batch_options(options: pb.ValidationOptions) -> BatchOptions:
     """How to check the items of a batch."""
-    level = level_asked(options.level)
-    if level is Level.CERTIFICATE:
-        raise unsupported(".level", "VALIDATION_LEVEL_CERTIFICATE")
-    return BatchOptions(level, dry_run_options(options.dry_run))
+    return BatchOptions(
+        level_asked(options.level),
+        dry_run_options(options.dry_run),
+        options_asked(options.certificate, ".certificate"),
+    )
 
 
 def dry_run_options(options: pb.DryRunOptions) -> DryRunOptions:

@@ -8,8 +8,10 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.client.items import item_error
 from peripety.errors import InvalidArgumentError
 from peripety.scenarios.batch import Verdict
+from peripety.scenarios.certificates.document import decode
 from peripety.scenarios.checks import require
 from peripety.scenarios.messages import parts
+from peripety.scenarios.messages.certificates import certificate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,4 +64,5 @@ def _verdict(item_id: str, found: Verdict) -> pb.SpecVerdict:
         findings=findings,
         spec_hash=found.spec_hash,
         dry_run=parts.report(found.dry_run) if found.dry_run else None,
+        certificate=certificate(decode(found.certificate)) if found.certificate else None,
     )

@@ -11,13 +11,16 @@ from peripety.errors import InvalidArgumentError
 from peripety.scenarios.batch import BatchOptions, Ledger, Verdict
 from peripety.scenarios.batch.memory import Recent, memory_for
 from peripety.scenarios.model import DryRunOptions, Level
-from support.batches import DICE, EASY, GOOD, WRONG, verdicts
+from support.batches import CERTIFIED, DICE, EASY, GOOD, WRONG, verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = b"k" * 32
-FOUND = verdicts([("good", GOOD), ("easy", EASY), ("wrong", WRONG)], DICE)
+FOUND = {
+    **verdicts([("good", GOOD), ("easy", EASY), ("wrong", WRONG)], DICE),
+    **verdicts([("certified", GOOD)], CERTIFIED),
+}
 
 
 @pytest.mark.parametrize("name", FOUND)

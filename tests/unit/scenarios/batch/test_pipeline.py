@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from itertools import islice
@@ -14,9 +15,22 @@ from peripety.errors import Finding, InvalidArgumentError, ResourceExhaustedErro
 from peripety.scenarios import batch
 from peripety.scenarios.batch import MAX_FINDINGS, BatchOptions, Verdict
 from peripety.scenarios.batch.model import verdict_on
+from peripety.scenarios.certificates.certifying import certificate_of
+from peripety.scenarios.certificates.document import encode
 from peripety.scenarios.model import DryRunOptions, Level
-from support.batches import BYTES, DICE, EASY, GOOD, WRONG, named, playing_otherwise, spaced, verdicts
-from support.scenarios import chance, document, program
+from support.batches import (
+    BYTES,
+    CERTIFIED,
+    DICE,
+    EASY,
+    GOOD,
+    WRONG,
+    named,
+    playing_otherwise,
+    spaced,
+    verdicts,
+)
+from support.scenarios import WORKERS, chance, document, program
 from support.specs import spec
 
 if TYPE_CHECKING:
@@ -56,6 +70,14 @@ def test_the_level_says_how_much_is_checked() -> None:
     assert not accepted[Level.STATIC]["nowhere"].accepted
     assert accepted[Level.STATIC]["easy"].accepted
     assert not accepted[Level.DRY_RUN]["easy"].accepted
+
+
+def test_the_highest_level_gives_the_certificate_that_the_document_gets_alone() -> None:
+    found = verdicts([("good", GOOD), ("easy", EASY)], CERTIFIED)
+    alone = asyncio.run(certificate_of(program_of(GOOD), CERTIFIED.certificate, WORKERS))
+    assert found["good"].certificate == encode(alone)
+    assert set(found["good"].findings) == set(alone.findings)
+    assert (found["easy"].certificate, found["easy"].findings[0].code) == (None, "TOO_EASY")
 
 
 def test_options_of_the_dry_run_are_obeyed() -> None:
