@@ -31,6 +31,7 @@ from fuzz.comparison import (
     is_valid,
 )
 from fuzz.shrink import shrunk
+from peripety.sim import PERSONAS
 from peripety.sim._core import CoreError
 from support.random_logic import random_data, random_logic
 from support.random_specs import random_calls, random_spec
@@ -45,7 +46,10 @@ Json = dict[str, Any]
 SCENARIOS_IN_BATCH = 10
 EXPRESSIONS_IN_BATCH = 1000
 MOST_TURNS = 60
-MOST_DRY_TURNS = 1000  # of one dry-run: the interpreter plays all of them
+MOST_DRY_TURNS = 1000  # of one dry-run: the interpreter plays all of them, and those that are looked ahead
+# About how many turns it takes to weigh one action.
+LOOKED_AHEAD = {"idle": 0, "random": 0, "greedy": 0.3, "saboteur": 0.3, "cautious": 1, "planner": 16}
+DETAILED = 0.5  # of the dry-runs
 SHRINKING_SECONDS = 120
 SECONDS_BETWEEN_LINES = 10
 
@@ -105,7 +109,7 @@ def compare_scenario(seed: int, number: int) -> Work:
             case = {"spec": spec, "seed": str(seed), "calls": play.calls}
             steps += _go_on(random, spec, play, random.randint(1, MOST_TURNS))
         for _ in range(2):
-            kind, case = "dry_run", {"spec": spec, "options": _options(random)}
+            kind, case = "dry_run", {"spec": spec, "options": _options(random, spec)}
             dry_steps += compare_dry_runs(compiled, case["options"])
     except DifferenceError as difference:
         return Work(1, 0, steps, dry_steps, 0, Found(kind, case, difference.what, difference.results))
@@ -123,16 +127,24 @@ def _go_on(random: Random, spec: Json, play: Play, turns: int) -> int:
     return turns
 
 
-def _options(random: Random) -> Json:
-    runs = random.choice((1, 3, 8, 20, 63, 64, 65, 130))
-    return {
+def _options(random: Random, spec: Json) -> Json:
+    persona = random.choice((*PERSONAS, "random", "random"))
+    most = int(MOST_DRY_TURNS / (1 + LOOKED_AHEAD[persona] * len(spec["actions"])))
+    runs = min(random.choice((1, 3, 8, 20, 63, 64, 65, 130)), max(1, most))
+    options = {
         "runs": runs,
         "first_run": random.choice((0, 0, 1, 1000, 2**53 - 200)),
         "seed": str(random.choice((random.getrandbits(64), 7, 0, 2**64 - 1))),
-        "persona": random.choice(("random", "random", "idle")),
-        "horizon": min(random.choice((1, 2, 7, 20, 60, 1000)), max(1, MOST_DRY_TURNS // runs)),
+        "persona": persona,
+        "horizon": min(random.choice((1, 2, 7, 20, 60, 1000)), max(1, most // runs)),
         "digest": True,
     }
+    if random.random() < DETAILED:
+        options["detail"] = True
+        options["watch"] = [
+            [f"state.{name}", random.choice((1, 0.1, 1e300))] for name in [*spec["state"]][:3]
+        ]
+    return options
 
 
 def compare_expressions(seed: int, number: int, amount: int) -> Work:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import atheris
 
 with atheris.instrument_imports(include=["peripety.sim._pure"]):
+    from peripety.sim import PERSONAS
     from peripety.sim._core import CoreError
     from peripety.sim._pure import durations, paths
     from peripety.sim._pure.border import parse_canonical
@@ -96,7 +97,16 @@ def play(data: bytes) -> None:
         return
     compiled, seed = Programs(spec), random.getrandbits(32)
     run = Play(compiled, seed)
-    options = {"runs": 2, "first_run": 0, "seed": "7", "persona": "random", "horizon": TURNS, "digest": True}
+    persona = random.choice(PERSONAS)
+    options = {
+        "runs": 2,
+        "first_run": 0,
+        "seed": "7",
+        "persona": persona,
+        "horizon": 2 if persona == "planner" else TURNS,
+        "digest": True,
+        "detail": True,
+    }
     try:
         for _ in range(TURNS):
             for call in random_calls(random, spec, run.legal()):
