@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 from peripety import sim
 from peripety.cli.text import MAX_INPUT_BYTES, printable
 from peripety.errors import Finding, InvalidArgumentError, SpecError
+from peripety.lines import next_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,12 +104,8 @@ def _lines(source: str, lines: Iterator[bytes]) -> Iterator[Document]:
 
 
 def _next_line(file: IO[bytes]) -> bytes:
-    """Read a line; of one that is too long only the beginning is kept."""
-    line = file.readline(MAX_INPUT_BYTES + 1)
-    rest = line
-    while rest and not rest.endswith(b"\n"):
-        rest = file.readline(MAX_INPUT_BYTES + 1)
-    return line
+    """Read a line, or as much of it as shows that it is too long."""
+    return next_line(file, MAX_INPUT_BYTES + 1)
 
 
 def _is_json(text: bytes) -> bool:

@@ -7,6 +7,7 @@ may cut tables as it likes, and do a partition again.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -82,10 +83,7 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _row(verdict: Verdict) -> dict[str, Any]:
-    findings = [
-        {"code": found.code, "path": found.path, "message": found.message, "severity": found.severity.value}
-        for found in verdict.findings
-    ]
+    findings = [{**asdict(found), "severity": found.severity.value} for found in verdict.findings]
     report, error = verdict.dry_run, verdict.error
     return {
         "accepted": verdict.accepted,

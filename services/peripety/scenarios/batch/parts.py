@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import parquet
 
 from peripety.errors import InvalidArgumentError
+from peripety.lines import next_line
 from peripety.scenarios.batch.partitions import ID, SPEC
 
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ class Lines:
         """The specifications, with the columns `id` and `spec`."""
         with Path(self.source).open("rb") as file:
             file.seek(self.offset)
-            lines = [(number, _next_line(file)) for number in range(self.first, self.first + self.count)]
+            lines = [
+                (number, next_line(file, _KEPT_OF_A_LINE))
+                for number in range(self.first, self.first + self.count)
+            ]
         found = [(f"{self.source}:{number}", line) for number, line in lines if line.strip()]
         ids, documents = ([row[column] for row in found] for column in (0, 1))
         yield pa.record_batch([pa.array(ids, "string"), pa.array(documents, "binary")], [ID, SPEC])
@@ -112,18 +116,10 @@ def _row_groups(source: Path) -> Iterator[RowGroup]:
 def _line_ranges(source: Path, documents: int) -> Iterator[Lines]:
     with source.open("rb") as file:
         first, count, offset = 1, 0, 0
-        while _next_line(file):
+        while next_line(file, _KEPT_OF_A_LINE):
             count += 1
             if count == documents:
                 yield Lines(str(source), offset, first, count)
                 first, count, offset = first + count, 0, file.tell()
         if count:
             yield Lines(str(source), offset, first, count)
-
-
-def _next_line(file: IO[bytes]) -> bytes:
-    """The next line, or its beginning when it is too long; empty at the end of the file."""
-    line = rest = file.readline(_KEPT_OF_A_LINE)
-    while rest and not rest.endswith(b"\n"):
-        rest = file.readline(_KEPT_OF_A_LINE)
-    return line
