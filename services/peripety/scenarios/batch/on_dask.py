@@ -47,8 +47,7 @@ def _main() -> int:
     options = BatchOptions(Level[given.level.upper().replace("-", "_")])
     try:
         parts = list(parts_of(given.sources))
-        # Without an address it starts workers of its own, one for each core.
-        with Client(given.scheduler, **({} if given.scheduler else {"threads_per_worker": 1})) as client:
+        with _client(given.scheduler) as client:
             tallies = list(validated(client, parts, Output(str(given.out), options, given.form)))
     except PeripetyError as error:
         sys.stderr.write(f"error: {error}\n")
@@ -57,6 +56,11 @@ def _main() -> int:
     known = f"; {len(parts) - len(tallies)} parts were there already" if len(tallies) < len(parts) else ""
     sys.stderr.write(f"{accepted} of {documents} accepted in {len(tallies)} parts{known}\n")
     return int(accepted < documents)
+
+
+def _client(scheduler: str | None) -> Client:
+    """A cluster, or without an address one on this machine, with a process for each core."""
+    return Client(scheduler) if scheduler else Client(threads_per_worker=1, dashboard_address=None)
 
 
 def _arguments() -> argparse.ArgumentParser:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DOCUMENTS", "Lines", "Part", "RowGroup", "parts_of"]
 
-DOCUMENTS = 1_000
+DOCUMENTS = 500
 """Most documents of a part of JSON Lines, and of what is read at once of a Parquet file."""
 
 _LINES, _PARQUET = {".jsonl", ".ndjson"}, ".parquet"
