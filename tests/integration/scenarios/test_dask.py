@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.batch.parts import Part
 
-DOCUMENTS = 400
-OPTIONS = BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=1024))
+DOCUMENTS = 48
+OPTIONS = BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=256))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def parts(tmp_path: Path) -> list[Part]:
             random_spec(9, index) if index % 7 else document(seed="seven") for index in range(DOCUMENTS)
         )
     )
-    return list(parts_of([file], documents=20))
+    return list(parts_of([file], documents=4))
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -109,6 +109,3 @@ def test_a_job_is_done_from_the_command_line_and_goes_on_where_it_was(
     assert run(*job) == (1, f"{good} of {DOCUMENTS} accepted in 1 parts\n")
     assert len(rows(tmp_path / "out")) == DOCUMENTS
     assert run(*job) == (0, "0 of 0 accepted in 0 parts; 1 parts were there already\n")
-    code, said = run(*job, "--level", "schema")
-    assert (code, said.startswith("error: ")) == (2, True)
-    assert "something else" in said

@@ -48,6 +48,10 @@ def test_all_are_different_and_valid() -> None:
     assert [sim.validate(document) for document in MANY] == [[]] * len(MANY)
 
 
+def test_nothing_can_be_proved_against_them() -> None:
+    assert [sim.compile(document).proofs() for document in MANY[:25]] == [()] * 25
+
+
 def test_sizes_vary_about_four_kilobytes() -> None:
     sizes = sorted(map(len, MANY))
     assert 3_200 < median(sizes) < 4_800

@@ -11,7 +11,7 @@ from peripety.scenarios.random_specs.world import Guard, var
 if TYPE_CHECKING:
     from peripety.scenarios.random_specs.frame import Frame
     from peripety.scenarios.random_specs.source import Source
-    from peripety.scenarios.random_specs.world import Flag, Gauge, Mode, Row, World
+    from peripety.scenarios.random_specs.world import Flag, Gauge, Mode, Row, Stock, World
 
 __all__ = ["write_events"]
 
@@ -120,7 +120,7 @@ def _guard(source: Source, world: World, frame: Frame) -> Guard:
         lambda: source.pick(world.gauges).within(0.9, 0.7),
         lambda: source.pick(world.gauges).beyond(source.pick((0.2, 0.3, 0.5)), 0.7),
         lambda: source.pick(world.stocks).affords(source.between(1, 3)),
-        lambda: source.pick(world.stocks).below(20),
+        lambda: _scarce(source.pick(world.stocks)),
     ]
     if world.flags:
         ways += [lambda: source.pick(world.flags).on(), lambda: source.pick(world.flags).off()]
@@ -133,6 +133,10 @@ def _guard(source: Source, world: World, frame: Frame) -> Guard:
 
 def _since(first: int) -> Guard:
     return Guard(lambda: {">=": [var("turn"), first]}, 0.85)
+
+
+def _scarce(stock: Stock) -> Guard:
+    return stock.below(stock.start + 3)
 
 
 def _by_mode(source: Source, mode: Mode) -> Guard:
