@@ -76,7 +76,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--scheduler", metavar="HOST:PORT", help="the cluster's; by default one on this machine"
     )
-    parser.add_argument("--level", choices=["schema", "static", "dry-run"], default="static")
+    parser.add_argument("--level", choices=["schema", "static", "dry-run", "certificate"], default="static")
     parser.add_argument("--format", dest="form", choices=FORMS, default="parquet", help="of the results")
     return parser
 

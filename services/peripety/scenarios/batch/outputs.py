@@ -36,6 +36,7 @@ FORMS = ("jsonl", "parquet")
 """What results may be written as."""
 
 _JOB = "_job.json"
+_DOCUMENTS = ("findings", "certificate")  # columns that hold JSON, which a line of JSON holds as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,5 +136,5 @@ class Output:
 
 def _lines(results: pa.Table) -> Iterator[bytes]:
     for row in results.to_pylist():
-        told = {**row, "findings": json.loads(row["findings"])}
-        yield json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=str).encode() + b"\n"
+        told = {name: json.loads(row[name] or "null") for name in _DOCUMENTS}
+        yield json.dumps(row | told, ensure_ascii=False, separators=(",", ":"), default=str).encode() + b"\n"

@@ -33,6 +33,7 @@ RESULTS: Mapping[str, str] = {
     "runs": "int64",
     "lost": "int64",
     "fail_rate": "double",
+    "certificate": "string",
     "error": "string",
 }
 """The columns of a result beside `id`, and their Arrow types; see `validate_partition`."""
@@ -51,7 +52,8 @@ def validate_partition(
         A row for each row, in the same order: its `id`; `accepted`; `spec_hash`, null where the document is
         not acceptable JSON; `findings`, a JSON list of `{code, path, message, severity}`, at most
         `MAX_FINDINGS`, and their `total`; `runs`, `lost` and `fail_rate` of the dry-run, null where it did
-        not come to one; `error`, why there is no verdict, null unless that is not the document's fault.
+        not come to one; `certificate`, its document, null where it did not come to one; `error`, why there is
+        no verdict, null unless that is not the document's fault.
 
     Raises:
         InvalidArgumentError: `MISSING_COLUMN`.
@@ -93,5 +95,6 @@ def _row(verdict: Verdict) -> dict[str, Any]:
         "runs": report and report.runs,
         "lost": report and report.lost,
         "fail_rate": report and report.fail_rate,
+        "certificate": verdict.certificate and verdict.certificate.decode(),
         "error": error and f"{error.code}: {error}",
     }

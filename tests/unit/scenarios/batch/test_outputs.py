@@ -56,7 +56,7 @@ def test_both_forms_hold_the_same_rows(tmp_path: Path, parts: list[Part]) -> Non
             )
         ]
     for row in read["parquet"]:
-        row["findings"] = json.loads(row["findings"])
+        row["findings"] = json.loads(row["findings"])  # the other JSON, certificates, is null here
     assert read["jsonl"] == read["parquet"]
     assert [row["accepted"] for row in read["jsonl"]] == [True] * 6 + [False]
 

@@ -12,6 +12,7 @@ from peripety import sim
 from peripety.errors import InvalidArgumentError
 from peripety.scenarios.batch import BatchOptions
 from peripety.scenarios.batch.partitions import RESULTS, validate_partition
+from peripety.scenarios.certificates.model import CertificateOptions
 from peripety.scenarios.model import DryRunOptions, Level
 from peripety.scenarios.random_specs import random_spec
 from support.specs import document
@@ -76,6 +77,14 @@ def test_a_dry_run_tells_what_was_counted() -> None:
     assert good["runs"] == 64
     assert good["fail_rate"] == good["lost"] / 64 > 0
     assert (bad["runs"], bad["lost"], bad["fail_rate"]) == (None, None, None)
+
+
+def test_a_certificate_is_told_as_it_is_named() -> None:
+    options = BatchOptions(Level.CERTIFICATE, certificate=CertificateOptions(("idle",), max_runs=256))
+    good, bad = rows(validate_partition(partition([GOOD.decode(), BAD.decode()]), options))
+    assert json.loads(good["certificate"])["spec_hash"] == good["spec_hash"]
+    assert sim.canonical(json.loads(good["certificate"])).decode() == good["certificate"]
+    assert bad["certificate"] is None
 
 
 def test_a_document_that_takes_too_long_has_an_error_and_no_verdict() -> None:
