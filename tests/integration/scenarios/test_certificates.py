@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import pytest
@@ -168,7 +168,7 @@ async def test_what_cannot_be_checked_is_refused(
         ({"request_id": "x", "spec": FAIR}, ".request_id"),
         ({}, ".source"),
         ({"scenario_id": ""}, ".scenario_id"),
-        ({"spec": FAIR, "options": pb.CertificateOptions(personas=[99])}, ".options.personas"),
+        ({"spec": FAIR, "options": pb.CertificateOptions(personas=cast("Any", [99]))}, ".options.personas"),
         ({"spec": FAIR, "options": pb.CertificateOptions(max_runs=63)}, ".options.max_runs"),
         ({"spec": FAIR, "options": pb.CertificateOptions(max_runs=9_605)}, ".options.max_runs"),
         ({"spec": FAIR, "options": pb.CertificateOptions(horizon=1_001)}, ".options.horizon"),

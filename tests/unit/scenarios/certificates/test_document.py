@@ -1,0 +1,88 @@
+"""The document of a certificate: one spelling, and nothing but that is taken."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import sim
+from peripety.errors import Finding, InvalidArgumentError, Severity
+from peripety.scenarios.certificates.document import certificate_hash, decode, encode
+from peripety.sim import ActionCall, Proof
+from support.certificates import certified_alone, contest
+
+if TYPE_CHECKING:
+    from peripety.scenarios.certificates.model import Certificate
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Certificate:
+    """A certificate with something in each of its parts."""
+    return replace(
+        certified_alone(contest()),
+        findings=(Finding("CODE", "/é", 'a "message"', Severity.WARNING),),
+        proofs=(Proof("DEAD_ACTION", "/actions/0", "why", witness=(ActionCall("act", {"n": 1.5}),)),),
+        planner_gap=-0.25,
+        dead_actions=("a",),
+        dominant_actions=("b",),
+    )
+
+
+async def test_it_is_read_as_it_was_written(certificate: Certificate) -> None:
+    assert decode(encode(certificate)) == certificate
+    assert decode(b"\n " + encode(certificate) + b"\n") == certificate
+
+
+async def test_it_is_canonical_and_named_by_its_hash(certificate: Certificate) -> None:
+    document = encode(certificate)
+    assert document == sim.canonical(json.loads(document))
+    assert certificate_hash(document) == hashlib.sha256(document).hexdigest()
+
+
+async def test_it_says_nothing_of_who_computed_it_or_when(certificate: Certificate) -> None:
+    assert set(json.loads(encode(certificate))) == {
+        *("kind", "version", "spec_hash", "engine_version", "rng_version", "options", "band", "verdict"),
+        *("findings", "personas", "planner_gap", "drifts", "proofs", "dead_actions", "dominant_actions"),
+    }
+
+
+def without(key: str) -> Any:
+    return lambda value: {name: inner for name, inner in value.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        without("verdict"),
+        without("kind"),
+        lambda value: {**value, "note": "a"},
+        lambda value: {**value, "version": 2},
+        lambda value: {**value, "rng_version": "1"},
+        lambda value: {**value, "verdict": "fair"},
+        lambda value: {**value, "options": {**value["options"], "personas": ["nobody"]}},
+        lambda value: {**value, "personas": [{**value["personas"][0], "turns": 1.5}]},
+        lambda _: [],
+    ],
+)
+async def test_anything_else_is_refused(certificate: Certificate, change: Any) -> None:
+    changed = sim.canonical(change(json.loads(encode(certificate))))
+    with pytest.raises(InvalidArgumentError) as caught:
+        decode(changed)
+    assert caught.value.code == "CERTIFICATE_INVALID"
+
+
+@pytest.mark.parametrize("document", [b"", b"{", b"null", b"\xff", b"[" * 100_000, b'{"kind":1,"kind":2}'])
+def test_what_is_no_json_object_is_refused(document: bytes) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        decode(document)
+    assert caught.value.code == "CERTIFICATE_INVALID"
+
+
+async def test_another_spelling_of_the_same_is_refused(certificate: Certificate) -> None:
+    spaced = json.dumps(json.loads(encode(certificate))).encode()
+    with pytest.raises(InvalidArgumentError, match="canonical form"):
+        decode(spaced)
