@@ -52,6 +52,10 @@ test-core:
 conformance: $(VENV)/installed-dev native  ## Write docs/simulator-conformance.md from a run of the official SDKs
 	@PYTHONPATH=tests $(BIN)/python -m conformance.simulator.publish
 
+.PHONY: certificates
+certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/certificates.md and the golden certificate
+	@PYTHONPATH=tests $(BIN)/python -m conformance.certificates
+
 .PHONY: check
 check: check-python check-contract check-generated check-imports check-rust  ## Run every static check
 
