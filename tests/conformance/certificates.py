@@ -1,7 +1,7 @@
 """The worked example of docs/certificates.md and a golden certificate: `make certificates` writes both.
 
-A change in them is a change of the engine's meaning, of the random numbers or of what a certificate is, and wants
-a new version of one of these.
+A change in them is a change of the engine's meaning, of the random numbers or of what a certificate is, and
+wants a new version of one of these.
 """
 
 from __future__ import annotations

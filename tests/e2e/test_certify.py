@@ -1,0 +1,47 @@
+"""Certificates at the command line: made in one process, checked in another."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from support.processes import PERIPETY, environment
+from support.repository import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPEC = ROOT / "examples" / "scenario.json"
+FEW = ("--persona", "cautious", "--max-runs", "64")
+
+
+def peripety(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [*PERIPETY, *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, env=environment(home)
+    )
+
+
+def test_a_certificate_is_right_in_another_process_until_it_is_forged(tmp_path: Path) -> None:
+    certificate = tmp_path / "certificate.json"
+    made = peripety(tmp_path, "certify", SPEC, *FEW, "--out", certificate)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.startswith("A reserve under strain: certified\n")
+    checked = peripety(tmp_path, "certify", "--check", certificate, SPEC)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "the certificate is right\n", "")
+    certificate.write_text(certificate.read_text().replace('"turn":', '"turn":1'))
+    forged = peripety(tmp_path, "certify", "--check", certificate, SPEC)
+    assert forged.returncode == 1
+    assert "error CERTIFICATE_DIFFERS /personas/" in forged.stdout
+
+
+def test_misuse_is_told_in_a_sentence(tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(SPEC.read_text().replace('"seed": 7', '"seed": 8'))
+    certificate = tmp_path / "certificate.json"
+    assert peripety(tmp_path, "certify", SPEC, *FEW, "--out", certificate).returncode == 0
+    refused = peripety(tmp_path, "certify", "--check", certificate, other)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("error: The certificate is about the specification ")
+    absent = peripety(tmp_path, "certify", tmp_path / "absent.json")
+    assert (absent.returncode, "Traceback" in absent.stderr) == (2, False)
