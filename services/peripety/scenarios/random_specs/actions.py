@@ -21,8 +21,8 @@ __all__ = ["write_actions"]
 def write_actions(source: Source, world: World, frame: Frame) -> list[Rule]:
     """Actions such that every gauge can be relieved, every stock gathered, every flag, mode and row used.
 
-    Whatever guards one holds at the start, or after one other action. What serves the goal comes last, and
-    nothing but a stock that lasts for it, or a parameter, stands in its way.
+    Whatever guards one holds at the start, or after one other action or event. What serves the goal comes
+    last, and nothing guards it.
     """
     rules = [
         *(_relief(source, world, gauge, frame) for gauge in world.gauges),
@@ -142,7 +142,7 @@ def _trade(source: Source, world: World) -> Rule:
 
 
 def _progress(source: Source, world: World, goal: Goal) -> Rule:
-    """Serve the goal; no other action is needed for it, and nothing runs out."""
+    """Serve the goal."""
     rule = Rule()
     if source.chance(25):
         rule.params["count"] = {"type": "integer", "minimum": 1, "maximum": 2}

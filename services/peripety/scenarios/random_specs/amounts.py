@@ -52,8 +52,9 @@ def variable(
         ways += [
             lambda: _by_boolean(rule, gauge, steps),
             lambda: _by_share(rule, gauge, steps, source),
-            lambda: _by_count(rule, gauge, steps, source.pick(world.stocks)),
         ]
+        if not rule.guards:  # what it costs already may be of the same stock
+            ways.append(lambda: _by_count(rule, gauge, steps, source.pick(world.stocks)))
     return source.pick(ways)()
 
 

@@ -17,6 +17,7 @@ __all__ = ["write_events"]
 
 _LIGHTEST, _HEAVIEST = 5, 30
 _HEAVIEST_TOGETHER = 92
+_MOST = _HEAVIEST_TOGETHER // _LIGHTEST
 
 
 def write_events(source: Source, world: World, frame: Frame) -> list[Rule]:
@@ -24,7 +25,8 @@ def write_events(source: Source, world: World, frame: Frame) -> list[Rule]:
     rules = [_harm(source, world, gauge, frame) for gauge in world.gauges]
     rules += [_raising(source, world, flag) for flag in world.flags if flag.by_events]
     rules += [_disturbing(source, world, row) for row in world.rows]
-    rules += [_other(source, world, frame) for _ in range(source.below(2 + frame.size))]
+    others = min(source.below(2 + frame.size), _MOST - len(rules))
+    rules += [_other(source, world, frame) for _ in range(others)]
     rules = source.shuffled(rules)
     _weigh(source, rules)
     return rules

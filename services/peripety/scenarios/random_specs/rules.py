@@ -75,11 +75,8 @@ class Rule:
         return name
 
     def add(self, path: str, amount: Any) -> None:
-        """Raise a number, or lower it by a negative one."""
-        if isinstance(amount, str) or amount >= 0:
-            self.effects.append({"op": "inc", "path": path, "value": amount})
-        else:
-            self.effects.append({"op": "dec", "path": path, "value": -amount})
+        """Raise a number."""
+        self.effects.append({"op": "inc", "path": path, "value": amount})
 
     def relieve(self, gauge: Gauge, amount: Amount) -> None:
         """Move a gauge away from losing."""
