@@ -19,6 +19,7 @@ from peripety_simcore._native import (
     evaluate,
     parse,
     run_seed,
+    screen,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "evaluate",
     "parse",
     "run_seed",
+    "screen",
 ]

@@ -106,6 +106,7 @@ def test_effects_are_checked(effect: dict[str, Any], code: str) -> None:
         ({"var": "state.list.length"}, "UNKNOWN_PATH"),
         ({"var": "state.list.x.y"}, "UNKNOWN_PATH"),
         ({"var": ""}, "DYNAMIC_PATH"),
+        ({"missing": [""]}, "DYNAMIC_PATH"),
         ({"var": {"cat": ["state.", "a"]}}, "DYNAMIC_PATH"),
     ],
 )

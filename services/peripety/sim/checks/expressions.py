@@ -126,13 +126,16 @@ def _check_arity(name: str, arguments: list[Any], place: str) -> Iterator[Findin
 def _check_variable(arguments: list[Any], place: str, scope: Scope) -> Iterator[Finding]:
     if scope.inside or not arguments:
         return
-    path = arguments[0]
-    if not isinstance(path, str) or path == "":
-        yield Finding(
-            "DYNAMIC_PATH", place, "a variable outside an iterator names a fixed path, such as state.a"
-        )
+    if isinstance(arguments[0], str):
+        yield from _check_name(arguments[0], place, scope)
     else:
-        yield from _check_name(path, place, scope)
+        yield _dynamic_path(place)
+
+
+def _dynamic_path(place: str) -> Finding:
+    return Finding(
+        "DYNAMIC_PATH", place, "a variable outside an iterator names a fixed path, such as state.a"
+    )
 
 
 def _check_missing(name: str, arguments: list[Any], place: str, scope: Scope) -> Iterator[Finding]:
@@ -146,6 +149,9 @@ def _check_missing(name: str, arguments: list[Any], place: str, scope: Scope) ->
 
 def _check_name(text: str, place: str, scope: Scope) -> Iterator[Finding]:
     path = split_variable(text)
+    if not path:
+        yield _dynamic_path(place)
+        return
     root = path[0]
     name = str(path[1]) if len(path) > 1 else None
     if root == "state":

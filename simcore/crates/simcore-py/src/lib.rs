@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use simcore::{Executor, border, canonical, logic, rng};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use simcore::{Executor, Spotless, border, canonical, logic, rng};
 
 pyo3::import_exception!(peripety_simcore._errors, SimcoreError);
 
@@ -16,7 +18,7 @@ pyo3::import_exception!(peripety_simcore._errors, SimcoreError);
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{Program, State, compile, draw, evaluate, parse, run_seed};
+    use super::{Program, State, compile, draw, evaluate, parse, run_seed, screen};
 
     #[pymodule_export]
     use super::patterns::Patterns;
@@ -160,6 +162,21 @@ fn evaluate(logic: &[u8], data: &[u8]) -> PyResult<Vec<u8>> {
 fn compile(py: Python<'_>, document: &[u8]) -> PyResult<Program> {
     let program = py.detach(|| simcore::Program::new(document)).map_err(raised)?;
     Ok(Program(Arc::new(program)))
+}
+
+/// For each document that is spotless its canonical bytes, its program and the hash of those bytes; for others `None`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
+fn screen(
+    py: Python<'_>,
+    documents: Vec<PyBackedBytes>,
+    threads: usize,
+) -> Vec<Option<(Bound<'_, PyBytes>, Program, String)>> {
+    let screened = py.detach(|| simcore::screen_all(&documents, threads));
+    let spotless = |Spotless { document, hash, program }| {
+        (PyBytes::new(py, document.as_bytes()), Program(Arc::new(program)), hash)
+    };
+    screened.into_iter().map(|one| one.map(spotless)).collect()
 }
 
 /// One keyed 64-bit draw.

@@ -1,13 +1,13 @@
 //! Canonical JSON (RFC 8785): one spelling for each value, the same in every language.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use crate::border::{MAX_CANONICAL_DEPTH, MAX_SAFE_INTEGER};
 use crate::error::{Code, Error, Result};
-use crate::value::{Object, Value};
+use crate::json::{self, Json, View};
+use crate::value::Value;
 
 // ECMAScript writes a number without an exponent when its decimal point falls within these places.
 const LARGEST_PLAIN_EXPONENT: i32 = 21;
@@ -24,7 +24,12 @@ const LEAST_TIED_FRACTION: usize = 13;
 ///
 /// `TOO_DEEP` for a value that is nested deeper than [`MAX_CANONICAL_DEPTH`].
 pub fn text(value: &Value) -> Result<String> {
-    let mut out = String::new();
+    text_of(value, 0)
+}
+
+/// As [`text`], of any value; the text will be about as long as `expected`.
+pub(crate) fn text_of(value: &impl Json, expected: usize) -> Result<String> {
+    let mut out = String::with_capacity(expected);
     write(&mut out, value, 0)?;
     Ok(out)
 }
@@ -103,26 +108,26 @@ pub fn number_text(value: f64) -> String {
     out
 }
 
-fn write(out: &mut String, value: &Value, depth: usize) -> Result<()> {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(true) => out.push_str("true"),
-        Value::Bool(false) => out.push_str("false"),
-        Value::Number(number) => write_number(out, *number),
-        Value::Text(text) => write_string(out, text),
-        Value::Array(_) | Value::Object(_) if depth == MAX_CANONICAL_DEPTH => {
+fn write(out: &mut String, value: &impl Json, depth: usize) -> Result<()> {
+    match value.view() {
+        View::Null => out.push_str("null"),
+        View::Bool(true) => out.push_str("true"),
+        View::Bool(false) => out.push_str("false"),
+        View::Number(number) => write_number(out, number),
+        View::Text(text) => write_string(out, text),
+        View::Array(_) | View::Object(_) if depth == MAX_CANONICAL_DEPTH => {
             return Err(Error::new(
                 Code::TooDeep,
                 format!("nested deeper than {MAX_CANONICAL_DEPTH} levels"),
             ));
         }
-        Value::Array(items) => write_array(out, items, depth)?,
-        Value::Object(members) => write_object(out, members, depth)?,
+        View::Array(items) => write_array(out, items, depth)?,
+        View::Object(members) => write_object(out, members, depth)?,
     }
     Ok(())
 }
 
-fn write_array(out: &mut String, items: &[Value], depth: usize) -> Result<()> {
+fn write_array(out: &mut String, items: &[impl Json], depth: usize) -> Result<()> {
     out.push('[');
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
@@ -134,10 +139,10 @@ fn write_array(out: &mut String, items: &[Value], depth: usize) -> Result<()> {
     Ok(())
 }
 
-fn write_object(out: &mut String, members: &Object, depth: usize) -> Result<()> {
+fn write_object(out: &mut String, members: json::Members<'_, impl Json>, depth: usize) -> Result<()> {
     // RFC 8785 sorts by UTF-16 code units, which is the order of code points only below the surrogates.
     if members.keys().any(|key| key.bytes().any(|byte| byte >= FIRST_BYTE_OF_U_E000)) {
-        let mut sorted: Vec<(&Arc<str>, &Value)> = members.iter().collect();
+        let mut sorted: Vec<_> = members.iter().collect();
         sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
         write_members(out, sorted.into_iter(), depth)
     } else {
@@ -145,9 +150,9 @@ fn write_object(out: &mut String, members: &Object, depth: usize) -> Result<()> 
     }
 }
 
-fn write_members<'a>(
+fn write_members<'a, T: Json + 'a>(
     out: &mut String,
-    members: impl Iterator<Item = (&'a Arc<str>, &'a Value)>,
+    members: impl Iterator<Item = (&'a str, &'a T)>,
     depth: usize,
 ) -> Result<()> {
     out.push('{');
@@ -193,7 +198,10 @@ fn write_number(out: &mut String, value: f64) {
     if value.fract() == 0.0 && value.abs() <= MAX_SAFE_INTEGER {
         #[expect(clippy::cast_possible_truncation, reason = "a safe integer")]
         let integer = value as i64;
-        let _ = write!(out, "{integer}");
+        match u8::try_from(integer) {
+            Ok(digit @ 0..=9) => out.push(char::from(b'0' + digit)),
+            _ => drop(write!(out, "{integer}")),
+        }
         return;
     }
     // The formatter gives the same digits, and lays them out as ECMAScript does within these bounds.
@@ -248,6 +256,8 @@ fn write_layout(out: &mut String, digits: &str, point: i32) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]

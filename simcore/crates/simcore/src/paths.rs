@@ -3,6 +3,7 @@
 //! In a condition the JSONLogic spelling `state.a.b.2` is accepted as well; there a run of digits is an index into
 //! an array and a key of an object.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::value::Value;
 /// Keys that are dangerous to clients in other languages.
 pub(crate) const FORBIDDEN_KEYS: [&str; 3] = ["__proto__", "constructor", "prototype"];
 /// As the schema has it for the paths of a scenario.
-const MAX_PATH_CHARACTERS: usize = 512;
+pub(crate) const MAX_PATH_CHARACTERS: usize = 512;
 
 /// One step into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,16 +28,33 @@ pub enum Segment {
     Digits(Arc<str>, u64),
 }
 
+/// One step of a path as it is spelled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Step<'a> {
+    /// A name, quoted or not.
+    Name(Cow<'a, str>),
+    /// A number in brackets.
+    Index(u64),
+}
+
 /// The segments of an effect's path, its root included.
 ///
 /// # Errors
 ///
 /// `BAD_PATH` when the text is not a path.
 pub fn parse_path(text: &str) -> Result<Vec<Segment>> {
-    let (root, rest) = identifier(text).ok_or_else(|| bad_path(text))?;
-    let mut segments = vec![Segment::Key(root.into())];
-    steps(rest, &STRICT, &mut segments).ok_or_else(|| bad_path(text))?;
-    Ok(segments)
+    let mut steps = Vec::new();
+    path_steps(text, &mut steps).ok_or_else(|| bad_path(text))?;
+    let segment = |step| match step {
+        Step::Name(name) => Segment::Key(name.into()),
+        Step::Index(index) => Segment::Index(index),
+    };
+    Ok(steps.into_iter().map(segment).collect())
+}
+
+/// The steps of an effect's path, its root included; `None` when the text is not a path.
+pub(crate) fn path_steps<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) -> Option<()> {
+    read_steps(text, identifier, steps)
 }
 
 /// The segments of a path into the state, each of them a key or index that a document may have.
@@ -70,20 +88,27 @@ pub(crate) fn parse_state_path(text: &str) -> Result<Vec<Segment>> {
 /// The segments of a JSONLogic variable: dots and brackets; anything malformed is taken literally, dot by dot.
 #[must_use]
 pub fn split_variable(text: &str) -> Vec<Segment> {
+    let mut steps = Vec::new();
+    variable_steps(text, &mut steps);
+    let segment = |step| match step {
+        Step::Name(name) => variable_key(name),
+        Step::Index(index) => Segment::Index(index),
+    };
+    steps.into_iter().map(segment).collect()
+}
+
+/// The steps of a JSONLogic variable, as [`split_variable`].
+pub(crate) fn variable_steps<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) {
     if text.is_empty() {
-        return Vec::new();
+        return;
     }
     if text.contains('[') {
-        let mut segments = Vec::new();
-        let read = loose_name(text).and_then(|(name, rest)| {
-            segments.push(variable_key(name));
-            steps(rest, &LOOSE, &mut segments)
-        });
-        if read.is_some() {
-            return segments;
+        if read_steps(text, loose_name, steps).is_some() {
+            return;
         }
+        steps.clear();
     }
-    text.split('.').map(variable_key).collect()
+    steps.extend(text.split('.').map(|name| Step::Name(name.into())));
 }
 
 /// The text of a path; `parse_path` gives the segments back.
@@ -152,18 +177,8 @@ pub(crate) fn child_mut<'a>(value: &'a mut Value, segment: &Segment) -> Option<&
     }
 }
 
-/// How a path is spelled, and what a name in it means.
-struct Spelling {
-    /// A name at the start of a text, and the text behind it.
-    name: fn(&str) -> Option<(&str, &str)>,
-    segment: fn(&str) -> Segment,
-}
-
-const STRICT: Spelling = Spelling { name: identifier, segment: |name| Segment::Key(name.into()) };
-const LOOSE: Spelling = Spelling { name: loose_name, segment: variable_key };
-
-fn variable_key(name: &str) -> Segment {
-    match index(name) {
+fn variable_key(name: Cow<'_, str>) -> Segment {
+    match index(&name) {
         Some(index) => Segment::Digits(name.into(), index),
         None => Segment::Key(name.into()),
     }
@@ -175,30 +190,35 @@ fn index(text: &str) -> Option<u64> {
     if spelled && text.len() <= 10 { text.parse().ok() } else { None }
 }
 
-/// Read `.name`, `[0]` and `["key"]` until the text ends; `None` when it does not go on like that.
-fn steps(mut text: &str, spelling: &Spelling, segments: &mut Vec<Segment>) -> Option<()> {
+/// A name at the start of a text, and the text behind it.
+type Name = fn(&str) -> Option<(&str, &str)>;
+
+/// Read a name, then `.name`, `[0]` and `["key"]` until the text ends; `None` when it does not go on like that.
+fn read_steps<'a>(text: &'a str, name: Name, steps: &mut Vec<Step<'a>>) -> Option<()> {
+    let (root, mut text) = name(text)?;
+    steps.push(Step::Name(root.into()));
     while !text.is_empty() {
-        let (segment, rest) = if let Some(named) = text.strip_prefix('.') {
-            let (name, rest) = (spelling.name)(named)?;
-            ((spelling.segment)(name), rest)
+        let (step, rest) = if let Some(named) = text.strip_prefix('.') {
+            let (name, rest) = name(named)?;
+            (Step::Name(name.into()), rest)
         } else {
-            bracket(text.strip_prefix('[')?, spelling)?
+            bracket(text.strip_prefix('[')?)?
         };
-        segments.push(segment);
+        steps.push(step);
         text = rest;
     }
     Some(())
 }
 
 /// What stands between brackets, and the text behind them.
-fn bracket<'a>(text: &'a str, spelling: &Spelling) -> Option<(Segment, &'a str)> {
+fn bracket(text: &str) -> Option<(Step<'_>, &str)> {
     if text.starts_with('"') {
         let (quoted, rest) = text.split_at_checked(quoted_length(text)?)?;
         let Ok(Value::Text(name)) = border::parse(quoted.as_bytes()) else { return None };
-        Some(((spelling.segment)(&name), rest.strip_prefix(']')?))
+        Some((Step::Name(name.to_string().into()), rest.strip_prefix(']')?))
     } else {
         let (digits, rest) = text.split_once(']')?;
-        Some((Segment::Index(index(digits)?), rest))
+        Some((Step::Index(index(digits)?), rest))
     }
 }
 

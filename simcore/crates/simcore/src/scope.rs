@@ -1,16 +1,14 @@
 //! What the narrator may change by itself: what the scenario grants, or else what its own rules do.
 
-mod literals;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::canonical;
 use crate::error::{Code, Error, Result};
+use crate::literals::{forbidden_key, looks_like_code};
 use crate::paths::{Segment, format_path, parse_path, parse_state_path};
 use crate::read;
 use crate::record::Failure;
 use crate::value::{Object, Value, object};
-use literals::{forbidden_key, looks_like_code};
 
 const MAX_CHANGES: usize = 64;
 const OPERATIONS: [&str; 7] = ["set", "inc", "dec", "mul", "patch", "push", "pop"];

@@ -5,8 +5,9 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
 
-use crate::border::MAX_DEPTH;
+use crate::border::{Builder, MAX_DEPTH};
 use crate::canonical;
+use crate::json::{Json, Members, View};
 
 /// A JSON value. Every number is finite and never −0.
 #[derive(Clone)]
@@ -141,6 +142,62 @@ impl fmt::Debug for Value {
     }
 }
 
+impl Json for Value {
+    type Key = Arc<str>;
+
+    #[inline]
+    fn view(&self) -> View<'_, Self> {
+        match self {
+            Self::Null => View::Null,
+            Self::Bool(value) => View::Bool(*value),
+            Self::Number(number) => View::Number(*number),
+            Self::Text(text) => View::Text(text),
+            Self::Array(items) => View::Array(items),
+            Self::Object(members) => View::Object(Members(&members.0)),
+        }
+    }
+}
+
+/// Builds values.
+pub(crate) struct Values;
+
+impl<'a> Builder<'a> for Values {
+    type Text = Arc<str>;
+    type Value = Value;
+
+    fn null(&self) -> Value {
+        Value::Null
+    }
+
+    fn boolean(&self, value: bool) -> Value {
+        Value::Bool(value)
+    }
+
+    fn number(&self, value: f64) -> Value {
+        Value::Number(value)
+    }
+
+    fn plain(&self, text: &'a str) -> Arc<str> {
+        text.into()
+    }
+
+    fn decoded(&self, text: String) -> Arc<str> {
+        text.into()
+    }
+
+    fn text(&self, text: Arc<str>) -> Value {
+        Value::Text(text)
+    }
+
+    fn array(&self, items: &mut Vec<Value>, start: usize) -> Value {
+        items.drain(start..).collect()
+    }
+
+    fn object(&self, members: &mut Vec<(Arc<str>, Value)>, start: usize) -> Value {
+        Object(members.drain(start..).collect()).into()
+    }
+}
+
 impl Deref for Array {
     type Target = Vec<Value>;
 
@@ -154,9 +211,6 @@ impl DerefMut for Array {
         &mut self.0
     }
 }
-
-/// Up to so many members are looked through one by one: their keys mostly differ in length already.
-const FEW: usize = 8;
 
 impl Object {
     /// How many members there are.
@@ -175,12 +229,7 @@ impl Object {
     #[must_use]
     #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
-        let found = if self.0.len() <= FEW {
-            self.0.iter().find(|(name, _)| **name == *key)
-        } else {
-            self.place(key).ok().and_then(|at| self.0.get(at))
-        };
-        found.map(|(_, value)| value)
+        Members::<Value>(&self.0).get(key)
     }
 
     /// The value of a key, to change it.

@@ -1,32 +1,32 @@
 //! What a literal value must not be: code in disguise, or a danger to clients in other languages.
 
+use crate::json::{Json, View};
 use crate::logic::is_operator;
 use crate::paths::FORBIDDEN_KEYS;
-use crate::value::Value;
 
 const TEMPLATES: [&str; 4] = ["{{", "${", "{%", "<%"];
 
 /// Whether a value holds an operation, or a text that looks like a template.
-pub(super) fn looks_like_code(value: &Value) -> bool {
-    match value {
-        Value::Text(text) => TEMPLATES.into_iter().any(|template| text.contains(template)),
-        Value::Array(items) => items.iter().any(looks_like_code),
-        Value::Object(members) => {
-            let is_operation = members.len() == 1 && members.keys().any(|key| is_operator(key));
+pub(crate) fn looks_like_code(value: &impl Json) -> bool {
+    match value.view() {
+        View::Text(text) => TEMPLATES.into_iter().any(|template| text.contains(template)),
+        View::Array(items) => items.iter().any(looks_like_code),
+        View::Object(members) => {
+            let is_operation = members.len() == 1 && members.keys().any(is_operator);
             is_operation || members.values().any(looks_like_code)
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        View::Null | View::Bool(_) | View::Number(_) => false,
     }
 }
 
 /// The first key of a value, in the order of keys and depth first, that is dangerous to clients.
-pub(super) fn forbidden_key(value: &Value) -> Option<&str> {
-    match value {
-        Value::Array(items) => items.iter().find_map(forbidden_key),
-        Value::Object(members) => members.iter().find_map(|(key, item)| {
-            if FORBIDDEN_KEYS.contains(&&**key) { Some(&**key) } else { forbidden_key(item) }
+pub(crate) fn forbidden_key(value: &impl Json) -> Option<&str> {
+    match value.view() {
+        View::Array(items) => items.iter().find_map(forbidden_key),
+        View::Object(members) => members.iter().find_map(|(key, item)| {
+            if FORBIDDEN_KEYS.contains(&key) { Some(key) } else { forbidden_key(item) }
         }),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => None,
+        View::Null | View::Bool(_) | View::Number(_) | View::Text(_) => None,
     }
 }
 
@@ -34,6 +34,7 @@ pub(super) fn forbidden_key(value: &Value) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::border;
+    use crate::value::Value;
 
     fn value(text: &str) -> Value {
         border::parse(text.as_bytes()).unwrap()

@@ -1,0 +1,403 @@
+//! The grammar, for whatever keeps the values.
+
+use std::collections::BTreeSet;
+
+use super::{MAX_KEY_BYTES, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
+use crate::error::{Code, Error, Result};
+
+/// Keeps what is parsed.
+pub(crate) trait Builder<'a> {
+    /// A text, or a key.
+    type Text: Clone + Ord;
+    /// A value.
+    type Value;
+
+    fn null(&self) -> Self::Value;
+    fn boolean(&self, value: bool) -> Self::Value;
+    fn number(&self, value: f64) -> Self::Value;
+    /// A text that stands in the document as it is.
+    fn plain(&self, text: &'a str) -> Self::Text;
+    /// A text that had escapes.
+    fn decoded(&self, text: String) -> Self::Text;
+    fn text(&self, text: Self::Text) -> Self::Value;
+    /// Take the items from `start` on for an array.
+    fn array(&self, items: &mut Vec<Self::Value>, start: usize) -> Self::Value;
+    /// Take the members from `start` on, in the order of their keys, for an object.
+    fn object(&self, members: &mut Vec<(Self::Text, Self::Value)>, start: usize) -> Self::Value;
+}
+
+/// What a document may be.
+pub(super) struct Limits {
+    pub(super) any_integer: bool,
+    pub(super) max_depth: usize,
+}
+
+/// A recursive-descent parser; its depth is bounded, so recursion is safe.
+pub(super) struct Parser<'a, B: Builder<'a>> {
+    text: &'a str,
+    at: usize,
+    nodes: usize,
+    limits: Limits,
+    builder: B,
+    /// What belongs to the arrays and objects that are not yet complete.
+    items: Vec<B::Value>,
+    members: Vec<(B::Text, B::Value)>,
+    /// Whether everything so far is known to be spelled as canonical form spells it.
+    canonical: bool,
+}
+
+/// Up to so many members are looked through for a key that comes out of order.
+const FEW: usize = 16;
+/// As many digits as binary64 always tells apart.
+const DISTINCT_DIGITS: usize = 15;
+// RFC 8785 sorts by UTF-16 code units, which is the order of code points only below the surrogates.
+const FIRST_BYTE_OF_U_E000: u8 = 0xEE;
+
+impl<'a, B: Builder<'a>> Parser<'a, B> {
+    pub(super) fn new(text: &'a str, limits: Limits, builder: B) -> Self {
+        let (items, members) = (Vec::new(), Vec::new());
+        Self { text, at: 0, nodes: 0, limits, builder, items, members, canonical: true }
+    }
+
+    /// The document, and whether it is known to be in canonical form.
+    pub(super) fn document(mut self) -> Result<(B::Value, bool)> {
+        self.skip_space();
+        let value = self.value(0)?;
+        self.skip_space();
+        if self.at < self.text.len() {
+            return Err(self.fail(Code::InvalidJson, "expected the end of the document"));
+        }
+        Ok((value, self.canonical))
+    }
+
+    fn value(&mut self, depth: usize) -> Result<B::Value> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(self.fail(Code::TooManyNodes, &format!("more than {MAX_NODES} values")));
+        }
+        match self.peek() {
+            Some(b'{') => self.object(depth + 1),
+            Some(b'[') => self.array(depth + 1),
+            Some(b'"') => {
+                let text = self.string(MAX_STRING_BYTES, Code::StringTooLong)?;
+                Ok(self.builder.text(text))
+            }
+            Some(b't') if self.take("true") => Ok(self.builder.boolean(true)),
+            Some(b'f') if self.take("false") => Ok(self.builder.boolean(false)),
+            Some(b'n') if self.take("null") => Ok(self.builder.null()),
+            _ => self.number(),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<B::Value> {
+        self.enter(depth)?;
+        let start = self.members.len();
+        // The keys so far, once some came out of order.
+        let mut known: Option<BTreeSet<B::Text>> = None;
+        let mut sorted = true;
+        if self.take_byte(b'}') {
+            return Ok(self.builder.object(&mut self.members, start));
+        }
+        loop {
+            let place = self.at;
+            if self.peek() != Some(b'"') {
+                return Err(self.fail(Code::InvalidJson, "expected a key in double quotes"));
+            }
+            let key = self.string(MAX_KEY_BYTES, Code::KeyTooLong)?;
+            let own = self.members.get(start..).unwrap_or_default();
+            if own.last().is_some_and(|(last, _)| *last >= key) || !sorted {
+                sorted = false;
+                if is_known(own, &mut known, &key) {
+                    let message = format!("the key {} appears twice in one object", self.shown_at(place));
+                    return Err(self.fail_at(Code::DuplicateKey, &message, place));
+                }
+            }
+            self.skip_space();
+            if !self.take_byte(b':') {
+                return Err(self.fail(Code::InvalidJson, "expected ':' after the key"));
+            }
+            self.skip_space();
+            let value = self.value(depth)?;
+            self.members.push((key, value));
+            self.skip_space();
+            if self.take_byte(b'}') {
+                break;
+            }
+            if !self.take_byte(b',') {
+                return Err(self.fail(Code::InvalidJson, "expected ',' or '}'"));
+            }
+            self.skip_space();
+        }
+        if !sorted {
+            self.canonical = false;
+            self.members.get_mut(start..).unwrap_or_default().sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        Ok(self.builder.object(&mut self.members, start))
+    }
+
+    fn array(&mut self, depth: usize) -> Result<B::Value> {
+        self.enter(depth)?;
+        let start = self.items.len();
+        if self.take_byte(b']') {
+            return Ok(self.builder.array(&mut self.items, start));
+        }
+        loop {
+            let item = self.value(depth)?;
+            self.items.push(item);
+            self.skip_space();
+            if self.take_byte(b']') {
+                return Ok(self.builder.array(&mut self.items, start));
+            }
+            if !self.take_byte(b',') {
+                return Err(self.fail(Code::InvalidJson, "expected ',' or ']'"));
+            }
+            self.skip_space();
+        }
+    }
+
+    fn enter(&mut self, depth: usize) -> Result<()> {
+        if depth > self.limits.max_depth {
+            let message = format!("nested deeper than {} levels", self.limits.max_depth);
+            return Err(self.fail(Code::TooDeep, &message));
+        }
+        self.at += 1;
+        self.skip_space();
+        Ok(())
+    }
+
+    fn string(&mut self, limit: usize, code: Code) -> Result<B::Text> {
+        let start = self.at;
+        self.at += 1;
+        let plain = self.plain();
+        let (text, length) = if self.take_byte(b'"') {
+            (self.builder.plain(plain), plain.len())
+        } else {
+            let text = self.long_string(start, plain)?;
+            let length = text.len();
+            (self.builder.decoded(text), length)
+        };
+        if length > limit {
+            return Err(self.fail_at(code, &format!("longer than {limit} bytes"), start));
+        }
+        Ok(text)
+    }
+
+    /// The rest of a string that does not end with its first run of plain characters.
+    fn long_string(&mut self, start: usize, plain: &str) -> Result<String> {
+        self.canonical = false;
+        let mut value = String::from(plain);
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(value);
+                }
+                Some(b'\\') => value.push(self.escape()?),
+                None => return Err(self.fail_at(Code::InvalidJson, "the string is never closed", start)),
+                Some(_) => {
+                    let message = "control characters must be escaped in a string";
+                    return Err(self.fail(Code::InvalidJson, message));
+                }
+            }
+            value.push_str(self.plain());
+        }
+    }
+
+    /// Characters that stand for themselves, as many as there are.
+    fn plain(&mut self) -> &'a str {
+        let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let mut seen = 0;
+        let length = bytes.iter().position(|byte| {
+            seen |= byte;
+            matches!(byte, b'"' | b'\\' | 0..=0x1F)
+        });
+        let start = self.at;
+        self.at += length.unwrap_or(bytes.len());
+        let plain = self.text.get(start..self.at).unwrap_or_default();
+        // Where it matters is a key, but such characters are rare anywhere.
+        if seen >= FIRST_BYTE_OF_U_E000 && plain.bytes().any(|byte| byte >= FIRST_BYTE_OF_U_E000) {
+            self.canonical = false;
+        }
+        plain
+    }
+
+    fn escape(&mut self) -> Result<char> {
+        let start = self.at;
+        let plain = match self.text.as_bytes().get(start + 1) {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            _ => return self.unicode_escape(start),
+        };
+        self.at = start + 2;
+        Ok(plain)
+    }
+
+    fn unicode_escape(&mut self, start: usize) -> Result<char> {
+        let unit = self.code_unit(start)?;
+        let low = if (0xD800..=0xDBFF).contains(&unit) && self.rest().starts_with("\\u") {
+            Some(self.code_unit(self.at)?)
+        } else {
+            None
+        };
+        let character = match low {
+            None => char::from_u32(unit),
+            Some(low) if (0xDC00..=0xDFFF).contains(&low) => {
+                char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00))
+            }
+            Some(_) => None,
+        };
+        character
+            .ok_or_else(|| self.fail_at(Code::LoneSurrogate, "a lone surrogate is not a character", start))
+    }
+
+    /// The four hexadecimal digits of a `\u` escape.
+    fn code_unit(&mut self, start: usize) -> Result<u32> {
+        let escape = self.text.as_bytes().get(start..start + 6);
+        let digits = escape.and_then(|escape| escape.strip_prefix(b"\\u"));
+        let unit = digits.and_then(|digits| {
+            digits.iter().try_fold(0, |unit, &digit| Some(unit * 16 + char::from(digit).to_digit(16)?))
+        });
+        let Some(unit) = unit else {
+            return Err(self.fail_at(Code::InvalidJson, "unknown escape in a string", start));
+        };
+        self.at = start + 6;
+        Ok(unit)
+    }
+
+    fn number(&mut self) -> Result<B::Value> {
+        let Some((literal, is_integer)) = number_literal(self.rest()) else {
+            return Err(self.fail(Code::InvalidJson, "expected a value"));
+        };
+        let value =
+            if is_integer && literal.len() <= DISTINCT_DIGITS { small(literal) } else { float(literal) };
+        if is_integer && value.abs() > MAX_SAFE_INTEGER && !self.limits.any_integer {
+            return Err(self.fail(Code::NumberRange, "an integer must lie within ±9007199254740991"));
+        }
+        if value.is_infinite() {
+            return Err(self.fail(Code::NumberRange, "the number does not fit binary64"));
+        }
+        self.canonical &= is_canonical_number(literal, is_integer, value);
+        self.at += literal.len();
+        Ok(self.builder.number(value + 0.0)) // -0 becomes 0
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    #[inline]
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.canonical = false;
+            self.at += 1;
+        }
+    }
+
+    #[inline]
+    fn take_byte(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn take(&mut self, token: &str) -> bool {
+        let found = self.rest().starts_with(token);
+        self.at += if found { token.len() } else { 0 };
+        found
+    }
+
+    /// The key that stands at a place, as it may stand in a message.
+    fn shown_at(&mut self, place: usize) -> String {
+        let after = std::mem::replace(&mut self.at, place + 1);
+        let plain = self.plain();
+        let key = if self.peek() == Some(b'"') { Ok(plain.into()) } else { self.long_string(place, plain) };
+        self.at = after;
+        shown(&key.unwrap_or_default())
+    }
+
+    fn fail(&self, code: Code, message: &str) -> Error {
+        self.fail_at(code, message, self.at)
+    }
+
+    fn fail_at(&self, code: Code, message: &str, at: usize) -> Error {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+        Error::new(code, format!("{message} (line {line}, column {column})"))
+    }
+}
+
+/// Whether a key is among those of an object, some of which came out of order.
+fn is_known<K: Clone + Ord, V>(members: &[(K, V)], known: &mut Option<BTreeSet<K>>, key: &K) -> bool {
+    if members.len() < FEW {
+        return members.iter().any(|(name, _)| name == key);
+    }
+    let known = known.get_or_insert_with(BTreeSet::new);
+    // All members but the last few are in it since this was last asked.
+    known.extend(members.get(known.len()..).unwrap_or_default().iter().map(|(name, _)| name.clone()));
+    known.contains(key)
+}
+
+/// The longest number at the start of a text, and whether it has neither fraction nor exponent.
+fn number_literal(text: &str) -> Option<(&str, bool)> {
+    let bytes = text.as_bytes();
+    let digits_at = |at: usize| bytes.iter().skip(at).take_while(|byte| byte.is_ascii_digit()).count();
+    let mut end = usize::from(bytes.first() == Some(&b'-'));
+    end += match bytes.get(end) {
+        Some(b'0') => 1,
+        Some(b'1'..=b'9') => digits_at(end),
+        _ => return None,
+    };
+    let whole = end;
+    if bytes.get(end) == Some(&b'.') && digits_at(end + 1) > 0 {
+        end += 1 + digits_at(end + 1);
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let digits = digits_at(end + 1 + sign);
+        end += if digits > 0 { 1 + sign + digits } else { 0 };
+    }
+    Some((text.get(..end)?, end == whole))
+}
+
+/// The value of a literal of a few digits and perhaps a minus.
+#[expect(clippy::cast_precision_loss, reason = "so few digits are exact")]
+fn small(literal: &str) -> f64 {
+    let digits = literal.strip_prefix('-').unwrap_or(literal);
+    let value = digits.bytes().fold(0_u64, |value, digit| value * 10 + u64::from(digit & 15)) as f64;
+    if digits.len() < literal.len() { -value } else { value }
+}
+
+fn float(literal: &str) -> f64 {
+    literal.parse().unwrap_or(f64::INFINITY)
+}
+
+/// Whether a literal is known to be what canonical form writes for its value.
+///
+/// So few digits name a number as shortly as can be, since no other decimal as short gives the same number.
+fn is_canonical_number(literal: &str, is_integer: bool, value: f64) -> bool {
+    if is_integer {
+        return value.abs() <= MAX_SAFE_INTEGER && literal != "-0";
+    }
+    let Some((whole, fraction)) = literal.split_once('.') else { return false };
+    let shortest = fraction.bytes().all(|byte| byte.is_ascii_digit()) && !fraction.ends_with('0');
+    let plain = whole.trim_start_matches('-') != "0" || !fraction.starts_with("000000");
+    shortest && plain && literal.len() <= DISTINCT_DIGITS
+}
+
+/// A key as it may stand in a message: short, and with nothing that could disturb a terminal.
+fn shown(key: &str) -> String {
+    let safe: String = key.chars().take(40).map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect();
+    format!("'{safe}'")
+}

@@ -1,0 +1,79 @@
+//! JSON values that live no longer than the text they were read from: nothing is counted, shared or freed one by one.
+
+use bumpalo::Bump;
+
+use crate::border::Builder;
+use crate::json::{Json, Members, View};
+
+/// A JSON value that borrows its texts from the document, and everything else from an arena.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Node<'a> {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(&'a str),
+    Array(&'a [Node<'a>]),
+    Object(&'a [Member<'a>]),
+}
+
+/// A key and its value.
+pub(crate) type Member<'a> = (&'a str, Node<'a>);
+
+/// Builds nodes in an arena.
+pub(crate) struct Nodes<'a>(pub(crate) &'a Bump);
+
+impl<'a> Builder<'a> for Nodes<'a> {
+    type Text = &'a str;
+    type Value = Node<'a>;
+
+    fn null(&self) -> Node<'a> {
+        Node::Null
+    }
+
+    fn boolean(&self, value: bool) -> Node<'a> {
+        Node::Bool(value)
+    }
+
+    fn number(&self, value: f64) -> Node<'a> {
+        Node::Number(value)
+    }
+
+    fn plain(&self, text: &'a str) -> &'a str {
+        text
+    }
+
+    fn decoded(&self, text: String) -> &'a str {
+        self.0.alloc_str(&text)
+    }
+
+    fn text(&self, text: &'a str) -> Node<'a> {
+        Node::Text(text)
+    }
+
+    fn array(&self, items: &mut Vec<Node<'a>>, start: usize) -> Node<'a> {
+        let own = self.0.alloc_slice_copy(items.get(start..).unwrap_or_default());
+        items.truncate(start);
+        Node::Array(own)
+    }
+
+    fn object(&self, members: &mut Vec<Member<'a>>, start: usize) -> Node<'a> {
+        let own = self.0.alloc_slice_copy(members.get(start..).unwrap_or_default());
+        members.truncate(start);
+        Node::Object(own)
+    }
+}
+
+impl<'a> Json for Node<'a> {
+    type Key = &'a str;
+
+    fn view(&self) -> View<'_, Self> {
+        match self {
+            Self::Null => View::Null,
+            Self::Bool(value) => View::Bool(*value),
+            Self::Number(number) => View::Number(*number),
+            Self::Text(text) => View::Text(text),
+            Self::Array(items) => View::Array(items),
+            Self::Object(members) => View::Object(Members(members)),
+        }
+    }
+}
