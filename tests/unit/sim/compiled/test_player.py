@@ -158,6 +158,19 @@ def test_what_cannot_be_lowered_is_played_by_the_interpreter(document: Json) -> 
     assert same(document, runs=2, horizon=3) is None
 
 
+@pytest.mark.parametrize("persona", ["greedy", "cautious", "planner", "saboteur"])
+def test_who_looks_ahead_is_played_by_the_interpreter(persona: str) -> None:
+    assert player_of(bench_document()) is not None
+    assert player_of(bench_document(), persona) is None
+
+
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_where_detail_is_asked_for_the_interpreter_plays(persona: str) -> None:
+    assert same(bench_document(), persona=persona, detail=True) == 0
+    report, _ = compiled_report(bench_document(), persona=persona, detail=True)
+    assert report["detail"]["actions"].keys() == {rule["id"] for rule in bench_document()["actions"]}
+
+
 def test_where_most_runs_are_left_no_more_are_tried() -> None:
     document = spec(actions=[action("a0", [effect("pop", "state.list")])])
     assert same(document, runs=40, horizon=5) == 16

@@ -4,7 +4,8 @@ A scenario's rules are lowered to one function that plays a whole run; `peripety
 mean. The function never reports anything: where a rule fails or might fail, where a limit might be reached,
 or where a value is not what it was known to be, it *leaves* the run, which the interpreter then plays again
 from its start. A run is a pure function of its seed, so that changes nothing but the time it takes. What
-cannot be lowered at all is played by the interpreter from the first.
+cannot be lowered at all is played by the interpreter from the first; so are personas that look ahead, and
+dry-runs of which detail is asked for.
 
 Of a scenario with one action, one event and one loss this is the source::
 
