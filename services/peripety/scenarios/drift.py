@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from peripety import sim
 from peripety.errors import Finding, PeripetyError
@@ -33,6 +34,9 @@ MAX_POSITIVE_DRIFT = 0.05
 _UNITS = 2**20
 """A move is counted in so many parts of its scale."""
 
+_KNOWN: WeakKeyDictionary[Program, dict[str, tuple[int, float]]] = WeakKeyDictionary()
+"""What is watched of programs that are in use: asked for more than once, and as slow to find as some runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Drift:
@@ -51,7 +55,7 @@ class Drift:
 
 def watched(program: Program) -> dict[str, float]:
     """The paths whose drift is measured, each with its distance from losing at the start."""
-    return {path: scale for path, (_, scale) in _watched(program.spec).items()}
+    return {path: scale for path, (_, scale) in _watched(program).items()}
 
 
 def drifts(program: Program, report: DryRunReport) -> tuple[Drift, ...]:
@@ -67,7 +71,7 @@ def drifts(program: Program, report: DryRunReport) -> tuple[Drift, ...]:
     moves = report.detail.moves
     return tuple(
         Drift(path, away * moves[path] / _UNITS / max(report.turns, 1), limit)
-        for path, (away, _) in _watched(program.spec).items()
+        for path, (away, _) in _watched(program).items()
     )
 
 
@@ -83,19 +87,28 @@ def drift_findings(found: Sequence[Drift]) -> Iterator[Finding]:
             yield Finding("POSITIVE_DRIFT", "/negativity_budget/max_positive_drift", message)
 
 
-def _watched(spec: dict[str, Any]) -> dict[str, tuple[int, float]]:
+def _watched(program: Program) -> dict[str, tuple[int, float]]:
     """For each path that is watched: the way that leads away from losing, and the scale."""
+    watched = _KNOWN.get(program)
+    if watched is None:
+        watched = _KNOWN[program] = _to_watch(program.spec)
+    return watched
+
+
+def _to_watch(spec: dict[str, Any]) -> dict[str, tuple[int, float]]:
     found = list(chain.from_iterable(readings(loss["when"]) for loss in spec["loss_conditions"]))
     toward = directions(found)
     for path, amount in spec["negativity_budget"].get("decay_per_turn", {}).items():
         toward.setdefault(sim.format_path(sim.parse_path(path)), FALLING if amount > 0 else RISING)
-    world = {
-        "state": spec["state"],
-        "params": {},
-        "derives": {},
-        "turn": 1,
-        "entities": spec.get("entities", []),
-    }
+    world = sim.data(
+        {
+            "state": spec["state"],
+            "params": {},
+            "derives": {},
+            "turn": 1,
+            "entities": spec.get("entities", []),
+        }
+    )
     watched = {}
     for path, value in numbers(spec["state"]).items():
         scale = _scale(value, [reading for reading in found if reading.path == path], world)
@@ -104,7 +117,7 @@ def _watched(spec: dict[str, Any]) -> dict[str, tuple[int, float]]:
     return watched
 
 
-def _scale(value: float, found: Iterable[Reading], world: dict[str, Any]) -> float | None:
+def _scale(value: float, found: Iterable[Reading], world: sim.Data) -> float | None:
     """How far from losing a quantity is: the least of its distances; None when it is beyond all of them."""
     distances = [_distance(value, reading, world) for reading in found]
     ahead = [distance for distance in distances if distance is None or distance >= 0]
@@ -113,14 +126,16 @@ def _scale(value: float, found: Iterable[Reading], world: dict[str, Any]) -> flo
     return min((distance for distance in ahead if distance), default=max(abs(value), 1.0))
 
 
-def _distance(value: float, reading: Reading, world: dict[str, Any]) -> float | None:
+def _distance(value: float, reading: Reading, world: sim.Data) -> float | None:
     """How far a comparison is from holding, negative where it does; None where that cannot be told."""
     if reading.against is None:
         return None
-    try:
-        other = sim.evaluate(reading.against, world)
-    except PeripetyError:
-        return None
+    other = reading.against
+    if not isinstance(other, (int, float)):
+        try:
+            other = sim.evaluate(other, world)
+        except PeripetyError:
+            return None
     if isinstance(other, bool) or not isinstance(other, (int, float)):
         return None
     return (other - value) * reading.direction

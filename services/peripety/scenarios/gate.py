@@ -78,9 +78,8 @@ async def judge(
     Raises:
         ResourceExhaustedError: the runs take longer than there is time.
     """
-    watching = Runner(program, options, workers, watched(program))
     runner = Runner(program, options, workers)
-    detailed = await watching.play(first_run, min(BLOCK, options.max_runs))
+    detailed = await runner.play(first_run, min(BLOCK, options.max_runs), watched(program))
     report = replace(detailed, detail=None)
     while True:
         yield report
@@ -90,7 +89,7 @@ async def judge(
             break
         report = report.merged(await runner.play(first_run + report.runs, min(BLOCK, left)))
     if verdict.accepted:
-        findings = await _drifting(program, detailed, watching, options)
+        findings = await _drifting(program, detailed, runner, options)
         verdict = replace(verdict, findings=(*findings, *verdict.findings))
     yield verdict
 
@@ -131,14 +130,14 @@ def _verdict(program: Program, report: DryRunReport, *, is_last: bool) -> Verdic
 
 
 async def _drifting(
-    program: Program, report: DryRunReport, watching: Runner, options: DryRunOptions
+    program: Program, report: DryRunReport, runner: Runner, options: DryRunOptions
 ) -> tuple[Finding, ...]:
     """What drifts too far, in one block of runs, and in more of them before that refuses a scenario."""
     found = tuple(drift_findings(drifts(program, report)))
     more = min(_DRIFT_RUNS, options.max_runs) - report.runs
     if not found or more <= 0:
         return found
-    report = report.merged(await watching.play(report.first_run + report.runs, more))
+    report = report.merged(await runner.play(report.first_run + report.runs, more, watched(program)))
     return tuple(drift_findings(drifts(program, report)))
 
 

@@ -34,37 +34,36 @@ class Runner:
         program: the scenario.
         options: how to simulate.
         workers: play the pieces.
-        watch: paths of numbers to follow, with their scales; None counts nothing beyond outcomes.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        options: DryRunOptions,
-        workers: Worker,
-        watch: Mapping[str, float] | None = None,
-    ) -> None:
+    def __init__(self, program: Program, options: DryRunOptions, workers: Worker) -> None:
         self._workers = workers
-        self._watch = watch
         self._program = program
         self._options = options
         remaining = context.remaining()
         self._seconds_left = _MOST_SECONDS if remaining is None else min(_MOST_SECONDS, remaining)
         self._seconds_per_run: float | None = None
 
-    async def play(self, first_run: int, runs: int) -> DryRunReport:
+    async def play(self, first_run: int, runs: int, watch: Mapping[str, float] | None = None) -> DryRunReport:
         """Play `runs` runs from number `first_run` on.
+
+        Args:
+            first_run: number of the first.
+            runs: how many.
+            watch: paths of numbers to follow, with their scales; None counts nothing beyond outcomes.
 
         Raises:
             ResourceExhaustedError: the runs take longer than there is time.
         """
-        async with following(self.playing(first_run, runs)) as reports:
+        async with following(self.playing(first_run, runs, watch)) as reports:
             async for report in reports:
                 if report.runs == runs:
                     return report
         raise InternalError("The runs ended before their number was reached")
 
-    async def playing(self, first_run: int, runs: int) -> AsyncIterator[DryRunReport]:
+    async def playing(
+        self, first_run: int, runs: int, watch: Mapping[str, float] | None = None
+    ) -> AsyncIterator[DryRunReport]:
         """Play as `play` does.
 
         Yields:
@@ -73,11 +72,11 @@ class Runner:
         Raises:
             ResourceExhaustedError: the runs take longer than there is time.
         """
-        report = await self._workers.run(self._piece, first_run, min(self._affordable(), runs))
+        report = await self._workers.run(self._piece, first_run, min(self._affordable(), runs), watch)
         yield report
         while report.runs < runs:
             piece = min(self._affordable(), runs - report.runs)
-            more = await self._workers.run(self._piece, first_run + report.runs, piece)
+            more = await self._workers.run(self._piece, first_run + report.runs, piece, watch)
             report = report.merged(more)
             yield report
 
@@ -93,7 +92,7 @@ class Runner:
             )
         return max(1, int(min(_PIECE_SECONDS, self._seconds_left) / self._seconds_per_run))
 
-    def _piece(self, first_run: int, runs: int) -> DryRunReport:
+    def _piece(self, first_run: int, runs: int, watch: Mapping[str, float] | None) -> DryRunReport:
         """Play a piece. Only its work is timed: how long it had to wait tells nothing of the next one."""
         started = time.perf_counter()
         report = self._program.dry_run(
@@ -103,8 +102,8 @@ class Runner:
             seed=self._options.seed,
             horizon=self._options.horizon,
             threads=self._workers.threads,
-            detail=self._watch is not None,
-            watch=self._watch,
+            detail=watch is not None,
+            watch=watch,
         )
         taken = time.perf_counter() - started
         self._seconds_left -= taken

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from jiter import from_json
 
 from peripety.errors import (
     FailedPreconditionError,
@@ -266,7 +269,7 @@ class Program:
         if detail:
             options["detail"] = True
             options["watch"] = [_watched(path, scale) for path, scale in (watch or {}).items()]
-        return DryRunReport.of(loads(self._core.dry_run(canonical(options))))
+        return DryRunReport.of(from_json(self._core.dry_run(json.dumps(options).encode())))
 
     def proofs(self, horizon: int | None = None) -> tuple[Proof, ...]:
         """What holds in every run with at most one action a turn and no changes by the narrator.

@@ -69,12 +69,12 @@ async def measure(
         ResourceExhaustedError: the runs take longer than there is time.
     """
     how = DryRunOptions(persona, options.seed, most_runs(persona, options), options.horizon)
-    runner = Runner(program, how, workers, watch)
+    runner = Runner(program, how, workers)
     report: DryRunReport | None = None
     for look in _looks(how.max_runs):
         played = 0 if report is None else report.runs
         before = report
-        async with following(runner.playing(played, look - played)) as pieces:
+        async with following(runner.playing(played, look - played, watch)) as pieces:
             async for piece in pieces:
                 report = piece if before is None else before.merged(piece)
                 yield report
