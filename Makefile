@@ -107,6 +107,10 @@ bench-simulator: $(VENV)/installed-dev native  ## Measure the scripted LLM's ser
 	  echo "*** aimock could not be installed: nothing to compare with (it needs Node.js and npm)" >&2
 	@PYTHONPATH=tests $(BIN)/python -m bench.simulator $(AIMOCK)
 
+.PHONY: bench-balance
+bench-balance: $(VENV)/installed-dev native  ## Balance a hundred random specifications, and say how many come out where they should
+	@PYTHONPATH=tests $(BIN)/python -m bench.balance
+
 .PHONY: bench-prompt-cache
 bench-prompt-cache: $(VENV)/installed-dev  ## What a conversation's prompts cost, by where their cache markers stand
 	@PYTHONPATH=tests $(BIN)/python -m bench.prompt_cache

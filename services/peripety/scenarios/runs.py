@@ -16,10 +16,21 @@ if TYPE_CHECKING:
     from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Program
 
-__all__ = ["Runner"]
+__all__ = ["MOST_SECONDS", "Runner", "too_slow"]
+
+MOST_SECONDS = 120.0
+"""Wall time that runs may take, when the caller waits for longer."""
 
 _PIECE_SECONDS = 0.25
-_MOST_SECONDS = 120.0
+
+
+def too_slow() -> ResourceExhaustedError:
+    """The error for runs that do not end in time."""
+    return ResourceExhaustedError(
+        "The dry-run takes longer than there is time: allow more time, fewer runs or a shorter horizon, or"
+        " make the rules cheaper",
+        code="DRY_RUN_TOO_SLOW",
+    )
 
 
 class Runner:
@@ -41,7 +52,7 @@ class Runner:
         self._program = program
         self._options = options
         remaining = context.remaining()
-        self._seconds_left = _MOST_SECONDS if remaining is None else min(_MOST_SECONDS, remaining)
+        self._seconds_left = MOST_SECONDS if remaining is None else min(MOST_SECONDS, remaining)
         self._seconds_per_run: float | None = None
 
     async def play(self, first_run: int, runs: int, watch: Mapping[str, float] | None = None) -> DryRunReport:
@@ -85,11 +96,7 @@ class Runner:
         if self._seconds_per_run is None:
             return 1
         if self._seconds_per_run > self._seconds_left:
-            raise ResourceExhaustedError(
-                "The dry-run takes longer than there is time: allow more time, fewer runs or a shorter"
-                " horizon, or make the rules cheaper",
-                code="DRY_RUN_TOO_SLOW",
-            )
+            raise too_slow()
         return max(1, int(min(_PIECE_SECONDS, self._seconds_left) / self._seconds_per_run))
 
     def _piece(self, first_run: int, runs: int, watch: Mapping[str, float] | None) -> DryRunReport:

@@ -62,8 +62,14 @@ class Knob:
         return tidy(self._scaled(factor), toward=self.value)
 
     def near(self, value: float) -> float:
-        """A tidy number near another one."""
+        """A tidy number near another one, no further away from what it is."""
         return tidy(value, toward=self.value)
+
+    def rounded(self, value: float, digits: int) -> float:
+        """The nearest number of so many digits; the same one where that is out of bounds."""
+        low, high = self.bounds
+        nearest = float(f"{value:.{digits}g}")
+        return nearest if low <= nearest <= high else value
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -6,12 +6,14 @@ is found holds is for runs to say that no search has seen.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from peripety import sim
 from peripety.scenarios.balancing.knobs import with_values
-from peripety.scenarios.runs import Runner
+from peripety.scenarios.balancing.wording import sentence
+from peripety.scenarios.runs import MOST_SECONDS, Runner, too_slow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -72,6 +74,7 @@ class Trials:
         self._options = options
         self._workers = workers
         self._tried: dict[Setting, Trial] = {}
+        self._until = time.monotonic() + MOST_SECONDS
 
     @property
     def start(self) -> Setting:
@@ -90,9 +93,15 @@ class Trials:
 
     async def play(self, setting: Setting, first_run: int, runs: int) -> Trial:
         """The same on other runs."""
+        if time.monotonic() > self._until:
+            raise too_slow()
         program, edits = await self._workers.run(self._made, setting)
         report = await Runner(program, self._options, self._workers).play(first_run, runs)
         return Trial(setting, program, edits, report)
+
+    def told(self, index: int, before: Setting, after: Setting) -> str:
+        """What one knob does between two settings, in a sentence."""
+        return sentence(self._spec, self.knobs[index].segments, before[index], after[index])
 
     def _made(self, setting: Setting) -> tuple[Program, tuple[NumberEdit, ...]]:
         spec, edits = with_values(self._spec, dict(zip(self.knobs, setting, strict=True)))

@@ -1,0 +1,187 @@
+"""Balancing: the fewest and smallest moves of numbers after which a persona loses as often as one wants.
+
+The caller asked for it, so more may be moved than in a repair, and more than once: what `choosing` allows, as
+long as no number moves by more than half. What the search finds is confirmed on runs that it has not seen;
+where that fails, the search goes on with what it learnt from them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety import sim
+from peripety.errors import Finding
+from peripety.gateway.streams import following
+from peripety.scenarios.balancing.choosing import balanceable
+from peripety.scenarios.balancing.knobs import LARGEST_MOVE
+from peripety.scenarios.balancing.model import Balanced, NotBalanced
+from peripety.scenarios.balancing.searching import FRESH_RUN, Trials
+from peripety.scenarios.balancing.steering import Aim, Steering
+from peripety.scenarios.checking import load
+from peripety.scenarios.checks import check_document, check_options, require
+from peripety.scenarios.gate import rate_sentence, rule_finding
+from peripety.scenarios.model import Progress, Stage, errors_among
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.scenarios.balancing.model import BalanceEvent, BalanceOrder, Target
+    from peripety.scenarios.balancing.searching import Trial
+    from peripety.scenarios.workers import Workers
+    from peripety.sim import Program
+
+__all__ = ["Balancer", "check_target"]
+
+# Candidates are compared over so many runs; over more where the target is narrow, over fewer where whoever
+# plays looks ahead, which takes many times as long.
+_SEARCH_RUNS = 2_048
+_FINE_SEARCH_RUNS = 8_192
+_SLOW_SEARCH_RUNS = 512
+_NARROW = 0.06
+_QUICK = frozenset({"idle", "random"})
+# How far inside the target the search aims: by a margin, by a share of it, and never closer than it can tell.
+_MARGIN = 0.02
+_SHARES = (0.6, 0.3, 0.1)
+_CLOSEST = 0.005
+_TOLD = 3
+
+
+def check_target(target: Target) -> None:
+    """Refuse a target that is none.
+
+    Raises:
+        InvalidArgumentError: it is.
+    """
+    require(0 <= target.least <= 1, ".target.min_fail_rate", "must be from 0 to 1")
+    require(0 <= target.most <= 1, ".target.max_fail_rate", "must be from 0 to 1")
+    require(target.least <= target.most, ".target.max_fail_rate", "must not be less than min_fail_rate")
+
+
+class Balancer:
+    """Balances scenarios.
+
+    Args:
+        workers: check and play.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    async def balance(self, order: BalanceOrder) -> AsyncIterator[BalanceEvent]:
+        """Move the numbers of a specification until a persona loses as often as wanted.
+
+        Yields:
+            Progress, and `Balanced` or `NotBalanced` as the last event.
+
+        Raises:
+            InvalidArgumentError: the document is empty or too large, or an option or the target out of range.
+            ResourceExhaustedError: the runs take longer than there is time.
+        """
+        check_document(order.document)
+        check_options(order.options)
+        check_target(order.target)
+        yield Progress(Stage.VALIDATING, "checking the document", 0.0)
+        findings = await self._workers.run(sim.validate, order.document)
+        if errors_among(findings):
+            yield NotBalanced(tuple(findings))
+            return
+        yield Progress(Stage.COMPILING, "compiling the rules", 0.05)
+        attempts = _Attempts(await self._workers.run(load, order.document), order, self._workers)
+        async with following(attempts.events()) as events:
+            async for event in events:
+                yield event
+
+
+class _Attempts:
+    """One scenario on its way to a target."""
+
+    def __init__(self, program: Program, order: BalanceOrder, workers: Workers) -> None:
+        self._target = order.target
+        self._runs = order.options.max_runs
+        if order.options.persona not in _QUICK:
+            runs = _SLOW_SEARCH_RUNS
+        else:
+            runs = _SEARCH_RUNS if order.target.width >= _NARROW else _FINE_SEARCH_RUNS
+        knobs = balanceable(program.spec)
+        self._trials = Trials(program, knobs, min(runs, self._runs), order.options, workers)
+
+    async def events(self) -> AsyncIterator[BalanceEvent]:
+        """Play the scenario as it stands, search and confirm, and search again where that fails."""
+        yield Progress(Stage.DRY_RUNNING, "playing the scenario as it stands", 0.1)
+        before = await self._trials.play(self._trials.start, 0, self._runs)
+        if before.report.errors:
+            failed = tuple(rule_finding(error, before.report) for error in before.report.errors)
+            yield NotBalanced(failed, before.report)
+            return
+        yield Progress(Stage.DRY_RUNNING, rate_sentence(before.report), 0.2)
+        found, luck, is_harder = before, 0.0, before.rate < self._target.middle
+        for attempt in range(len(_SHARES)):
+            if attempt or not self._target.met(before.rate):
+                yield Progress(
+                    Stage.REPAIRING, f"trying {len(self._trials.knobs)} numbers", 0.2 + 0.2 * attempt
+                )
+                steering = Steering(self._trials, self._aim(luck, attempt, is_harder=is_harder))
+                hit = await steering.search()
+                if hit is None:
+                    yield self._refusal(steering, before)
+                    return
+                found = await steering.tidied(hit)
+            yield Progress(Stage.DRY_RUNNING, "confirming on fresh runs", 0.35 + 0.2 * attempt)
+            after = await self._trials.play(found.setting, FRESH_RUN * (attempt + 1), self._runs)
+            if self._target.met(after.rate):
+                yield Balanced(after.program.document, after.edits, before.report, after.report)
+                return
+            # Either side may have been lucky, the one with fewer runs more so.
+            luck = (after.rate - found.rate) * self._runs / (self._runs + found.report.runs)
+            if not found.edits:
+                is_harder = after.rate < self._target.middle
+        yield self._unconfirmed(after)
+
+    def _aim(self, luck: float, attempt: int, *, is_harder: bool) -> Aim:
+        """What the search is to come out at: inside the target, and further inside after each failure.
+
+        Args:
+            luck: by how much fresh runs were lost more often than those of the search.
+            attempt: how often that failed before.
+            is_harder: whether the scenario is too easy.
+        """
+        half = self._target.width / 2
+        middle = self._target.middle - luck
+        reach = max(half - _MARGIN * (attempt + 1), half * _SHARES[attempt], _CLOSEST)
+        return Aim(middle - reach, middle + reach, is_harder)
+
+    def _refusal(self, steering: Steering, before: Trial) -> NotBalanced:
+        closest = steering.closest or before
+        wanted = f"{self._target} is asked for"
+        if steering.jump is not None:
+            jump = steering.jump
+            move = self._trials.told(jump.index, jump.below.setting, jump.above.setting)
+            message = (
+                f"the rate jumps from {jump.below.rate:.1%} to {jump.above.rate:.1%} with one number, and"
+                f" {wanted}: {move}; let smaller steps decide"
+            )
+        elif not closest.edits:
+            message = (
+                f"none of the {len(self._trials.knobs)} numbers that may be moved changes the rate of"
+                f" {closest.rate:.1%} enough to tell, and {wanted}; change the rules"
+            )
+        else:
+            message = (
+                f"no number moves by more than {LARGEST_MOVE:.0%} of itself, which brings the rate to"
+                f" {closest.rate:.1%} only, and {wanted}; furthest went {_some(closest)}; change the rules"
+            )
+        return NotBalanced((Finding("BALANCE_OUT_OF_REACH", "", message),), closest.report)
+
+    def _unconfirmed(self, after: Trial) -> NotBalanced:
+        message = (
+            f"numbers were moved, and each time {after.report.runs} fresh runs said otherwise, the last time"
+            f" {after.rate:.1%}; {self._target} is asked for, so ask for a wider target or allow more runs"
+        )
+        return NotBalanced((Finding("BALANCE_NOT_CONFIRMED", "", message),), after.report)
+
+
+def _some(trial: Trial) -> str:
+    """The largest of a candidate's moves."""
+    largest = sorted(trial.edits, key=lambda edit: -abs(edit.after / edit.before - 1))
+    more = f" and {len(largest) - _TOLD} more" if len(largest) > _TOLD else ""
+    return "; ".join(edit.summary for edit in largest[:_TOLD]) + more

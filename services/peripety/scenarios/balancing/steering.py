@@ -1,0 +1,269 @@
+"""From a scenario to one that is lost as often as wanted, by the fewest and smallest moves that do it.
+
+Each number is tried at its bounds first. Where one alone reaches the aim, the one that has to move least is
+taken; otherwise as many of the strongest as it takes, all by the same share of their way. A rate may jump,
+since many a number counts in steps: then the numbers are moved one after another, which shows the one that
+jumps, and the others are moved around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.scenarios.balancing.knobs import DIGITS
+from peripety.scenarios.balancing.searching import tipping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from peripety.scenarios.balancing.searching import Setting, Trial, Trials
+
+__all__ = ["Aim", "Jump", "Steering"]
+
+_STEPS = 256
+# Four runs of those that are played; what does less is not known to do anything.
+_NOTICEABLE = 0.002
+_MOST_SINGLES = 3
+_MOST_JUMPS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """The rates to come out at.
+
+    Attributes:
+        least: the least of them.
+        most: the greatest.
+        is_harder: whether they lie above the rate of the scenario as it stands.
+    """
+
+    least: float
+    most: float
+    is_harder: bool
+
+    def toward(self, rate: float) -> float:
+        """How far a rate is on the way; only differences mean anything."""
+        return rate if self.is_harder else -rate
+
+    def reached(self, trial: Trial) -> bool:
+        """Whether a candidate came as far as it should, or further."""
+        return trial.rate >= self.least if self.is_harder else trial.rate <= self.most
+
+    def passed(self, trial: Trial) -> bool:
+        """Whether a candidate came further than it should."""
+        return self.reached(trial) and not self.hit(trial)
+
+    def hit(self, trial: Trial) -> bool:
+        """Whether a candidate came as far as it should, and no further."""
+        return self.least <= trial.rate <= self.most
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """A knob worth turning: its number, the bound to turn it to, and how far that alone leads."""
+
+    index: int
+    bound: float
+    effect: float
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Two candidates on either side of an aim that differ in one knob alone, and the number of that knob."""
+
+    below: Trial
+    above: Trial
+    index: int
+
+
+class Steering:
+    """One search.
+
+    Args:
+        trials: play candidates.
+        aim: where to.
+
+    Attributes:
+        closest: the candidate that came closest to the aim, as soon as there is one.
+        jump: between what the rate jumped over the aim last; None while it did not.
+    """
+
+    def __init__(self, trials: Trials, aim: Aim) -> None:
+        self._trials = trials
+        self._aim = aim
+        self.closest: Trial | None = None
+        self.jump: Jump | None = None
+
+    async def search(self) -> Trial | None:
+        """A candidate that hits the aim, or None where `closest` has to do.
+
+        Raises:
+            ResourceExhaustedError: the runs take longer than there is time.
+        """
+        start = await self._at(self._trials.start)
+        if self._aim.hit(start):
+            return start
+        leads = await self._leads()
+        return await self._by_one(leads) or await self._by_many(leads)
+
+    async def _at(self, setting: Setting) -> Trial:
+        trial = await self._trials.at(setting)
+        if self.closest is None or self._distance(trial) < self._distance(self.closest):
+            self.closest = trial
+        return trial
+
+    def _distance(self, trial: Trial) -> float:
+        return max(self._aim.least - trial.rate, trial.rate - self._aim.most, 0.0)
+
+    async def tidied(self, trial: Trial) -> Trial:
+        """A candidate with as few digits as still hit the aim, for one that hits it."""
+        for digits in range(1, DIGITS):
+            setting = tuple(
+                value if value == knob.value else knob.rounded(value, digits)
+                for knob, value in zip(self._trials.knobs, trial.setting, strict=True)
+            )
+            candidate = await self._at(setting)
+            if self._aim.hit(candidate):
+                return candidate
+        return trial
+
+    async def _leads(self) -> list[_Lead]:
+        """The knobs, those that lead furthest first; then those that conditions say lead anywhere at all."""
+        start = self._trials.start
+        here = (await self._at(start)).rate
+        leads = []
+        for index, knob in enumerate(self._trials.knobs):
+            found = [
+                _Lead(
+                    index, bound, self._aim.toward((await self._at(_with(start, index, bound))).rate - here)
+                )
+                for bound in knob.bounds
+                if bound != knob.value
+            ]
+            if not found:
+                continue
+            worst, best = (choose(found, key=lambda lead: lead.effect) for choose in (min, max))
+            way = knob.harder if self._aim.is_harder else -knob.harder
+            if best.effect >= _NOTICEABLE:
+                leads.append(best)
+            elif worst.effect <= -_NOTICEABLE:
+                # It does nothing alone, since something else loses the runs as well, but its opposite does.
+                leads.append(_Lead(index, self._opposite(worst).bound, 0.0))
+            elif way:
+                leads.append(_Lead(index, knob.bounds[way > 0], 0.0))
+        return sorted(leads, key=lambda lead: -lead.effect)
+
+    async def _by_one(self, leads: Sequence[_Lead]) -> Trial | None:
+        """Move one number alone: of those that can do it, the one that moves least."""
+        start = self._trials.start
+        reaching = [
+            lead for lead in leads if self._aim.reached(await self._at(_with(start, lead.index, lead.bound)))
+        ]
+        nearest = sorted(reaching, key=self._share)[:_MOST_SINGLES]
+        tried = [await self._between(start, _with(start, lead.index, lead.bound)) for lead in nearest]
+        return min((trial for trial in tried if trial), key=_moved, default=None)
+
+    def _share(self, lead: _Lead) -> float:
+        """About by which share of itself a knob would have to move, were its effect in proportion."""
+        knob = self._trials.knobs[lead.index]
+        return abs(lead.bound / knob.value - 1) / max(lead.effect, _NOTICEABLE)
+
+    async def _by_many(self, leads: Sequence[_Lead]) -> Trial | None:
+        """Move a few together, then what is left around what jumps."""
+        start = self._trials.start
+        few = await self._fewest(start, leads, self._aim.reached)
+        if few is None:
+            return None
+        trial = await self._between(start, _moved_to(start, few))
+        for _ in range(_MOST_JUMPS):
+            if trial is None and self.jump is not None:
+                leads = [lead for lead in leads if lead.index != self.jump.index]
+                trial = await self._around(self.jump, leads)
+        return trial
+
+    async def _fewest(
+        self, base: Setting, leads: Sequence[_Lead], suits: Callable[[Trial], bool]
+    ) -> Sequence[_Lead] | None:
+        """As few knobs at their bounds as make of a setting one that suits; None when not even all do."""
+
+        async def first(count: int) -> Trial:
+            return await self._at(_moved_to(base, leads[:count]))
+
+        if not leads or not suits(await first(len(leads))):
+            return None
+        count, _ = await tipping(first, len(leads), suits)
+        kept = list(leads[:count])
+        for weakest in reversed(leads[: count - 1]):
+            fewer = [lead for lead in kept if lead is not weakest]
+            if suits(await self._at(_moved_to(base, fewer))):
+                kept = fewer
+        return kept
+
+    async def _around(self, jump: Jump, leads: Sequence[_Lead]) -> Trial | None:
+        """Leave what jumps where it is, on either side, and move the others."""
+        below, above = jump.below.setting, jump.above.setting
+        few = await self._fewest(below, leads, self._aim.reached)
+        if few is not None:
+            return await self._between(below, _moved_to(below, few))
+        back = _with(self._trials.start, jump.index, above[jump.index])
+        if not self._aim.reached(await self._at(back)):
+            return await self._between(back, above)
+        away = [self._opposite(lead) for lead in leads]
+        few = await self._fewest(back, away, lambda trial: not self._aim.passed(trial))
+        return None if few is None else await self._between(_moved_to(back, few), back)
+
+    def _opposite(self, lead: _Lead) -> _Lead:
+        low, high = self._trials.knobs[lead.index].bounds
+        return _Lead(lead.index, low if lead.bound == high else high, lead.effect)
+
+    async def _between(self, low: Setting, high: Setting) -> Trial | None:
+        """Between a setting that does not reach the aim and one that does: the first that does, if it hits.
+
+        When it overshoots, what lies between it and the one before it is moved one by one; when that does not
+        help, `jump` says where the rate jumps.
+        """
+
+        async def part(step: int) -> Trial:
+            return await self._at(self._mixed(low, high, step / _STEPS))
+
+        step, trial = await tipping(part, _STEPS, self._aim.reached)
+        if self._aim.hit(trial):
+            return trial
+        below, above = self._mixed(low, high, (step - 1) / _STEPS), trial.setting
+        places = [place for place, (one, other) in enumerate(zip(below, above, strict=True)) if one != other]
+
+        async def one_by_one(count: int) -> Trial:
+            return await self._at(_taken(below, above, places[:count]))
+
+        count, trial = await tipping(one_by_one, len(places), self._aim.reached)
+        if self._aim.hit(trial):
+            return trial
+        self.jump = Jump(await one_by_one(count - 1), trial, places[count - 1])
+        return None
+
+    def _mixed(self, low: Setting, high: Setting, share: float) -> Setting:
+        return tuple(
+            knob.near(one + share * (other - one))
+            for knob, one, other in zip(self._trials.knobs, low, high, strict=True)
+        )
+
+
+def _moved(trial: Trial) -> float:
+    """By which share of themselves numbers were moved, all together."""
+    return sum(abs(edit.after / edit.before - 1) for edit in trial.edits)
+
+
+def _with(setting: Setting, index: int, value: float) -> Setting:
+    return (*setting[:index], value, *setting[index + 1 :])
+
+
+def _moved_to(setting: Setting, leads: Sequence[_Lead]) -> Setting:
+    bounds = {lead.index: lead.bound for lead in leads}
+    return tuple(bounds.get(index, value) for index, value in enumerate(setting))
+
+
+def _taken(below: Setting, above: Setting, places: Sequence[int]) -> Setting:
+    chosen = set(places)
+    """The lower setting, with the values of the upper one in some places."""
+    return tuple(above[index] if index in chosen else value for index, value in enumerate(below))

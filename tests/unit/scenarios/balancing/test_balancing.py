@@ -1,0 +1,159 @@
+"""Balancing from document to document: what moves, what is confirmed, what is said when it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import sim
+from peripety.errors import InvalidArgumentError
+from peripety.scenarios.balancing.balancing import Balancer
+from peripety.scenarios.balancing.model import Balanced, BalanceOrder, NotBalanced, Target
+from peripety.scenarios.balancing.searching import FRESH_RUN
+from peripety.scenarios.model import DryRunOptions, Progress
+from support.scenarios import WORKERS, chance, document, siege
+from support.specs import action, at_most, never, spec
+
+if TYPE_CHECKING:
+    from peripety.scenarios.balancing.model import BalanceEvent
+    from peripety.sim import Persona
+
+RUNS = 2_000
+
+
+async def events_of(
+    value: Any, least: float, most: float, *, persona: Persona = "random", runs: int = RUNS
+) -> list[BalanceEvent]:
+    data = value if isinstance(value, bytes) else document(value)
+    order = BalanceOrder(data, Target(least, most), DryRunOptions(persona, max_runs=runs))
+    return [event async for event in Balancer(WORKERS).balance(order)]
+
+
+async def balanced(value: Any, least: float, most: float, **more: Any) -> Balanced:
+    last = (await events_of(value, least, most, **more))[-1]
+    assert isinstance(last, Balanced), last
+    return last
+
+
+async def refused(value: Any, least: float, most: float) -> NotBalanced:
+    last = (await events_of(value, least, most))[-1]
+    assert isinstance(last, NotBalanced), last
+    return last
+
+
+@pytest.mark.parametrize(("least", "most"), [(0.1, 0.2), (0.3, 0.4), (0.6, 0.7), (0.85, 1.0)])
+async def test_the_persona_loses_as_often_as_wanted_on_runs_that_nobody_has_seen(
+    least: float, most: float
+) -> None:
+    found = await balanced(siege(), least, most)
+    assert found.after.first_run >= FRESH_RUN
+    assert found.after == sim.compile(found.document).dry_run(runs=RUNS, first_run=found.after.first_run)
+    unseen = sim.compile(found.document).dry_run(runs=10_000, first_run=2**45)
+    assert least - 0.02 <= unseen.fail_rate <= most + 0.02
+
+
+async def test_what_is_there_already_is_left_as_it_is() -> None:
+    found = await balanced(siege(), 0.0, 1.0)
+    assert found.edits == ()
+    assert found.document == sim.compile(document(siege())).document
+
+
+async def test_one_number_is_moved_where_one_does_it() -> None:
+    found = await balanced(siege(), 0.6, 0.7)
+    (edit,) = found.edits
+    assert edit.before != edit.after
+    assert abs(edit.after / edit.before - 1) <= 0.5
+    assert edit.summary
+
+
+async def test_actions_and_what_there_is_at_the_start_may_be_moved_too() -> None:
+    value = spec(
+        state={"a": 10},
+        actions=[action("spend", [{"op": "dec", "path": "state.a", "value": 1}]), action("wait")],
+        loss_conditions=[at_most("gone", "state.a", 0), never("never")],
+        horizon=12,
+    )
+    found = await balanced(value, 0.5, 0.7)
+    assert {edit.path.split("/")[1] for edit in found.edits} <= {"actions", "state"}
+
+
+async def test_whoever_is_named_plays() -> None:
+    found = await balanced(siege(), 0.3, 0.4, persona="idle")
+    assert found.after.persona == "idle"
+
+
+async def test_it_repeats_itself() -> None:
+    first, second = [await balanced(siege(), 0.3, 0.4) for _ in range(2)]
+    assert first == second
+
+
+async def test_progress_never_goes_back() -> None:
+    steps = [event for event in await events_of(siege(), 0.6, 0.7) if isinstance(event, Progress)]
+    fractions = [step.fraction for step in steps]
+    assert len(steps) > 3
+    assert fractions == sorted(fractions)
+
+
+async def test_what_is_out_of_reach_is_told_with_the_rate_and_what_stopped_it() -> None:
+    found = await refused(chance(0.2), 0.9, 0.95)
+    (finding,) = found.findings
+    assert found.closest is not None
+    assert finding.code == "BALANCE_OUT_OF_REACH"
+    assert f"brings the rate to {found.closest.fail_rate:.1%} only" in finding.message
+    assert "event 'strike': weight" in finding.message
+    assert "90.0% to 95.0% is asked for" in finding.message
+
+
+async def test_numbers_that_change_nothing_are_told() -> None:
+    value = spec(state={"a": 1}, actions=[action("wait")])
+    (finding,) = (await refused(value, 0.3, 0.4)).findings
+    assert finding.code == "BALANCE_OUT_OF_REACH"
+    assert "none of the 1 numbers" in finding.message
+
+
+async def test_a_rate_that_jumps_over_the_target_is_told_with_the_number_that_makes_it_jump() -> None:
+    value = spec(
+        state={"a": 10},
+        actions=[action("wait")],
+        loss_conditions=[at_most("gone", "state.a", 5), never("never")],
+        negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": {"state.a": 1}},
+        horizon=4,
+    )
+    (finding,) = (await refused(value, 0.3, 0.4)).findings
+    assert "jumps from 0.0% to 100.0%" in finding.message
+
+
+async def test_a_document_with_errors_is_a_result() -> None:
+    found = await refused(b'{"spec_version": "1.0"}', 0.3, 0.4)
+    assert found.findings
+    assert found.closest is None
+
+
+async def test_rules_that_fail_are_mended_first() -> None:
+    value = siege()
+    value["state"]["list"] = []
+    value["actions"] = [action("take", [{"op": "pop", "path": "state.list"}])]
+    found = await refused(value, 0.3, 0.4)
+    assert found.findings[0].code == "EMPTY_ARRAY"
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "field"),
+    [
+        (-0.1, 0.5, ".target.min_fail_rate"),
+        (0.2, 1.1, ".target.max_fail_rate"),
+        (0.5, 0.4, ".target.max_fail_rate"),
+        (float("nan"), 0.4, ".target.min_fail_rate"),
+    ],
+)
+def test_a_target_that_is_none_is_refused(least: float, most: float, field: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        asyncio.run(events_of(siege(), least, most))
+    assert caught.value.violations[0].field == field
+
+
+async def test_a_narrow_target_is_met_as_closely_as_runs_can_tell() -> None:
+    found = await balanced(siege(), 0.45, 0.45, runs=10_000)
+    assert abs(found.after.fail_rate - 0.45) <= 0.01
