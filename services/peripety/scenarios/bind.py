@@ -8,6 +8,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import add_ScenarioServiceServicer_to_server
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.remote import RemoteModelGateway
+from peripety.scenarios.balancing.balancing import Balancer
 from peripety.scenarios.batch.threads import Threads
 from peripety.scenarios.certificates.certifier import Certifier
 from peripety.scenarios.compile import Compiler
@@ -39,6 +40,7 @@ async def bind(wiring: Wiring) -> None:
     servicer = ScenarioServicer(
         Generator(gateway, wiring.config.model_provider, workers),
         Compiler(registry, workers),
+        Balancer(workers),
         Certifier(registry, workers),
         registry,
         RequestLog(database),

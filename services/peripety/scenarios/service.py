@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from peripety.scenarios.balancing.balancing import Balancer
     from peripety.scenarios.batch import Document
     from peripety.scenarios.batch.threads import Threads
     from peripety.scenarios.certificates.certifier import Certifier, CertifyEvent
@@ -31,11 +32,15 @@ if TYPE_CHECKING:
 __all__ = ["ScenarioServicer"]
 
 _MAX_ITEMS = 1_000
-_LAST = frozenset({"completed", "compiled", "certificate", "rejected"})
+_LAST = frozenset({"completed", "compiled", "certificate", "balanced", "rejected"})
 
 _Event = TypeVar("_Event")
 _Response = TypeVar(
-    "_Response", pb.GenerateScenarioResponse, pb.CompileScenarioResponse, pb.CertifyScenarioResponse
+    "_Response",
+    pb.GenerateScenarioResponse,
+    pb.CompileScenarioResponse,
+    pb.BalanceScenarioResponse,
+    pb.CertifyScenarioResponse,
 )
 
 
@@ -45,6 +50,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     Args:
         generator: writes specifications.
         compiler: accepts them.
+        balancer: moves their numbers.
         certifier: measures how fair they are.
         registry: keeps those that were accepted.
         requests: keeps what requests were answered with.
@@ -55,6 +61,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self,
         generator: Generator,
         compiler: Compiler,
+        balancer: Balancer,
         certifier: Certifier,
         registry: ScenarioRegistry,
         requests: RequestLog,
@@ -63,6 +70,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self._threads = threads
         self._generator = generator
         self._compiler = compiler
+        self._balancer = balancer
         self._certifier = certifier
         self._registry = registry
         self._requests = requests
@@ -85,6 +93,17 @@ class ScenarioServicer(ScenarioServiceServicer):
         compiled = self._compiling(request)
         async with following(
             self._recorded(request, compiled, events.compile_response, pb.CompileScenarioResponse)
+        ) as responses:
+            async for response in responses:
+                yield response
+
+    async def BalanceScenario(  # noqa: N802 - the contract's name
+        self, request: pb.BalanceScenarioRequest, _context: Any
+    ) -> AsyncIterator[pb.BalanceScenarioResponse]:
+        """Move the numbers of a specification until a persona loses as often as wanted."""
+        balanced = self._balancer.balance(asked.balance_order(request))
+        async with following(
+            self._recorded(request, balanced, events.balance_response, pb.BalanceScenarioResponse)
         ) as responses:
             async for response in responses:
                 yield response
@@ -199,7 +218,10 @@ class ScenarioServicer(ScenarioServiceServicer):
 
     async def _recorded(
         self,
-        request: pb.GenerateScenarioRequest | pb.CompileScenarioRequest | pb.CertifyScenarioRequest,
+        request: pb.GenerateScenarioRequest
+        | pb.CompileScenarioRequest
+        | pb.BalanceScenarioRequest
+        | pb.CertifyScenarioRequest,
         work: AsyncIterator[_Event],
         respond: Callable[[_Event], _Response],
         kind: type[_Response],

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.scenarios.balancing.model import CONFIRMING_RUNS, BalanceOrder, Target
 from peripety.scenarios.batch import BatchOptions
 from peripety.scenarios.checks import require, unsupported
+from peripety.scenarios.messages import parts
 from peripety.scenarios.messages.certificates import options_asked
 from peripety.scenarios.model import DryRunOptions, GenerationLimits, GenerationOrder, Level
+from peripety.sim import PERSONAS, Persona
 
-if TYPE_CHECKING:
-    from peripety.sim import Persona
-
-__all__ = ["batch_options", "dry_run_options", "level_asked", "order"]
+__all__ = ["balance_order", "batch_options", "dry_run_options", "level_asked", "order"]
 
 _MAX_ANSWERS = 4
 _MAX_RUNS = 4_096
 _PERSONAS: dict[int, Persona] = {
     engine.PERSONA_UNSPECIFIED: "random",
-    engine.PERSONA_RANDOM: "random",
-    engine.PERSONA_IDLE: "idle",
+    **{parts.persona(persona): persona for persona in PERSONAS},
 }
+_GATE_PERSONAS = frozenset[Persona]({"random", "idle"})
 _LEVELS = {
     pb.VALIDATION_LEVEL_UNSPECIFIED: Level.STATIC,
     pb.VALIDATION_LEVEL_SCHEMA: Level.SCHEMA,
@@ -70,15 +68,26 @@ def batch_options(options: pb.ValidationOptions) -> BatchOptions:
     )
 
 
+def balance_order(request: pb.BalanceScenarioRequest) -> BalanceOrder:
+    """What to balance, and where to; everybody may play."""
+    require(request.HasField("target"), ".target", "is required: how often the persona should lose")
+    target = Target(request.target.min_fail_rate, request.target.max_fail_rate)
+    return BalanceOrder(request.spec, target, _simulated(request.dry_run, CONFIRMING_RUNS))
+
+
 def dry_run_options(options: pb.DryRunOptions) -> DryRunOptions:
-    """How to simulate."""
-    persona = options.persona
-    if persona not in _PERSONAS and persona in engine.Persona.values():
-        raise unsupported(".dry_run.persona", engine.Persona.Name(persona))
-    require(persona in _PERSONAS, ".dry_run.persona", "is no Persona")
+    """How to simulate for the gate, which not everybody plays."""
+    simulated = _simulated(options, _MAX_RUNS)
+    if simulated.persona not in _GATE_PERSONAS:
+        raise unsupported(".dry_run.persona", engine.Persona.Name(options.persona))
+    return simulated
+
+
+def _simulated(options: pb.DryRunOptions, runs: int) -> DryRunOptions:
+    require(options.persona in _PERSONAS, ".dry_run.persona", "is no Persona")
     return DryRunOptions(
-        persona=_PERSONAS[persona],
+        persona=_PERSONAS[options.persona],
         seed=options.seed if options.HasField("seed") else None,
-        max_runs=options.max_runs or _MAX_RUNS,
+        max_runs=options.max_runs or runs,
         horizon=options.horizon or None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.scenarios.balancing.model import Balanced, NotBalanced
 from peripety.scenarios.messages import certificates, parts, stored
 from peripety.scenarios.model import (
     Compiled,
@@ -19,9 +20,10 @@ from peripety.scenarios.model import (
 )
 
 if TYPE_CHECKING:
+    from peripety.scenarios.balancing.model import BalanceEvent
     from peripety.scenarios.model import CompileEvent, GenerationEvent
 
-__all__ = ["compile_response", "generation_response"]
+__all__ = ["balance_response", "compile_response", "generation_response"]
 
 
 def generation_response(event: GenerationEvent) -> pb.GenerateScenarioResponse:
@@ -74,3 +76,22 @@ def compile_response(event: CompileEvent) -> pb.CompileScenarioResponse:
         case NotCompiled(findings, dry_run):
             report = parts.report(dry_run) if dry_run else None
             return response(rejected=response.Rejected(findings=parts.findings(findings), dry_run=report))
+
+
+def balance_response(event: BalanceEvent) -> pb.BalanceScenarioResponse:
+    """What happened to a specification while it was balanced; the sequence is left open."""
+    response = pb.BalanceScenarioResponse
+    match event:
+        case Progress():
+            return response(progress=parts.progress(event))
+        case Balanced(document, edits, before, after):
+            balanced = response.Balanced(
+                spec=document,
+                edits=parts.number_edits(edits),
+                before=parts.report(before),
+                after=parts.report(after),
+            )
+            return response(balanced=balanced)
+        case NotBalanced(findings, closest):
+            report = parts.report(closest) if closest else None
+            return response(rejected=response.Rejected(findings=parts.findings(findings), closest=report))

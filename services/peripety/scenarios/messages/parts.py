@@ -71,7 +71,10 @@ def rule_edit(edit: RuleEdit) -> pb.RuleEdit:
 
 def number_edits(edits: Sequence[NumberEdit]) -> list[pb.NumberEdit]:
     """The numbers that were moved."""
-    return [pb.NumberEdit(path=edit.path, before=edit.before, after=edit.after) for edit in edits]
+    return [
+        pb.NumberEdit(path=edit.path, before=edit.before, after=edit.after, summary=edit.summary)
+        for edit in edits
+    ]
 
 
 def persona(name: Persona) -> engine.Persona.ValueType:

@@ -303,22 +303,26 @@ class NumberEdit(_message.Message):
     PATH_FIELD_NUMBER: _builtins.int
     BEFORE_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
     path: _builtins.str
     """JSON Pointer of the number."""
     before: _builtins.float
     """The number before."""
     after: _builtins.float
     """The number after."""
+    summary: _builtins.str
+    """The same in one sentence that names the rule and says by how many percent the number changed."""
     def __init__(
         self,
         *,
         path: _builtins.str = ...,
         before: _builtins.float = ...,
         after: _builtins.float = ...,
+        summary: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "path", b"path"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "path", b"path", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1277,7 +1281,7 @@ class BalanceScenarioRequest(_message.Message):
 
     @_builtins.property
     def dry_run(self) -> Global___DryRunOptions:
-        """How to simulate; unset for the defaults."""
+        """How to simulate; unset for the defaults. max_runs says how many runs before and after, 0 for 10,000."""
 
     def __init__(
         self,

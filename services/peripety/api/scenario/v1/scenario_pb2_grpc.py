@@ -167,7 +167,9 @@ class ScenarioServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def BalanceScenario(self, request, context):
-        """Moves the numbers of a specification until a persona loses as often as wanted. Stores nothing.
+        """Moves the fewest numbers of a specification after which a persona loses as often as wanted: weights and
+        effects of events, effects of actions, decay, and numbers of the initial state, none by more than half.
+        Rules stay as they are. Stores nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

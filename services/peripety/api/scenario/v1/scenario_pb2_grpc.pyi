@@ -58,7 +58,10 @@ class ScenarioServiceStub:
     AmendScenario: _grpc.UnaryStreamMultiCallable[_scenario_pb2.AmendScenarioRequest, _scenario_pb2.AmendScenarioResponse]
     """Changes a stored scenario by a description of the change. The result is a new version of it."""
     BalanceScenario: _grpc.UnaryStreamMultiCallable[_scenario_pb2.BalanceScenarioRequest, _scenario_pb2.BalanceScenarioResponse]
-    """Moves the numbers of a specification until a persona loses as often as wanted. Stores nothing."""
+    """Moves the fewest numbers of a specification after which a persona loses as often as wanted: weights and
+    effects of events, effects of actions, decay, and numbers of the initial state, none by more than half.
+    Rules stay as they are. Stores nothing.
+    """
     ValidateScenarios: _grpc.StreamStreamMultiCallable[_scenario_pb2.ValidateScenariosRequest, _scenario_pb2.ValidateScenariosResponse]
     """Checks many specifications. Both sides send as many messages with as many items as they like;
     verdicts come in any order.
@@ -112,7 +115,10 @@ class ScenarioServiceAsyncStub(ScenarioServiceStub):
     AmendScenario: _aio.UnaryStreamMultiCallable[_scenario_pb2.AmendScenarioRequest, _scenario_pb2.AmendScenarioResponse]  # type: ignore[assignment]
     """Changes a stored scenario by a description of the change. The result is a new version of it."""
     BalanceScenario: _aio.UnaryStreamMultiCallable[_scenario_pb2.BalanceScenarioRequest, _scenario_pb2.BalanceScenarioResponse]  # type: ignore[assignment]
-    """Moves the numbers of a specification until a persona loses as often as wanted. Stores nothing."""
+    """Moves the fewest numbers of a specification after which a persona loses as often as wanted: weights and
+    effects of events, effects of actions, decay, and numbers of the initial state, none by more than half.
+    Rules stay as they are. Stores nothing.
+    """
     ValidateScenarios: _aio.StreamStreamMultiCallable[_scenario_pb2.ValidateScenariosRequest, _scenario_pb2.ValidateScenariosResponse]  # type: ignore[assignment]
     """Checks many specifications. Both sides send as many messages with as many items as they like;
     verdicts come in any order.
@@ -183,7 +189,10 @@ class ScenarioServiceServicer:
         request: _scenario_pb2.BalanceScenarioRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.BalanceScenarioResponse], _abc.AsyncIterator[_scenario_pb2.BalanceScenarioResponse]]:
-        """Moves the numbers of a specification until a persona loses as often as wanted. Stores nothing."""
+        """Moves the fewest numbers of a specification after which a persona loses as often as wanted: weights and
+        effects of events, effects of actions, decay, and numbers of the initial state, none by more than half.
+        Rules stay as they are. Stores nothing.
+        """
 
     def ValidateScenarios(
         self,
