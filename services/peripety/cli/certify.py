@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from peripety import sim
-from peripety.cli.documents import TOO_LARGE, read_document
+from peripety.cli.documents import read_specification
 from peripety.cli.failure import FOUND_WRONG, finding_lines
-from peripety.cli.output import progress, results, save, tables, write_bytes, write_json
+from peripety.cli.output import results, save, tables, write_bytes, write_json
 from peripety.cli.text import printable
-from peripety.errors import InternalError, SpecError
-from peripety.gateway.streams import following
+from peripety.cli.working import result_of
 from peripety.scenarios.certificates import checking
 from peripety.scenarios.certificates.certifying import certify as certifying
 from peripety.scenarios.certificates.document import certificate_hash, encode
@@ -26,19 +24,16 @@ from peripety.scenarios.certificates.model import (
 )
 from peripety.scenarios.certificates.report.page import page
 from peripety.scenarios.checks import check_certificate_options
-from peripety.scenarios.model import Progress
 from peripety.scenarios.workers import Workers
 from peripety.sim import PERSONAS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from peripety.scenarios.certificates.model import PersonaReport, Rate
 
 __all__ = ["certify", "check", "options"]
-
-_Event = TypeVar("_Event")
 
 
 def options(
@@ -59,9 +54,9 @@ def certify(
     source: str, asked: CertificateOptions, *, as_json: bool, out: Path | None, html: Path | None
 ) -> int:
     """Certify the specification in `source`, tell and save what came of it, and return the exit code."""
-    program = sim.compile(_read(source))
+    program = sim.compile(read_specification(source))
     with closing(Workers()) as workers:
-        certificate = asyncio.run(_last(certifying(program, asked, workers), Certificate))
+        certificate = result_of(certifying(program, asked, workers), "certifying", Certificate)
     document = encode(certificate)
     if out is not None:
         save(document + b"\n", out)
@@ -77,8 +72,8 @@ def certify(
 def check(certificate: str, source: str, *, as_json: bool) -> int:
     """Compute a certificate again, tell what differs, and return the exit code."""
     with closing(Workers()) as workers:
-        events = checking.check(_read(certificate), _read(source), workers)
-        compared = asyncio.run(_last(events, checking.Comparison))
+        events = checking.check(read_specification(certificate), read_specification(source), workers)
+        compared = result_of(events, "certifying", checking.Comparison)
     if as_json:
         differing = [{"path": f.path, "message": f.message} for f in compared.findings]
         write_json({"matches": compared.matches, "findings": differing})
@@ -90,27 +85,6 @@ def check(certificate: str, source: str, *, as_json: bool) -> int:
         for line in finding_lines(compared.findings):
             results().print(line)
     return 0 if compared.matches else FOUND_WRONG
-
-
-def _read(source: str) -> bytes:
-    document = read_document(source)
-    if document.too_large:
-        raise SpecError(f"{source} is too large", [TOO_LARGE])
-    return document.content
-
-
-async def _last(events: AsyncIterator[object], kind: type[_Event]) -> _Event:
-    """The last event, once its work has been shown to its end."""
-    done = 0.0
-    with progress("certifying", total=1.0) as advance:
-        async with following(events):
-            async for event in events:
-                if isinstance(event, Progress):
-                    advance(event.fraction - done)
-                    done = event.fraction
-                elif isinstance(event, kind):
-                    return event
-    raise InternalError("The work ended without its result")
 
 
 def _tell(certificate: Certificate, name: str, identity: str) -> None:

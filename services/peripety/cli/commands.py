@@ -237,6 +237,34 @@ def dry_run(
 
 
 @app.command()
+def balance(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
+    target: Annotated[
+        str, typer.Option(metavar="LOW-HIGH", help="How often it should be lost, in percent, such as 30-40.")
+    ],
+    persona: Annotated[Persona, typer.Option(help="Who plays.")] = Persona.RANDOM,
+    seed: Seed = None,
+    max_runs: Annotated[
+        int | None, typer.Option(min=1, help="Games that are played to confirm it. [default: 10,000]")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON, with the specification in it.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the specification to a file.")
+    ] = None,
+) -> None:
+    """Move the fewest numbers after which a specification is lost as often as wanted; rules stay as they are.
+
+    Exit code 0 when it is balanced, 1 when the target is out of reach.
+    """
+    from peripety.cli import balance as command  # noqa: PLC0415 - loads the engine
+
+    options = command.options(persona.value, seed, max_runs)
+    raise typer.Exit(command.balance(file, command.target(target), options, as_json=as_json, out=out))
+
+
+@app.command()
 def certify(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
     persona: Annotated[

@@ -17,7 +17,15 @@ from peripety.lines import next_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["STDIN", "TOO_LARGE", "Document", "documents", "read_document", "read_documents"]
+__all__ = [
+    "STDIN",
+    "TOO_LARGE",
+    "Document",
+    "documents",
+    "read_document",
+    "read_documents",
+    "read_specification",
+]
 
 STDIN = "-"
 TOO_LARGE = Finding(
@@ -56,6 +64,19 @@ def read_document(source: str) -> Document:
     """
     with _opened(source) as file:
         return Document(source, None, file.read(MAX_INPUT_BYTES + 1))
+
+
+def read_specification(source: str) -> bytes:
+    """Read a file that holds one specification, or standard input for `-`.
+
+    Raises:
+        InvalidArgumentError: it cannot be read.
+        SpecError: it is longer than anything the engine accepts.
+    """
+    document = read_document(source)
+    if document.too_large:
+        raise SpecError("The specification is too large", [TOO_LARGE])
+    return document.content
 
 
 def read_documents(source: str) -> Iterator[Document]:

@@ -7,10 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from peripety import sim
-from peripety.cli.documents import TOO_LARGE, read_document
+from peripety.cli.documents import read_specification
 from peripety.cli.output import progress, results, write_json
 from peripety.cli.text import printable
-from peripety.errors import SpecError
 
 if TYPE_CHECKING:
     from peripety.sim import DryRunReport, Persona, Program
@@ -22,10 +21,7 @@ _PIECE_SECONDS = 0.1
 
 def dry_run(source: str, *, runs: int, persona: Persona, seed: int | None, as_json: bool) -> None:
     """Simulate the specification in `source` and print the report."""
-    document = read_document(source)
-    if document.too_large:
-        raise SpecError("The specification is too large", [TOO_LARGE])
-    program = sim.compile(document.content)
+    program = sim.compile(read_specification(source))
     report = _play(program, runs=runs, persona=persona, seed=seed)
     if as_json:
         write_json({**asdict(report), "fail_rate": report.fail_rate, "spec_hash": program.spec_hash})

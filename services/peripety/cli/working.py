@@ -1,0 +1,42 @@
+"""Work that tells how far it is: a bar for a person, the result for whoever asked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from peripety.cli.output import progress
+from peripety.errors import InternalError
+from peripety.gateway.streams import following
+from peripety.scenarios.model import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+__all__ = ["result_of"]
+
+_Result = TypeVar("_Result")
+
+
+def result_of(events: AsyncIterator[object], doing: str, *kinds: type[_Result]) -> _Result:
+    """What some work comes to, after it has been shown to its end.
+
+    Args:
+        events: how far it is, now and then, and the result as the last of them.
+        doing: what to call the work.
+        kinds: what the result may be.
+    """
+    return asyncio.run(_last(events, doing, kinds))
+
+
+async def _last(events: AsyncIterator[object], doing: str, kinds: tuple[type[_Result], ...]) -> _Result:
+    done = 0.0
+    with progress(doing, total=1.0) as advance:
+        async with following(events):
+            async for event in events:
+                if isinstance(event, Progress):
+                    advance(event.fraction - done)
+                    done = event.fraction
+                elif isinstance(event, kinds):
+                    return event
+    raise InternalError("The work ended without its result")
