@@ -31,19 +31,25 @@ pub(crate) enum Distance {
     /// As far as the nearest of its parts.
     Least(Vec<Distance>),
     Compared(Box<Comparison>),
-    /// A condition that is taken apart no further.
-    Whole {
-        logic: Value,
-        rule: Box<Rule>,
-    },
+    Whole(Box<Whole>),
 }
 
-/// What has to hold between two operands.
+/// A condition that is taken apart no further, or its opposite.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) logic: Value,
+    rule: Rule,
+    pub(crate) opposite: bool,
+}
+
+/// A comparison of two operands that may be numbers, but for those of what is unequal.
 #[derive(Debug)]
 pub(crate) struct Comparison {
-    pub(crate) relation: Relation,
+    relation: Relation,
     pub(crate) operands: [Value; 2],
     rules: [Rule; 2],
+    /// The comparison itself, for operands that are no numbers.
+    pub(crate) whole: Whole,
     /// How far the operands are apart in the beginning; 1 where that says nothing.
     pub(crate) scale: f64,
 }
@@ -76,49 +82,43 @@ impl Distance {
             Self::Greatest(parts) => parts.iter().map(|part| part.value(root)).fold(0.0, f64::max),
             Self::Least(parts) => least(parts, root),
             Self::Compared(comparison) => comparison.value(root),
-            Self::Whole { rule, .. } => {
-                if rule.holds(root).unwrap_or(false) {
-                    0.0
-                } else {
-                    1.0
-                }
-            }
+            Self::Whole(whole) => whole.value(root),
         }
     }
 }
 
-impl Comparison {
-    fn new(relation: Relation, a: &Value, b: &Value) -> Self {
-        let operands = [a.clone(), b.clone()];
-        let rules = operands.each_ref().map(Rule::new);
-        Self { relation, operands, rules, scale: 1.0 }
+impl Whole {
+    fn new(logic: Value, opposite: bool) -> Self {
+        Self { rule: Rule::new(&logic), logic, opposite }
     }
 
-    /// The values of both operands, if they have any.
-    fn operands(&self, root: Data<'_>) -> Option<[Value; 2]> {
-        let [a, b] = &self.rules;
-        // Both are asked, whatever becomes of the first.
-        let (a, b) = (a.evaluate(root), b.evaluate(root));
-        Some([a.ok()?, b.ok()?])
+    /// 0 where it is so, 1 where it is not, or cannot be evaluated.
+    fn value(&self, root: Data<'_>) -> f64 {
+        let is_so = self.rule.holds(root).is_ok_and(|holds| holds != self.opposite);
+        if is_so { 0.0 } else { 1.0 }
+    }
+}
+
+impl Comparison {
+    /// The operands, where both are numbers.
+    fn numbers(&self, root: Data<'_>) -> Option<(f64, f64)> {
+        let [a, b] = self.rules.each_ref().map(|rule| rule.evaluate(root).ok());
+        Some((a?.as_number()?, b?.as_number()?))
     }
 
     fn value(&self, root: Data<'_>) -> f64 {
-        let Some([a, b]) = self.operands(root) else { return 1.0 };
-        match (self.relation.holds(&a, &b), a, b) {
-            (Ok(true), ..) => 0.0,
-            (_, Value::Number(a), Value::Number(b)) => self.graded(a, b),
-            _ => 1.0,
-        }
-    }
-
-    /// The distance of two numbers between which it does not hold.
-    fn graded(&self, a: f64, b: f64) -> f64 {
-        let gap = match self.relation {
-            Relation::Less | Relation::AtMost => a - b,
-            Relation::Greater | Relation::AtLeast => b - a,
-            Relation::Equal | Relation::StrictlyEqual => apart(a, b),
-            Relation::NotEqual | Relation::NotStrictlyEqual => return 1.0,
+        let Some((a, b)) = self.numbers(root) else { return self.whole.value(root) };
+        let (holds, gap) = match self.relation {
+            Relation::Less => (a < b, a - b),
+            Relation::AtMost => (a <= b, a - b),
+            Relation::Greater => (a > b, b - a),
+            Relation::AtLeast => (a >= b, b - a),
+            Relation::Equal | Relation::StrictlyEqual => (a == b, apart(a, b)),
+            Relation::NotEqual | Relation::NotStrictlyEqual => (a != b, apart(a, b)),
         };
+        if holds {
+            return 0.0;
+        }
         let distance = gap.min(MOST) + self.least();
         distance / (distance + self.scale)
     }
@@ -143,7 +143,8 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// The distance of a condition, or of its opposite.
     fn distance(&self, logic: &Value, opposite: bool) -> Distance {
-        let Some((name, arguments)) = operation(logic) else { return whole(logic, opposite) };
+        let whole = || Distance::Whole(Box::new(Whole::new(logic.clone(), opposite)));
+        let Some((name, arguments)) = operation(logic) else { return whole() };
         match (name, arguments) {
             ("!!", [item]) => self.distance(item, opposite),
             ("!", [item]) => self.distance(item, !opposite),
@@ -153,32 +154,28 @@ impl Builder<'_> {
             }
             (_, items @ [_, _, ..]) if let Some(relation) = Relation::named(name) => {
                 let relation = if opposite { relation.opposite() } else { relation };
-                let pairs = items.windows(2).filter_map(|pair| match pair {
-                    [a, b] => Some(Distance::Compared(Box::new(self.compared(relation, a, b)))),
-                    _ => None,
-                });
+                let pairs = items.windows(2).map(|pair| self.compared(relation, pair));
                 joined(!opposite, pairs.collect())
             }
-            _ => whole(logic, opposite),
+            _ => whole(),
         }
     }
 
-    fn compared(&self, relation: Relation, a: &Value, b: &Value) -> Comparison {
-        let mut comparison = Comparison::new(relation, a, b);
-        let initial = |root: Data<'_>| comparison.operands(root);
-        let scale = match with_root(self.program, &self.initial, &NOTHING, &NOTHING, initial) {
-            Some([Value::Number(a), Value::Number(b)]) => apart(a, b).min(MOST),
-            _ => 0.0,
+    fn compared(&self, relation: Relation, pair: &[Value]) -> Distance {
+        let whole = Whole::new(object([(relation.name(), pair.to_vec().into())]), false);
+        let (false, [a, b]) = (relation.is_inequality(), pair) else {
+            return Distance::Whole(Box::new(whole));
         };
-        comparison.scale = if scale < LEAST { 1.0 } else { scale };
-        comparison
+        let operands = [a.clone(), b.clone()];
+        let rules = operands.each_ref().map(Rule::new);
+        let mut comparison = Comparison { relation, operands, rules, whole, scale: 1.0 };
+        let initial = |root: Data<'_>| comparison.numbers(root);
+        let numbers = with_root(self.program, &self.initial, &NOTHING, &NOTHING, initial);
+        if let Some(scale) = numbers.map(|(a, b)| apart(a, b).min(MOST)).filter(|scale| *scale >= LEAST) {
+            comparison.scale = scale;
+        }
+        Distance::Compared(Box::new(comparison))
     }
-}
-
-/// The distance of a condition that is taken apart no further, or of its opposite.
-fn whole(logic: &Value, opposite: bool) -> Distance {
-    let logic = if opposite { object([("!", vec![logic.clone()].into())]) } else { logic.clone() };
-    Distance::Whole { rule: Box::new(Rule::new(&logic)), logic }
 }
 
 /// The distance of all of some conditions, or of any of them.

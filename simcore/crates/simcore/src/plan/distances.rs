@@ -1,7 +1,7 @@
 //! The distances by which personas tell states apart, where their operands can be lowered.
 
 use crate::distances::{self, Comparison};
-use crate::value::{Value, object};
+use crate::value::Value;
 
 use super::expressions::Names;
 use super::ir::{Condition, Kind, Relation, Scalar};
@@ -70,16 +70,17 @@ impl Builder<'_> {
         Some(match distance {
             distances::Distance::Greatest(parts) => Distance::Greatest(self.each_distance(parts)?),
             distances::Distance::Least(parts) => Distance::Least(self.each_distance(parts)?),
-            distances::Distance::Whole { logic, .. } => Distance::Whole(self.looked_at(logic, &[])?.0),
+            distances::Distance::Whole(whole) => {
+                let condition = self.looked_at(&whole.logic, &[])?.0;
+                Distance::Whole(if whole.opposite { Condition::Not(Box::new(condition)) } else { condition })
+            }
             distances::Distance::Compared(comparison) => self.compared(comparison)?,
         })
     }
 
     fn compared(&mut self, comparison: &Comparison) -> Option<Distance> {
-        let operands = &comparison.operands;
-        let whole = object([(comparison.relation.name(), operands.to_vec().into())]);
-        Some(match self.looked_at(&whole, operands)? {
-            (Condition::Compare(relation, first, second), true) if relation != Relation::Unequal => {
+        Some(match self.looked_at(&comparison.whole.logic, &comparison.operands)? {
+            (Condition::Compare(relation, first, second), true) => {
                 let (scale, least) = (comparison.scale, comparison.least());
                 Distance::Graded(Graded { relation, first, second, scale, least })
             }
