@@ -13,25 +13,26 @@ from support.cores import core_named
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from peripety.sim import Persona
+
 __all__ = ["native", "players"]
 
 
-def players(document: bytes) -> dict[str, Callable[[int], int]]:
+def players(document: bytes, persona: Persona = "random") -> dict[str, Callable[[int], int]]:
     """By name, who plays so many runs of a scenario on one thread and says how many turns those took.
 
     `naive` interprets the rules as they stand in the document, `compiled` is the core in Python as it is
     used, and `native` the core in Rust.
     """
     rules = Rules(core_named("python").parse(document))
-    compiled = _player("python", document)
     return {
-        "naive": lambda runs: int(dry_run(rules, _options(runs))["turns"]),
-        "compiled": compiled,
-        "native": native(document),
+        "naive": lambda runs: int(dry_run(rules, _options(runs, persona=persona))["turns"]),
+        "compiled": _player("python", document, persona=persona),
+        "native": _player("native", document, persona=persona, threads=1),
     }
 
 
-def native(document: bytes, threads: int = 1) -> Callable[[int], int]:
+def native(document: bytes, threads: int) -> Callable[[int], int]:
     """The core in Rust on so many threads."""
     return _player("native", document, threads=threads)
 
@@ -41,11 +42,11 @@ def _player(name: str, document: bytes, **more: Any) -> Callable[[int], int]:
     program = core.compile(core.parse(document))
 
     def play(runs: int) -> int:
-        report: dict[str, Any] = json.loads(program.dry_run(canonical({**_options(runs), **more})))
+        report: dict[str, Any] = json.loads(program.dry_run(canonical(_options(runs, **more))))
         return int(report["turns"])
 
     return play
 
 
-def _options(runs: int) -> dict[str, Any]:
-    return {"runs": runs, "first_run": 0, "seed": "1", "persona": "random"}
+def _options(runs: int, **more: Any) -> dict[str, Any]:
+    return {"runs": runs, "first_run": 0, "seed": "1", "persona": "random", **more}

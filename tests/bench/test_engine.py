@@ -14,6 +14,7 @@ import pytest
 from bench.measure import best, keep
 from bench.players import native, players
 from bench.reference import SIZES, SPECS, numeric_spec, sized_spec
+from peripety.sim import PERSONAS
 from support.cores import CORE_NAMES, core_named, program_on
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
-    from peripety.sim import Program
+    from peripety.sim import Persona, Program
 
 
 @pytest.mark.parametrize("player", ["naive", "compiled", "native"])
@@ -47,6 +48,11 @@ def test_players_side_by_side(name: str) -> None:
 def test_players_by_size(fields: int, actions: int) -> None:
     figures = best(players(sized_spec(fields=fields, actions=actions)))
     keep("dry-run", scenario=f"{fields} fields, {actions} actions", **figures)
+
+
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_players_by_persona(persona: Persona) -> None:
+    keep("dry-run", scenario=f"numeric, {persona}", **best(players(numeric_spec(), persona)))
 
 
 def test_live_turns_side_by_side() -> None:
