@@ -1,0 +1,79 @@
+"""Defects planted in good specifications are found, by their right names; good ones are not called unwinnable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety import sim
+from peripety.scenarios.certificates.certifying import certificate_of
+from peripety.scenarios.certificates.model import CertificateOptions
+from peripety.scenarios.random_specs import random_spec
+from peripety.scenarios.workers import Workers
+from support.planting import DEFECTS, plant
+
+if TYPE_CHECKING:
+    from peripety.errors import Finding
+
+SEED = 20
+IS_NATIVE = sim.BACKEND == "native"
+# Without the native core a certificate takes seconds.
+PLANTED = 12 if IS_NATIVE else 1
+RUNS = 512 if IS_NATIVE else 64
+WINNABLE = 1_000 if IS_NATIVE else 30
+
+
+def checked(document: bytes) -> list[Finding]:
+    """Everything that is said of a document: by the checks, or else by its certificate."""
+    findings = sim.validate(document)
+    if findings:
+        return findings
+    workers = Workers()
+    try:
+        options = CertificateOptions(max_runs=RUNS)
+        return [*asyncio.run(certificate_of(sim.compile(document), options, workers)).findings]
+    finally:
+        workers.close()
+
+
+@pytest.fixture(scope="module")
+def missed() -> dict[str, list[str]]:
+    """For each defect, what was said instead of it, once for each time that it was not found."""
+    found: dict[str, list[str]] = {}
+    for number, defect in enumerate(DEFECTS):
+        found[defect] = []
+        for index in range(PLANTED):
+            document, codes = plant(random_spec(SEED, number * PLANTED + index), defect, Random(index))
+            said = {finding.code for finding in checked(document)}
+            if not said & codes:
+                found[defect].append(f"{index}: {', '.join(sorted(said)) or 'nothing'}")
+    return found
+
+
+@pytest.mark.timeout(600)
+def test_planted_defects_are_found_by_their_right_names(missed: dict[str, list[str]]) -> None:
+    planted = PLANTED * len(DEFECTS)
+    overlooked = {defect: said for defect, said in missed.items() if said}
+    assert sum(map(len, overlooked.values())) <= 0.05 * planted, overlooked
+
+
+@pytest.mark.timeout(600)
+def test_no_kind_of_defect_is_mostly_overlooked(missed: dict[str, list[str]]) -> None:
+    assert {defect: said for defect, said in missed.items() if 2 * len(said) > PLANTED} == {}
+
+
+@pytest.mark.timeout(600)
+def test_what_can_be_won_is_never_called_unwinnable() -> None:
+    proofs: Counter[str] = Counter()
+    winnable = index = 0
+    while winnable < WINNABLE:
+        program = sim.compile(random_spec(SEED + 1, index))
+        index += 1
+        if program.spec.get("win_conditions"):
+            winnable += 1
+            proofs.update(proof.code for proof in program.proofs())
+    assert proofs["UNREACHABLE_WIN"] == 0
