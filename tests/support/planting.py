@@ -271,7 +271,7 @@ DEFECTS: dict[str, tuple[Callable[[Json, Random], None], frozenset[str]]] = {
     "a circle of derived values": (_circle, frozenset({"DERIVE_CYCLE"})),
     "code in a value": (_code_in_a_value, frozenset({"CODE_IN_VALUE"})),
     "a weight out of bounds": (_heavy_event, frozenset({"OUT_OF_RANGE"})),
-    "a single loss": (_one_loss, frozenset({"TOO_FEW"})),
+    "a single loss": (_one_loss, frozenset({"TOO_SHORT"})),
     "no budget": (_no_budget, frozenset({"OUT_OF_RANGE"})),
     "the same id twice": (_same_id, frozenset({"DUPLICATE_ID"})),
     "an unknown key": (_unknown_key, frozenset({"UNKNOWN_KEY"})),
