@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from peripety import context
 from peripety.errors import ResourceExhaustedError
+from peripety.scenarios import runs
 from peripety.scenarios.model import DryRunOptions
 from peripety.scenarios.runs import Runner
 from support.scenarios import WORKERS, chance, program
@@ -21,14 +23,15 @@ if TYPE_CHECKING:
 class Slow:
     """A program whose runs take their time."""
 
-    def __init__(self, seconds_per_run: float) -> None:
+    def __init__(self, seconds_per_run: float, *, side_by_side: int = 1) -> None:
         self.pieces: list[int] = []
         self._seconds = seconds_per_run
+        self._side_by_side = side_by_side
         self._rules = program(chance(0.5))
 
     def dry_run(self, *, runs: int, **options: Any) -> DryRunReport:
         self.pieces.append(runs)
-        time.sleep(self._seconds * runs)
+        time.sleep(self._seconds * math.ceil(runs / self._side_by_side))
         return self._rules.dry_run(runs=runs, **options)
 
 
@@ -38,6 +41,13 @@ async def test_pieces_are_as_long_as_a_quarter_of_a_second() -> None:
     assert report.runs == 30
     assert slow.pieces[0] == 1
     assert max(slow.pieces) <= 13
+
+
+async def test_pieces_grow_where_many_runs_take_no_longer_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_PIECE_SECONDS", 0.01)
+    together: Any = Slow(0.03, side_by_side=64)
+    await Runner(together, DryRunOptions(), WORKERS).play(0, 137)
+    assert together.pieces == [1, 8, 64, 64]
 
 
 async def test_the_loop_goes_on_while_runs_are_played() -> None:
