@@ -1,4 +1,4 @@
-"""Defects planted in good specifications are found by their right names; good ones are not called unwinnable."""
+"""Defects planted in good specifications are found by their right names; good ones are not called that."""
 
 from __future__ import annotations
 

@@ -155,8 +155,6 @@ def _slow_end(spec: Json) -> None:
 def _too_easy(spec: Json, _random: Random) -> None:
     spec["negativity_budget"].update(min_fail_rate=1.0)
     spec["negativity_budget"].pop("max_fail_rate", None)
-    _action(spec)
-    # Whoever does the right thing in one turn of many survives.
     spec["win_conditions"] = [{"id": "goal", "when": {">=": [{"var": "turn"}, 2]}}]
 
 
@@ -164,23 +162,27 @@ def _too_hard(spec: Json, random: Random) -> None:
     spec["negativity_budget"].update(min_fail_rate=0.01, max_fail_rate=0.05)
     _start(spec, 0)
     _event(spec, _rising(1))
-    _event_again = {"id": f"{_SPOT}_2", "weight": 0.3, "when": {}, "effects": [_rising(1)]}
-    spec["random_events"].append(_event_again)
     _loss(spec, {">=": [_READ, random.randint(1, 2)]})
 
 
 def _positive_drift(spec: Json, random: Random) -> None:
     _start(spec, 10)
     spec["negativity_budget"].setdefault("decay_per_turn", {})[_PATH] = -random.randint(2, 9)
-    _event(spec, {"op": "dec", "path": _PATH, "value": 9})
+    _event(spec, {"op": "dec", "path": _PATH, "value": 3})
     _loss(spec, {"<=": [_READ, 0]})
 
 
-def _dominant_action(spec: Json, _random: Random) -> None:
+def _dominant_action(spec: Json, random: Random) -> None:
+    """Nothing else counts than what one action, which costs nothing, keeps up."""
     _start(spec, 1.5)
-    spec["negativity_budget"].setdefault("decay_per_turn", {})[_PATH] = 1
+    spec["negativity_budget"]["decay_per_turn"] = {_PATH: 1}
     _action(spec, _rising(1))
-    _loss(spec, {"<=": [_READ, 0]})
+    _event(spec, {"op": "dec", "path": _PATH, "value": 1}, weight=random.choice([0.05, 0.1]))
+    spec["loss_conditions"] = [
+        {"id": "low", "when": {"<=": [_READ, 0]}},
+        {"id": "lower", "when": {"<=": [_READ, -1]}},
+    ]
+    spec.pop("win_conditions", None)
     _slow_end(spec)
 
 

@@ -29,7 +29,7 @@ from peripety.scenarios.runs import Runner
 from peripety.sim import PERSONAS, RNG_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from peripety.scenarios.certificates.model import CertificateOptions
     from peripety.scenarios.drift import Drift
@@ -48,7 +48,8 @@ async def certify(
 ) -> AsyncIterator[Progress | PersonaReport | Certificate]:
     """Measure how fair a scenario is, and say what that comes to.
 
-    What comes of it follows from the scenario and the options alone.
+    What comes of it follows from the scenario and the options alone. Where the gate meets a rule that fails,
+    nobody else plays: their figures would be of a scenario that does not work.
 
     Args:
         program: the scenario.
@@ -69,7 +70,8 @@ async def certify(
     watch = watched(program)
     counted: list[DryRunReport] = []
     reports: list[PersonaReport] = []
-    for persona, since, until in _spans(options):
+    playing = (gate.report.persona,) if gate.report.errors else options.personas
+    for persona, since, until in _spans(playing):
         report: DryRunReport | None = None
         async with following(measure(program, persona, options, watch, workers)) as steps:
             async for report in steps:
@@ -112,9 +114,9 @@ def _settled(options: CertificateOptions, gate: Verdict) -> CertificateOptions:
     return replace(options, personas=playing, seed=gate.report.seed, horizon=gate.report.horizon)
 
 
-def _spans(options: CertificateOptions) -> Iterator[tuple[Persona, float, float]]:
+def _spans(playing: Iterable[Persona]) -> Iterator[tuple[Persona, float, float]]:
     """Each persona with the fractions of the whole work between which it plays."""
-    efforts = {persona: _EFFORT.get(persona, 1) for persona in options.personas}
+    efforts = {persona: _EFFORT.get(persona, 1) for persona in playing}
     since = _SINCE
     for persona, effort in efforts.items():
         until = since + (1 - _SINCE) * effort / sum(efforts.values())
