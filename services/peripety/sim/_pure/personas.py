@@ -115,10 +115,19 @@ class _Outlook:
         """The sum of the values to which a state comes by random play, under luck that is not the run's."""
         total = 0.0
         for number in range(_ROLLOUTS):
-            total += self.value(
-                self._played_on(state, draw(state.seed, _ROLLOUT_KEY, state.turn + 1, number))
-            )
+            total += self._worth_after(state, draw(state.seed, _ROLLOUT_KEY, state.turn + 1, number))
         return total
+
+    def _worth_after(self, state: State, seed: int) -> float:
+        """The value to which one rollout comes: the better, the later it is lost, or the sooner it is won."""
+        after = self._played_on(state, seed)
+        turns = after.turn - state.turn
+        match after.status["kind"]:
+            case "lost":
+                return self.value(after) + (turns - 1) / _ROLLOUT_TURNS
+            case "won":
+                return self.value(after) + (_ROLLOUT_TURNS - turns) / _ROLLOUT_TURNS
+        return self.value(after)
 
     def _played_on(self, state: State, seed: int) -> State:
         after, last = state.fork(), min(state.turn + _ROLLOUT_TURNS, self._horizon)

@@ -3,7 +3,7 @@
 //! Nothing that happens here is noted anywhere.
 
 use crate::error::Result;
-use crate::personas::{LOST, Persona, ROLLOUT_KEY, ROLLOUT_TURNS, ROLLOUTS, WON};
+use crate::personas::{LOST, Persona, ROLLOUT_KEY, ROLLOUT_TURNS, ROLLOUTS, lost_in, won_in};
 use crate::program::Program;
 use crate::record::Record;
 use crate::rng::draw;
@@ -100,12 +100,13 @@ impl<'a> Outlook<'a> {
     /// Finish the turn, and play some more at random; the value then.
     fn play_on(&mut self, state: &mut State) -> Result<f64> {
         let program = self.program;
-        let end = self.horizon.min(state.turn + ROLLOUT_TURNS);
+        let before = state.turn;
+        let end = self.horizon.min(before + ROLLOUT_TURNS);
         loop {
             step(program, state, &mut self.record)?;
             match state.status {
-                Status::Lost(_) => return Ok(LOST),
-                Status::Won(_) => return Ok(WON),
+                Status::Lost(_) => return Ok(lost_in(state.turn - before)),
+                Status::Won(_) => return Ok(won_in(state.turn - before)),
                 Status::Ongoing if state.turn >= end => return Ok(self.value(state)),
                 Status::Ongoing => {}
             }

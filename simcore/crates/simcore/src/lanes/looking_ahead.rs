@@ -1,7 +1,7 @@
 //! How the personas decide that look ahead: each candidate is carried out in all runs in which it is one, and taken
 //! back.
 
-use crate::personas::{LOST, Persona, ROLLOUT_TURNS, ROLLOUTS, WON};
+use crate::personas::{Persona, ROLLOUT_TURNS, ROLLOUTS, lost_in, won_in};
 use crate::plan::ir::Relation;
 use crate::rng::{INCREMENT, mix};
 
@@ -168,7 +168,7 @@ impl Block<'_> {
         let mut values = Column::ZERO;
         for turn in 1..=ROLLOUT_TURNS {
             V::turn(self, turn > 1);
-            self.value_ends(&mut values);
+            self.value_ends(turn, &mut values);
             let mut goes_on = self.playing.clone();
             goes_on.and_not(&self.ended);
             goes_on.and_not(&self.registers.exceptional);
@@ -190,13 +190,14 @@ impl Block<'_> {
         values
     }
 
-    /// Put down the values of the runs that a condition has ended.
+    /// Put down the values of the runs that a condition has ended in a turn of a rollout.
     #[inline(always)]
-    fn value_ends(&self, values: &mut Column) {
+    fn value_ends(&self, turn: u64, values: &mut Column) {
         let losses = self.machine.plan.losses.len() as u64;
+        let (lost, won) = (lost_in(turn), won_in(turn));
         let ends = values.0.iter_mut().zip(&self.ended.0).zip(&self.condition.0);
         for ((value, ended), condition) in ends {
-            let end = if *condition < losses { LOST } else { WON };
+            let end = if *condition < losses { lost } else { won };
             *value = if *ended == 0 { *value } else { end };
         }
     }
