@@ -74,7 +74,7 @@ async def test_pieces_show_in_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = (await measured(program(contest()), "random", options))[-1]
     monkeypatch.setattr(pieces, "_PIECE_SECONDS", 1e-9)
     reports = await measured(program(contest()), "random", options)
-    assert len(reports) == 300
+    assert len(reports) > 30
     assert reports[-1] == whole
 
 
