@@ -207,6 +207,10 @@ def test_each_operand_has_the_fuel_of_an_evaluation() -> None:
     """Together they would need more than one evaluation may take."""
     long = {"+": [1] * 6_000}
     assert distance({"<": [long, long]}) == JUST_FAILED
+    assert distance({"<": [{"cat": [long]}, long]}) == 1
+    assert distance({"!=": [long, {"+": [long, 1]}]}) == 0
+    many = [0] * 3_000
+    assert distance({"===": [many, many]}) == 0
     assert distance({"<": [{"+": [1] * 12_000}, 0]}) == 1
 
 

@@ -187,6 +187,44 @@ def test_to_outgrow_the_limits_is_as_bad_as_a_loss(core: Core) -> None:
     assert program.dry_run(runs=2, persona="greedy", horizon=3).survived == 2
 
 
+def dear(times: int) -> dict[str, Any]:
+    """Derived values of about 4,000 steps each."""
+    return {f"d{n}": {"in": [-1, {"var": "state.many"}]} for n in range(times)}
+
+
+def test_what_an_event_would_cost_is_feared_as_a_loss(core: Core) -> None:
+    program = scenario(
+        core,
+        state={"a": 8, "many": [0] * 4_000},
+        horizon=1,
+        actions=[action("rise", [inc("state.a", 1)])],
+        random_events=[event("dear", weight=0.05, when={">": [{"var": "state.a"}, 8]}, derives=dear(26))],
+    )
+    assert taken(program, "greedy", runs=2) == {"rise": 2}
+    assert taken(program, "cautious", runs=2) == {"rise": 0}
+
+
+def test_looking_ahead_does_not_pay_for_opening_the_turn(core: Core) -> None:
+    """So an action can be chosen that its own call, which opens the turn, cannot pay."""
+    costly = [put("state.list", [0] * 1_000)] * 4
+    program = scenario(
+        core,
+        state={"a": 8, "many": [0] * 4_000, "list": [0] * 1_000},
+        horizon=4,
+        actions=[
+            action(
+                "plan",
+                [inc("state.a", 1), {"op": "schedule", "id": "s", "after": 1, "effects": costly}],
+                preconditions={"==": [{"var": "turn"}, 1]},
+            ),
+            action("climb", [inc("state.a", 2)], derives=dear(24), preconditions={">": [{"var": "turn"}, 1]}),
+        ],
+    )
+    report = program.dry_run(runs=1, persona="greedy")
+    assert (report.errored, report.turns, report.errors[0].code) == (1, 1, "TURN_LIMIT")
+    assert program.dry_run(runs=1, persona="idle").survived == 1
+
+
 def test_what_is_due_in_a_turn_is_known_when_it_is_chosen_in(core: Core) -> None:
     """The second turn begins with the fall, after which only the rope helps."""
     fall = {"op": "schedule", "id": "fall", "after": 1, "effects": [put("state.a", -5)]}

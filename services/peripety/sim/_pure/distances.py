@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure.convert import truthy
-from peripety.sim._pure.logic import evaluate
+from peripety.sim._pure.logic import Evaluation, evaluate
+from peripety.sim._pure.operators import COMPARISONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,14 +41,14 @@ def _between(a: float, b: float) -> float:
     return max(a - b, b - a)
 
 
-# Whether two numbers compare so, and how much is missing. To be unequal is not a matter of more or less.
-_MEASURED: dict[str, tuple[Callable[[float, float], bool], Callable[[float, float], float]]] = {
-    "<": (operator.lt, lambda a, b: a - b),
-    "<=": (operator.le, lambda a, b: a - b),
-    ">": (operator.gt, lambda a, b: b - a),
-    ">=": (operator.ge, lambda a, b: b - a),
-    "==": (operator.eq, _between),
-    "===": (operator.eq, _between),
+# How much is missing between two numbers; to be unequal is not a matter of more or less.
+_GAPS: dict[str, Callable[[float, float], float]] = {
+    "<": lambda a, b: a - b,
+    "<=": lambda a, b: a - b,
+    ">": lambda a, b: b - a,
+    ">=": lambda a, b: b - a,
+    "==": _between,
+    "===": _between,
 }
 
 
@@ -67,7 +67,7 @@ def distance_of(logic: Any, initial: dict[str, Any], *, opposite: bool = False) 
     if name in {"and", "or"} and isinstance(operand, list):
         parts = [distance_of(item, initial, opposite=opposite) for item in operand]
         return _joined(parts, all_of_them=(name == "and") != opposite)
-    if name in _OPPOSITES:
+    if name in COMPARISONS:
         meant = _OPPOSITES[name] if opposite else name
         parts = [_comparison(meant, *pair, initial) for pair in pairwise(operand)]
         return _joined(parts, all_of_them=not opposite)
@@ -87,18 +87,18 @@ def _joined(parts: list[Distance], *, all_of_them: bool) -> Distance:
 
 def _comparison(name: str, left: Any, right: Any, initial: dict[str, Any]) -> Distance:
     """The distance of a comparison of two operands."""
-    whole = {name: [left, right]}
-    if name not in _MEASURED:
-        return partial(_truth_distance, whole, truth=True)
-    (holds, gap_of), scale = _MEASURED[name], _scale(left, right, initial)
+    scale, holds, gap_of = _scale(left, right, initial), COMPARISONS[name], _GAPS.get(name)
 
     def distance(data: dict[str, Any]) -> float:
-        pair = _numbers(left, right, data)
-        if pair is None:
-            return _truth_distance(whole, data, truth=True)
-        if holds(*pair):
-            return 0.0
-        away = min(gap_of(*pair), _FURTHEST_GAP) + scale * _STEP
+        try:
+            a, b = evaluate(left, data), evaluate(right, data)
+            if holds(Evaluation(), a, b):
+                return 0.0
+        except CoreError:
+            return 1.0
+        if gap_of is None or not (isinstance(a, float) and isinstance(b, float)):
+            return 1.0
+        away = min(gap_of(a, b), _FURTHEST_GAP) + scale * _STEP
         return away / (away + scale)
 
     return distance
@@ -106,18 +106,14 @@ def _comparison(name: str, left: Any, right: Any, initial: dict[str, Any]) -> Di
 
 def _scale(left: Any, right: Any, initial: dict[str, Any]) -> float:
     """How far apart two numbers are at first; 1 when they are not, or are no numbers."""
-    pair = _numbers(left, right, initial)
-    apart = min(_between(*pair), _FURTHEST_GAP) if pair else 0.0
-    return apart if apart >= _LEAST_SCALE else 1.0
-
-
-def _numbers(left: Any, right: Any, data: dict[str, Any]) -> tuple[float, float] | None:
-    """Two operands, where both are numbers."""
     try:
-        a, b = evaluate(left, data), evaluate(right, data)
+        a, b = evaluate(left, initial), evaluate(right, initial)
     except CoreError:
-        return None
-    return (a, b) if isinstance(a, float) and isinstance(b, float) else None
+        return 1.0
+    if not (isinstance(a, float) and isinstance(b, float)):
+        return 1.0
+    apart = min(_between(a, b), _FURTHEST_GAP)
+    return apart if apart >= _LEAST_SCALE else 1.0
 
 
 def _truth_distance(logic: Any, data: dict[str, Any], *, truth: bool) -> float:

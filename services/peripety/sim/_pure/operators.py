@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from peripety.sim._pure.logic import Evaluation
 
-__all__ = ["OPERATORS", "substring"]
+__all__ = ["COMPARISONS", "OPERATORS", "substring"]
 
 _CHARACTERS_PER_STEP = 1024
 # To take a path apart costs more than to search a text.
@@ -132,6 +132,19 @@ def _less(_run: Evaluation, a: Any, b: Any) -> bool:
     if isinstance(a, str) and isinstance(b, str):
         return a < b
     return as_number(a) < as_number(b)
+
+
+# How two values compare; an operator of the same name compares all neighbours among its arguments.
+COMPARISONS: dict[str, Callable[[Evaluation, Any, Any], bool]] = {
+    "==": _loosely_equal,
+    "!=": lambda run, a, b: not _loosely_equal(run, a, b),
+    "===": _strictly_equal,
+    "!==": lambda run, a, b: not _strictly_equal(run, a, b),
+    "<": _less,
+    "<=": lambda run, a, b: not _less(run, b, a),
+    ">": lambda run, a, b: _less(run, b, a),
+    ">=": lambda run, a, b: not _less(run, a, b),
+}
 
 
 def _chain(
@@ -337,14 +350,7 @@ OPERATORS: dict[str, Callable[[Evaluation, Any, Any], Any]] = {
     "or": _or,
     "!": _not,
     "!!": _truth,
-    "==": _chain("==", _loosely_equal),
-    "!=": _chain("!=", lambda run, a, b: not _loosely_equal(run, a, b)),
-    "===": _chain("===", _strictly_equal),
-    "!==": _chain("!==", lambda run, a, b: not _strictly_equal(run, a, b)),
-    "<": _chain("<", _less),
-    "<=": _chain("<=", lambda run, a, b: not _less(run, b, a)),
-    ">": _chain(">", lambda run, a, b: _less(run, b, a)),
-    ">=": _chain(">=", lambda run, a, b: not _less(run, a, b)),
+    **{name: _chain(name, holds) for name, holds in COMPARISONS.items()},
     "+": _sum,
     "-": _difference,
     "*": _product,
