@@ -108,7 +108,7 @@ def documents(source: str, file: IO[bytes]) -> Iterator[Document]:
 def _opened(source: str) -> Iterator[IO[bytes]]:
     try:
         if source == STDIN:
-            yield sys.stdin.buffer
+            yield _standard_input()
         else:
             with Path(source).open("rb") as file:
                 yield file
@@ -116,6 +116,17 @@ def _opened(source: str) -> Iterator[IO[bytes]]:
         raise InvalidArgumentError(
             f"cannot read {printable(source)}: {error.strerror}", code="UNREADABLE"
         ) from None
+
+
+def _standard_input() -> IO[bytes]:
+    """Standard input, for a thread that may still wait for it when the process ends.
+
+    Python closes its own object then, which aborts the process while somebody reads from that.
+    """
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except OSError:
+        return sys.stdin.buffer  # not a file
 
 
 def _lines(source: str, lines: Iterator[bytes]) -> Iterator[Document]:

@@ -84,6 +84,7 @@ def write_lines(lines: Sequence[str], *, style: str) -> None:
     else:
         # Nobody would see what the console could do, which takes longer than many a check.
         sys.stdout.write("\n".join([*lines, ""]))
+        sys.stdout.flush()
 
 
 def write_json(value: Any) -> None:

@@ -76,6 +76,8 @@ class Judging(Generic[T]):
         try:
             verdicts, playable = self._static(documents)
         except Exception as error:  # noqa: BLE001 - nobody waits for this thread, but somebody for verdicts
+            if self._is_cancelled:
+                return
             verdicts, playable = [(name, _failed(error)) for name, _ in documents], []
         if verdicts:
             self._deliver(verdicts)
@@ -143,10 +145,12 @@ class Judging(Generic[T]):
     def _go_on(self, key: bytes, game: Stepped[Verdict], turn: Turn) -> None:
         """Play on for a turn; a game that takes longer gets turns of its own, behind all that waits."""
         try:
-            while not game.step():
+            while True:
                 if self._is_cancelled:
-                    game.close()
+                    game.cancel()
                     return
+                if game.step():
+                    break
                 if turn.is_over:
                     self._threads.do(lambda: self._go_on(key, game, Turn()))
                     return

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -49,11 +48,13 @@ class Threads:
         return self._under_way < self._number
 
     def do(self, work: Callable[[], None]) -> None:
-        """Have something done, after all that waits already; nothing once they are closed."""
+        """Have something done, after all that waits already; at once when they are closed."""
         with self._lock:
             self._under_way += 1
-        with suppress(RuntimeError):
+        try:
             self._pool.submit(self._done, work)
+        except RuntimeError:
+            self._done(work)
 
     def _done(self, work: Callable[[], None]) -> None:
         try:
@@ -63,8 +64,8 @@ class Threads:
                 self._under_way -= 1
 
     def close(self) -> None:
-        """Begin nothing more; a thread that is busy ends after its turn."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Take nothing more; what waits has its turn, and then the threads end."""
+        self._pool.shutdown(wait=False)
 
     def __enter__(self) -> Self:
         return self
