@@ -151,5 +151,5 @@ class _Program:
         with _REFUSALS:
             return self.native.dry_run(options)
 
-    def proves_nothing(self, _horizon: int) -> bool:
-        return False
+    def proves_nothing(self, horizon: int) -> bool:
+        return self.native.proves_nothing(horizon)

@@ -68,6 +68,11 @@ impl Program {
         bytes(py.detach(|| self.0.dry_run_by(executor, options)))
     }
 
+    /// Whether it is known that nothing can be proved within so many turns.
+    fn proves_nothing(&self, py: Python<'_>, horizon: u64) -> bool {
+        py.detach(|| self.0.proves_nothing(horizon))
+    }
+
     /// Whether ordinary runs are played in lockstep.
     fn plays_in_lockstep(&self) -> bool {
         self.0.plays_in_lockstep()

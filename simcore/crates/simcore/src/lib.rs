@@ -22,6 +22,7 @@ pub mod patterns;
 mod personas;
 mod plan;
 mod program;
+mod proofs;
 mod read;
 mod record;
 pub mod rng;

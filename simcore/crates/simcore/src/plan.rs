@@ -13,7 +13,7 @@ mod layout;
 mod rules;
 
 pub(crate) use distances::{Distance, Distances, Graded};
-use ir::{Condition, Consequence, Site};
+use ir::{Condition, Consequence, Deed, Kind, Site};
 pub(crate) use layout::{Layout, Spot};
 
 /// A scenario with every path and every type resolved.
@@ -58,6 +58,7 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(crate) struct Param {
     pub(crate) column: usize,
+    pub(crate) kind: Kind,
     pub(crate) domain: Domain,
 }
 
@@ -78,6 +79,13 @@ pub(crate) enum Domain {
 }
 
 impl Plan {
+    /// All that rules do, now or later.
+    pub(crate) fn deeds(&self) -> impl Iterator<Item = &Deed> {
+        let actions = self.actions.iter().flat_map(|action| &action.consequence.deeds);
+        let events = self.events.iter().flat_map(|event| &event.consequence.deeds);
+        actions.chain(events).chain(self.sites.iter().flat_map(|site| &site.deeds))
+    }
+
     /// Whether some number might not be finite within so many turns, so that each has to be looked at.
     pub(crate) fn may_overflow(&self, turns: u64) -> bool {
         bounds::may_overflow(self, turns)

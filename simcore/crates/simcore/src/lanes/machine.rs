@@ -15,7 +15,7 @@ const MOST_MASKED: usize = 24;
 /// A scenario made ready for lockstep.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    pub(super) plan: Plan,
+    pub(crate) plan: Plan,
     /// For each action, when it is legal.
     pub(super) legal: Vec<Code>,
     /// For each event, when it may happen.

@@ -137,7 +137,7 @@ impl Builder<'_> {
         for (name, schema) in action.get("params")?.as_object()?.iter() {
             let (kind, domain) = self.domain(schema.as_object()?)?;
             names.insert(Arc::clone(name), (self.columns, kind));
-            params.push(Param { column: self.columns, domain });
+            params.push(Param { column: self.columns, kind, domain });
             self.columns += 1;
         }
         let logic = action.get("preconditions")?;
