@@ -7,7 +7,7 @@ use crate::logic::{Data, Relation, Rule};
 use crate::program::{Condition, Program};
 use crate::state::State;
 use crate::turn::with_root;
-use crate::value::{NOTHING, Value, object};
+use crate::value::{NOTHING, Value};
 
 /// Gaps and scales beyond this are as good as infinite.
 pub(crate) const MOST: f64 = 1e300;
@@ -42,14 +42,12 @@ pub(crate) struct Whole {
     pub(crate) opposite: bool,
 }
 
-/// A comparison of two operands that may be numbers, but for those of what is unequal.
+/// A comparison of two operands.
 #[derive(Debug)]
 pub(crate) struct Comparison {
-    relation: Relation,
+    pub(crate) relation: Relation,
     pub(crate) operands: [Value; 2],
     rules: [Rule; 2],
-    /// The comparison itself, for operands that are no numbers.
-    pub(crate) whole: Whole,
     /// How far the operands are apart in the beginning; 1 where that says nothing.
     pub(crate) scale: f64,
 }
@@ -100,25 +98,29 @@ impl Whole {
 }
 
 impl Comparison {
-    /// The operands, where both are numbers.
-    fn numbers(&self, root: Data<'_>) -> Option<(f64, f64)> {
+    /// The values of both operands, if they have any.
+    fn values(&self, root: Data<'_>) -> Option<[Value; 2]> {
         let [a, b] = self.rules.each_ref().map(|rule| rule.evaluate(root).ok());
-        Some((a?.as_number()?, b?.as_number()?))
+        Some([a?, b?])
     }
 
     fn value(&self, root: Data<'_>) -> f64 {
-        let Some((a, b)) = self.numbers(root) else { return self.whole.value(root) };
-        let (holds, gap) = match self.relation {
-            Relation::Less => (a < b, a - b),
-            Relation::AtMost => (a <= b, a - b),
-            Relation::Greater => (a > b, b - a),
-            Relation::AtLeast => (a >= b, b - a),
-            Relation::Equal | Relation::StrictlyEqual => (a == b, apart(a, b)),
-            Relation::NotEqual | Relation::NotStrictlyEqual => (a != b, apart(a, b)),
-        };
-        if holds {
-            return 0.0;
+        let Some([a, b]) = self.values(root) else { return 1.0 };
+        match (self.relation.holds(&a, &b), a, b) {
+            (Ok(true), ..) => 0.0,
+            (_, Value::Number(a), Value::Number(b)) => self.graded(a, b),
+            _ => 1.0,
         }
+    }
+
+    /// The distance of two numbers between which it does not hold.
+    fn graded(&self, a: f64, b: f64) -> f64 {
+        let gap = match self.relation {
+            Relation::Less | Relation::AtMost => a - b,
+            Relation::Greater | Relation::AtLeast => b - a,
+            Relation::Equal | Relation::StrictlyEqual => apart(a, b),
+            Relation::NotEqual | Relation::NotStrictlyEqual => return 1.0,
+        };
         let distance = gap.min(MOST) + self.least();
         distance / (distance + self.scale)
     }
@@ -154,25 +156,24 @@ impl Builder<'_> {
             }
             (_, items @ [_, _, ..]) if let Some(relation) = Relation::named(name) => {
                 let relation = if opposite { relation.opposite() } else { relation };
-                let pairs = items.windows(2).map(|pair| self.compared(relation, pair));
+                let pairs = items.iter().zip(items.iter().skip(1));
+                let pairs = pairs.map(|(a, b)| self.compared(relation, a, b));
                 joined(!opposite, pairs.collect())
             }
             _ => whole(),
         }
     }
 
-    fn compared(&self, relation: Relation, pair: &[Value]) -> Distance {
-        let whole = Whole::new(object([(relation.name(), pair.to_vec().into())]), false);
-        let (false, [a, b]) = (relation.is_inequality(), pair) else {
-            return Distance::Whole(Box::new(whole));
-        };
+    fn compared(&self, relation: Relation, a: &Value, b: &Value) -> Distance {
         let operands = [a.clone(), b.clone()];
         let rules = operands.each_ref().map(Rule::new);
-        let mut comparison = Comparison { relation, operands, rules, whole, scale: 1.0 };
-        let initial = |root: Data<'_>| comparison.numbers(root);
-        let numbers = with_root(self.program, &self.initial, &NOTHING, &NOTHING, initial);
-        if let Some(scale) = numbers.map(|(a, b)| apart(a, b).min(MOST)).filter(|scale| *scale >= LEAST) {
-            comparison.scale = scale;
+        let mut comparison = Comparison { relation, operands, rules, scale: 1.0 };
+        let initial = |root: Data<'_>| comparison.values(root);
+        if let Some([Value::Number(a), Value::Number(b)]) =
+            with_root(self.program, &self.initial, &NOTHING, &NOTHING, initial)
+        {
+            let scale = apart(a, b).min(MOST);
+            comparison.scale = if scale < LEAST { 1.0 } else { scale };
         }
         Distance::Compared(Box::new(comparison))
     }

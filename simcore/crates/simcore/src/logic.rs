@@ -112,6 +112,17 @@ pub fn evaluate(logic: &Value, data: &Value) -> Result<Value> {
     Rule::new(logic).evaluate(Data::Value(data))
 }
 
+impl Relation {
+    /// Whether it holds between two values, with the fuel of an evaluation.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_A_NUMBER` or `FUEL_EXHAUSTED`.
+    pub(crate) fn holds(self, a: &Value, b: &Value) -> Result<bool> {
+        Evaluation::new().holds(self, a, b)
+    }
+}
+
 /// JSONLogic's truth: false, null, 0, "" and [] are false; everything else, {} included, is true.
 #[must_use]
 pub fn truthy(value: &Value) -> bool {

@@ -390,7 +390,7 @@ impl Evaluation {
 
     #[expect(clippy::inline_always, reason = "measured: a call costs more than what it does")]
     #[inline(always)]
-    fn holds(&mut self, relation: Relation, a: &Value, b: &Value) -> Result<bool> {
+    pub(super) fn holds(&mut self, relation: Relation, a: &Value, b: &Value) -> Result<bool> {
         match relation {
             Relation::Equal => loosely_equal(a, b),
             Relation::NotEqual => Ok(!loosely_equal(a, b)?),

@@ -117,11 +117,6 @@ impl Relation {
         RELATIONS.into_iter().find(|(_, relation)| *relation == self).map_or("", |(name, _)| name)
     }
 
-    /// Whether two things are sought that differ, in whatever way.
-    pub(crate) fn is_inequality(self) -> bool {
-        matches!(self, Self::NotEqual | Self::NotStrictlyEqual)
-    }
-
     /// What holds between two numbers, or two texts, when this does not.
     pub(crate) fn opposite(self) -> Self {
         match self {

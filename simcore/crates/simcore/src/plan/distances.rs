@@ -1,7 +1,7 @@
 //! The distances by which personas tell states apart, where their operands can be lowered.
 
 use crate::distances::{self, Comparison};
-use crate::value::Value;
+use crate::value::{Value, object};
 
 use super::expressions::Names;
 use super::ir::{Condition, Kind, Relation, Scalar};
@@ -79,8 +79,10 @@ impl Builder<'_> {
     }
 
     fn compared(&mut self, comparison: &Comparison) -> Option<Distance> {
-        Some(match self.looked_at(&comparison.whole.logic, &comparison.operands)? {
-            (Condition::Compare(relation, first, second), true) => {
+        let operands = &comparison.operands;
+        let whole = object([(comparison.relation.name(), operands.to_vec().into())]);
+        Some(match self.looked_at(&whole, operands)? {
+            (Condition::Compare(relation, first, second), true) if relation != Relation::Unequal => {
                 let (scale, least) = (comparison.scale, comparison.least());
                 Distance::Graded(Graded { relation, first, second, scale, least })
             }
