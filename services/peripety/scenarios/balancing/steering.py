@@ -26,6 +26,7 @@ _STEPS = 256
 _NOTICEABLE = 0.002
 _MOST_SINGLES = 3
 _MOST_JUMPS = 6
+_MOST_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +105,25 @@ class Steering:
         start = await self._at(self._trials.start)
         if self._aim.hit(start):
             return start
-        leads = await self._leads()
-        return await self._by_one(leads) or await self._by_many(leads)
+        base = start
+        for _ in range(_MOST_ROUNDS):
+            leads = await self._leads(base)
+            found = await self._by_one(base, leads) or await self._by_many(base, leads)
+            if found is not None or self.jump is not None or self.closest is base:
+                return found
+            # Numbers may stand in each other's way. The next round begins at the best of this one.
+            base = self.closest or base
+        return None
 
     async def _at(self, setting: Setting) -> Trial:
         trial = await self._trials.at(setting)
         if self.closest is None or self._distance(trial) < self._distance(self.closest):
             self.closest = trial
         return trial
+
+    async def _with(self, base: Trial, index: int, value: float) -> Trial:
+        """A candidate with one number more moved."""
+        return await self._at(_with(base.setting, index, value))
 
     def _distance(self, trial: Trial) -> float:
         return max(self._aim.least - trial.rate, trial.rate - self._aim.most, 0.0)
@@ -128,19 +140,15 @@ class Steering:
                 return candidate
         return trial
 
-    async def _leads(self) -> list[_Lead]:
+    async def _leads(self, base: Trial) -> list[_Lead]:
         """The knobs, those that lead furthest first; then those that conditions say lead anywhere at all."""
-        start = self._trials.start
-        here = (await self._at(start)).rate
         leads = []
         for index, knob in enumerate(self._trials.knobs):
-            found = [
-                _Lead(
-                    index, bound, self._aim.toward((await self._at(_with(start, index, bound))).rate - here)
-                )
-                for bound in knob.bounds
-                if bound != knob.value
-            ]
+            found = []
+            for bound in knob.bounds:
+                if bound != base.setting[index]:
+                    moved = await self._with(base, index, bound)
+                    found.append(_Lead(index, bound, self._aim.toward(moved.rate - base.rate)))
             if not found:
                 continue
             worst, best = (choose(found, key=lambda lead: lead.effect) for choose in (min, max))
@@ -154,14 +162,13 @@ class Steering:
                 leads.append(_Lead(index, knob.bounds[way > 0], 0.0))
         return sorted(leads, key=lambda lead: -lead.effect)
 
-    async def _by_one(self, leads: Sequence[_Lead]) -> Trial | None:
-        """Move one number alone: of those that can do it, the one that moves least."""
-        start = self._trials.start
+    async def _by_one(self, base: Trial, leads: Sequence[_Lead]) -> Trial | None:
+        """Move one number more: of those that can do it, the one that moves least."""
         reaching = [
-            lead for lead in leads if self._aim.reached(await self._at(_with(start, lead.index, lead.bound)))
+            lead for lead in leads if self._aim.reached(await self._with(base, lead.index, lead.bound))
         ]
         nearest = sorted(reaching, key=self._share)[:_MOST_SINGLES]
-        tried = [await self._between(start, _with(start, lead.index, lead.bound)) for lead in nearest]
+        tried = [await self._between(base.setting, _moved_to(base.setting, [lead])) for lead in nearest]
         return min((trial for trial in tried if trial), key=_moved, default=None)
 
     def _share(self, lead: _Lead) -> float:
@@ -169,13 +176,12 @@ class Steering:
         knob = self._trials.knobs[lead.index]
         return abs(lead.bound / knob.value - 1) / max(lead.effect, _NOTICEABLE)
 
-    async def _by_many(self, leads: Sequence[_Lead]) -> Trial | None:
+    async def _by_many(self, base: Trial, leads: Sequence[_Lead]) -> Trial | None:
         """Move a few together, then what is left around what jumps."""
-        start = self._trials.start
-        few = await self._fewest(start, leads, self._aim.reached)
+        few = await self._fewest(base.setting, leads, self._aim.reached)
         if few is None:
             return None
-        trial = await self._between(start, _moved_to(start, few))
+        trial = await self._between(base.setting, _moved_to(base.setting, few))
         for _ in range(_MOST_JUMPS):
             if trial is None and self.jump is not None:
                 leads = [lead for lead in leads if lead.index != self.jump.index]

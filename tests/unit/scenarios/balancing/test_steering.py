@@ -134,3 +134,13 @@ async def test_any_smooth_rate_is_met(aim: Aim, steepness: float) -> None:
 
     found = await searched(aim, Known(rate, 10, 10))
     assert 0.32 <= found.rate <= 0.38
+
+
+async def test_numbers_that_stand_in_each_others_way_are_not_moved_together() -> None:
+    def rate(a: float, b: float, c: float) -> float:
+        both = 0.2 if min(a, b) > 12 else 0.0
+        return 0.25 + 0.01 * (a - 10) + 0.009 * (b - 10) + 0.008 * (c - 10) - both
+
+    found = await searched(HARDER, Known(rate, 10, 10, 10))
+    assert 0.32 <= found.rate <= 0.38
+    assert moved(found) == "ac"
