@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety.errors import Finding, InvalidArgumentError, NotFoundError, Severity
+from peripety.scenarios.certificates.document import certificate_hash, encode
 from peripety.scenarios.model import NumberEdit
+from support.certificates import FEWEST, certified
 from support.scenarios import chance, opened_registry, program
 
 if TYPE_CHECKING:
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.model import ScenarioRecord
     from peripety.scenarios.registry import ScenarioRegistry
+
+ONE_MORE = replace(FEWEST, max_runs=65)
 
 
 @pytest.fixture
@@ -152,3 +157,34 @@ async def test_what_was_never_stored_is_not_found(registry: ScenarioRegistry) ->
     for arguments in (("scn_0",), (record.scenario.scenario_id, "0" * 64)):
         with pytest.raises(NotFoundError, match=arguments[0]):
             await registry.compiled(*arguments)
+
+
+async def test_the_latest_certificate_of_a_version_is_named_and_outlives_its_storing(
+    registry: ScenarioRegistry,
+) -> None:
+    record = await saved(registry)
+    scenario_id = record.scenario.scenario_id
+    one, other = [await certified(chance(0.5) | {"seed": 1}, options) for options in (FEWEST, ONE_MORE)]
+    for certificate in (one, other, one):
+        await registry.certify(scenario_id, certificate)
+        name = certificate_hash(encode(certificate))
+        assert (await registry.get(scenario_id)).certificate_hash == name
+        assert await registry.certificate(name) == certificate
+    assert (await saved(registry)).certificate_hash == name
+    assert [summary.certificate_hash for summary in (await registry.versions(scenario_id)).items] == [name]
+    newer = await saved(registry, seed=2, version_of=scenario_id)
+    assert newer.certificate_hash is None
+    assert (await registry.get(scenario_id, record.scenario.spec_hash)).certificate_hash == name
+
+
+async def test_certificates_go_with_their_scenario_and_are_kept_with_no_other(
+    registry: ScenarioRegistry,
+) -> None:
+    scenario_id = (await saved(registry)).scenario.scenario_id
+    certificate = await certified(chance(0.5) | {"seed": 1})
+    await registry.certify(scenario_id, certificate)
+    await forget(registry, scenario_id)
+    with pytest.raises(NotFoundError, match="no certificate"):
+        await registry.certificate(certificate_hash(encode(certificate)))
+    with pytest.raises(NotFoundError, match="no scenario"):
+        await registry.certify(scenario_id, certificate)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peripety.errors import ResourceExhaustedError
 from peripety.gateway.streams import following
 from peripety.scenarios.certificates.model import MOST_RUNS
 from peripety.scenarios.model import DryRunOptions
@@ -74,12 +75,26 @@ async def measure(
     for look in _looks(how.max_runs):
         played = 0 if report is None else report.runs
         before = report
-        async with following(runner.playing(played, look - played, watch)) as pieces:
+        async with following(_named(runner.playing(played, look - played, watch), persona)) as pieces:
             async for piece in pieces:
                 report = piece if before is None else before.merged(piece)
                 yield report
         if report is not None and _is_known(report):
             return
+
+
+async def _named(pieces: AsyncIterator[DryRunReport], persona: Persona) -> AsyncIterator[DryRunReport]:
+    """The pieces; when they take too long, it is said whose they are."""
+    try:
+        async with following(pieces):
+            async for piece in pieces:
+                yield piece
+    except ResourceExhaustedError as error:
+        raise ResourceExhaustedError(
+            f"The runs of the {persona} persona take longer than there is time: leave it out, or allow more"
+            " time, fewer runs or a shorter horizon",
+            code=error.code,
+        ) from None
 
 
 def most_runs(persona: Persona, options: CertificateOptions) -> int:

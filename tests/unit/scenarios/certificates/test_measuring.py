@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.errors import InvalidArgumentError
+from peripety import context
+from peripety.errors import InvalidArgumentError, ResourceExhaustedError
 from peripety.scenarios import runs as pieces
 from peripety.scenarios.certificates.measuring import measure, most_runs
 from peripety.scenarios.certificates.model import MOST_RUNS, CertificateOptions, Rate
@@ -85,6 +86,13 @@ async def test_runs_are_counted_in_detail() -> None:
     assert report == rules.dry_run(runs=64, detail=True, watch={"state.a": 2.0})
     assert report.detail is not None
     assert set(report.detail.moves) == {"state.a"}
+
+
+async def test_who_takes_too_long_is_named() -> None:
+    context.enter_call(request_id=None, timeout=0.0)
+    with pytest.raises(ResourceExhaustedError, match="the greedy persona") as caught:
+        await measured(program(contest()), "greedy")
+    assert caught.value.code == "DRY_RUN_TOO_SLOW"
 
 
 @pytest.mark.parametrize("options", [{"max_runs": 63}, {"max_runs": 9605}, {"seed": -1}, {"horizon": 0}])

@@ -2039,12 +2039,12 @@ class CertificateOptions(_message.Message):
     seed: _builtins.int
     """Seed that the seeds of the runs follow from, 0 to 2^53 - 1; unset for the specification's own."""
     max_runs: _builtins.int
-    """Most runs of a persona; 0 for the server's default."""
+    """Most runs of a persona, 64 to 9,604; 0 for 9,604, which are enough for any rate."""
     horizon: _builtins.int
     """Turns of a run; 0 for the specification's horizon."""
     @_builtins.property
     def personas(self) -> _containers.RepeatedScalarFieldContainer[_engine_pb2.Persona.ValueType]:
-        """Who plays; empty for all personas."""
+        """Who plays; empty for all personas. The random one always does: the band is about it."""
 
     def __init__(
         self,
@@ -2512,7 +2512,9 @@ class Certificate(_message.Message):
     verdict: Global___CertificateVerdict.ValueType
     """Whether the scenario is fair."""
     planner_gap: _builtins.float
-    """Fail rate of the random persona less that of the planner: what thinking is worth."""
+    """Fail rate of the random persona less that of the planner, both over the runs that the planner played: what
+    thinking is worth. 0 when the planner did not play.
+    """
     engine_version: _builtins.str
     """Version of the engine's semantics."""
     rng_version: _builtins.int
@@ -2543,7 +2545,7 @@ class Certificate(_message.Message):
 
     @_builtins.property
     def dominant_actions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Ids of actions that are always the best one."""
+        """Ids of actions that the planner takes almost whenever it can."""
 
     @_builtins.property
     def band(self) -> Global___TargetBand:
