@@ -10,7 +10,10 @@ import asyncio
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from typer.testing import CliRunner
+
 from peripety import sim
+from peripety.cli import app
 from peripety.scenarios.certificates.certifying import certificate_of
 from peripety.scenarios.certificates.document import encode
 from peripety.scenarios.certificates.model import CertificateOptions
@@ -35,6 +38,7 @@ SMALL = CertificateOptions(max_runs=64, horizon=8)
 """So little that the reference core takes seconds."""
 
 _FOLDER = ROOT / "docs" / "certificates"
+_COMMAND = "\n$ peripety certify examples/scenario.json\n"
 
 
 def certificate(program: Program, options: CertificateOptions) -> Certificate:
@@ -48,18 +52,25 @@ def golden(program: Program) -> bytes:
     return encode(certificate(program, SMALL)) + b"\n"
 
 
-def example(program: Program) -> dict[Path, bytes]:
-    """The files that the worked example shows."""
-    made = certificate(program, CertificateOptions())
+def example() -> dict[Path, bytes]:
+    """The files that the worked example shows, by the core that runs here."""
+    made = certificate(sim.compile(SPEC.read_bytes()), CertificateOptions())
     drawn = {_FOLDER / f"{name}.svg": xml(standalone(svg)) for name, svg in plots(made).items()}
-    return {_FOLDER / "certificate.json": encode(made) + b"\n", **drawn}
+    return {PAGE: _page(), _FOLDER / "certificate.json": encode(made) + b"\n", **drawn}
+
+
+def _page() -> bytes:
+    """The page with what the command prints now."""
+    printed = CliRunner().invoke(app, ["certify", str(SPEC)]).stdout
+    before, command, after = PAGE.read_text(encoding="utf-8").partition(_COMMAND)
+    return f"{before}{command}{printed}{after[after.index('```') :]}".encode()
 
 
 def main() -> None:
     """Write everything."""
     program = sim.compile(SPEC.read_bytes())
     _FOLDER.mkdir(exist_ok=True)
-    for path, content in {GOLDEN: golden(program), **example(program)}.items():
+    for path, content in {GOLDEN: golden(program), **example()}.items():
         path.write_bytes(content)
 
 
