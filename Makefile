@@ -134,6 +134,16 @@ REQUESTS ?= 100000
 soak-gateway: $(VENV)/installed-dev native  ## Ask the gateway for long, and watch its memory: REQUESTS=100000
 	@PYTHONPATH=tests $(BIN)/python -m bench.gateway --soak $(REQUESTS)
 
+ITEMS ?= 1000000
+
+.PHONY: bench-batch
+bench-batch: $(VENV)/installed-dev native  ## Measure batches beside validators of schemas alone, in process and over gRPC
+	@PYTHONPATH=tests $(BIN)/python -m bench.batch
+
+.PHONY: soak-batch
+soak-batch: $(VENV)/installed-dev native  ## Stream specifications through one batch, and watch its memory: ITEMS=1000000
+	@PYTHONPATH=tests $(BIN)/python -m bench.batch_soak $(ITEMS)
+
 # How much is compared, and from which seed: the cases depend on the seed alone.
 STEPS ?= 1000000
 LOGIC ?= 100000
