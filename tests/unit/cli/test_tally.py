@@ -1,0 +1,79 @@
+"""What is told of a batch while it runs, and when it is over."""
+
+from __future__ import annotations
+
+import pytest
+
+from peripety.cli.tally import Tally, watched
+from peripety.errors import InvalidArgumentError, ResourceExhaustedError
+from peripety.scenarios.batch import BatchOptions, Verdict
+from support.batches import EASY, GOOD, WRONG, verdicts
+
+SLOW = Verdict(error=ResourceExhaustedError("too slow", code="DRY_RUN_TOO_SLOW"))
+GONE = Verdict(error=InvalidArgumentError("gone", code="UNREADABLE"))
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("peripety.cli.tally.time.perf_counter", clock)
+    return clock
+
+
+def of(*documents: bytes) -> list[Verdict]:
+    return list(verdicts(list(enumerate(documents)), BatchOptions()).values())
+
+
+@pytest.mark.parametrize(
+    ("counted", "code"),
+    [([], 0), (of(GOOD, EASY), 0), (of(GOOD, WRONG), 1), ([*of(WRONG), GONE], 2), ([*of(GOOD), SLOW], 2)],
+)
+def test_the_exit_code_is_that_of_the_worst(counted: list[Verdict], code: int) -> None:
+    tally = Tally()
+    for verdict in counted:
+        tally.add(verdict)
+    assert tally.exit_code == code
+
+
+def test_the_summary_counts_verdicts_and_what_was_found(clock: Clock) -> None:
+    tally = Tally()
+    for verdict in [*of(GOOD, WRONG, b"{"), SLOW, GONE]:
+        tally.add(verdict)
+    clock.now = 0.5
+    first, *codes = tally.lines()
+    assert first == "1 valid, 2 invalid, 1 unreadable, 1 undecided in 0.5 s, 6 a second"
+    assert codes[0] == "  1 WRONG_TYPE"
+
+
+def test_long_work_without_a_terminal_is_told_every_few_seconds(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tally = Tally()
+    (good,) = of(GOOD)
+    with watched(tally, lambda: 1_000) as advance:
+        for second in range(1, 12):
+            clock.now = second
+            tally.add(good)
+            advance(50)
+    assert capsys.readouterr().err.splitlines() == [
+        "5 checked, 1 a second, about 15 s left",
+        "10 checked, 1 a second, about 10 s left",
+    ]
+
+
+def test_short_work_is_not_told_of(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    tally = Tally()
+    with watched(tally, lambda: pytest.fail("nobody asks")) as advance:
+        clock.now = 4.9
+        advance(50)
+    assert not capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""Work by hand: step by step, within a time, and left in good order."""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.errors import ResourceExhaustedError
+from peripety.scenarios.batch.turns import ByHand, Stepped
+from peripety.scenarios.gate import verdict_of
+from peripety.scenarios.model import DryRunOptions
+from support.scenarios import WORKERS, chance, program
+
+if TYPE_CHECKING:
+    from peripety.scenarios.gate import Verdict
+
+CLOSE = program(chance(0.25))
+OPTIONS = DryRunOptions(max_runs=200)
+
+
+def stepped(seconds: float = 60) -> Stepped[Verdict]:
+    return Stepped(verdict_of(CLOSE, OPTIONS, ByHand(seconds)))
+
+
+async def test_what_comes_of_it_is_what_a_loop_and_threads_come_to() -> None:
+    work = stepped()
+    steps = 1
+    while not work.step():
+        steps += 1
+    assert work.result == await verdict_of(CLOSE, OPTIONS, WORKERS)
+    assert steps > 3
+
+
+def test_a_piece_waits_for_its_turn() -> None:
+    done: list[str] = []
+
+    async def pieces() -> None:
+        worker = ByHand(60)
+        await worker.run(done.append, "a")
+        await worker.run(done.append, "b")
+
+    work = Stepped(pieces())
+    assert (work.step(), done) == (False, ["a"])
+    assert (work.step(), done) == (True, ["a", "b"])
+
+
+def test_time_is_counted_while_a_piece_is_done_and_not_while_it_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+
+    def taking(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    async def pieces() -> None:
+        worker = ByHand(3)
+        for _ in range(3):
+            await worker.run(taking, 1.5)
+
+    work = Stepped(pieces())
+    work.step()
+    now += 100
+    work.step()
+    with pytest.raises(ResourceExhaustedError) as caught:
+        work.step()
+    assert caught.value.code == "DRY_RUN_TOO_SLOW"
+
+
+@pytest.mark.filterwarnings("error")
+def test_work_that_is_left_ends_without_a_word() -> None:
+    for steps in range(4):
+        work = stepped()
+        for _ in range(steps):
+            work.step()
+        work.cancel()
+        del work
+    gc.collect()
