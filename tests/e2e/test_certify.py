@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SPEC = ROOT / "examples" / "scenario.json"
-FEW = ("--persona", "cautious", "--max-runs", "64", "--horizon", "8")
+FEW = ("--persona", "greedy", "--max-runs", "64")
 
 
 def peripety(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
