@@ -110,17 +110,16 @@ class _Attempts:
         yield Progress(Stage.DRY_RUNNING, "playing the scenario as it stands", 0.1)
         before = await self._trials.play(self._trials.start, 0, self._runs)
         if before.report.errors:
-            failed = tuple(rule_finding(error, before.report) for error in before.report.errors)
-            yield NotBalanced(failed, before.report)
+            yield _failed(before)
             return
         yield Progress(Stage.DRY_RUNNING, rate_sentence(before.report), 0.2)
-        found, luck, is_harder = before, 0.0, before.rate < self._target.middle
+        found, luck = before, 0.0
         for attempt in range(len(_SHARES)):
             if attempt or not self._target.met(before.rate):
                 yield Progress(
                     Stage.REPAIRING, f"trying {len(self._trials.knobs)} numbers", 0.2 + 0.2 * attempt
                 )
-                steering = Steering(self._trials, self._aim(luck, attempt, is_harder=is_harder))
+                steering = Steering(self._trials, await self._aim(luck, attempt))
                 hit = await steering.search()
                 if hit is None:
                     yield self._refusal(steering, before)
@@ -128,27 +127,31 @@ class _Attempts:
                 found = await steering.tidied(hit)
             yield Progress(Stage.DRY_RUNNING, "confirming on fresh runs", 0.35 + 0.2 * attempt)
             after = await self._trials.play(found.setting, FRESH_RUN * (attempt + 1), self._runs)
+            if after.report.errors:
+                yield _failed(after)
+                return
             if self._target.met(after.rate):
                 yield Balanced(after.program.document, after.edits, before.report, after.report)
                 return
             # Either side may have been lucky, the one with fewer runs more so.
             luck = (after.rate - found.rate) * self._runs / (self._runs + found.report.runs)
-            if not found.edits:
-                is_harder = after.rate < self._target.middle
         yield self._unconfirmed(after)
 
-    def _aim(self, luck: float, attempt: int, *, is_harder: bool) -> Aim:
+    async def _aim(self, luck: float, attempt: int) -> Aim:
         """What the search is to come out at: inside the target, and further inside after each failure.
 
         Args:
             luck: by how much fresh runs were lost more often than those of the search.
             attempt: how often that failed before.
-            is_harder: whether the scenario is too easy.
         """
         half = self._target.width / 2
         middle = self._target.middle - luck
         reach = max(half - _MARGIN * (attempt + 1), half * _SHARES[attempt], _CLOSEST)
-        return Aim(middle - reach, middle + reach, is_harder)
+        # Beyond 0 and 1 there is nothing to keep away from.
+        least = middle - reach if self._target.least > 0 else 0.0
+        most = middle + reach if self._target.most < 1 else 1.0
+        start = await self._trials.at(self._trials.start)
+        return Aim(least, most, is_harder=start.rate < middle)
 
     def _refusal(self, steering: Steering, before: Trial) -> NotBalanced:
         closest = steering.closest or before
@@ -178,6 +181,12 @@ class _Attempts:
             f" {after.rate:.1%}; {self._target} is asked for, so ask for a wider target or allow more runs"
         )
         return NotBalanced((Finding("BALANCE_NOT_CONFIRMED", "", message),), after.report)
+
+
+def _failed(trial: Trial) -> NotBalanced:
+    """Rules that cannot be carried out, be it as they stand or since numbers moved that they rely on."""
+    findings = tuple(rule_finding(error, trial.report) for error in trial.report.errors)
+    return NotBalanced(findings, trial.report)
 
 
 def _some(trial: Trial) -> str:

@@ -179,9 +179,7 @@ class Steering:
     async def _by_many(self, base: Trial, leads: Sequence[_Lead]) -> Trial | None:
         """Move a few together, then what is left around what jumps."""
         few = await self._fewest(base.setting, leads, self._aim.reached)
-        if few is None:
-            return None
-        trial = await self._between(base.setting, _moved_to(base.setting, few))
+        trial = await self._between(base.setting, _moved_to(base.setting, few)) if few else None
         for _ in range(_MOST_JUMPS):
             if trial is None and self.jump is not None:
                 leads = [lead for lead in leads if lead.index != self.jump.index]
@@ -270,6 +268,6 @@ def _moved_to(setting: Setting, leads: Sequence[_Lead]) -> Setting:
 
 
 def _taken(below: Setting, above: Setting, places: Sequence[int]) -> Setting:
-    chosen = set(places)
     """The lower setting, with the values of the upper one in some places."""
+    chosen = set(places)
     return tuple(above[index] if index in chosen else value for index, value in enumerate(below))

@@ -14,7 +14,7 @@ from peripety.scenarios.balancing.model import Balanced, BalanceOrder, NotBalanc
 from peripety.scenarios.balancing.searching import FRESH_RUN
 from peripety.scenarios.model import DryRunOptions, Progress
 from support.scenarios import WORKERS, chance, document, siege
-from support.specs import action, at_most, never, spec
+from support.specs import action, at_most, event, never, spec
 
 if TYPE_CHECKING:
     from peripety.scenarios.balancing.model import BalanceEvent
@@ -137,6 +137,18 @@ async def test_rules_that_fail_are_mended_first() -> None:
     value["actions"] = [action("take", [{"op": "pop", "path": "state.list"}])]
     found = await refused(value, 0.3, 0.4)
     assert found.findings[0].code == "EMPTY_ARRAY"
+
+
+async def test_a_number_that_has_to_agree_with_something_else_is_not_moved_unnoticed() -> None:
+    take: list[Any] = [{"op": "pop", "path": "state.list"}, {"op": "dec", "path": "state.count", "value": 1}]
+    value = spec(
+        state={"list": [1, 2, 3], "count": 3},
+        actions=[action("wait")],
+        random_events=[event("taken", take, weight=0.05)],
+        loss_conditions=[at_most("gone", "state.count", 0), never("never")],
+        horizon=60,
+    )
+    assert (await refused(value, 0.0, 0.2)).findings[0].code == "EMPTY_ARRAY"
 
 
 @pytest.mark.parametrize(
