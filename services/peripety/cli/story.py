@@ -61,9 +61,7 @@ class Story:
                 self._progress(event.progress)
             case "repaired":
                 self._line(f"  missed its budget: {_dry_run(event.repaired.before)}", "yellow")
-                self._lines(
-                    f"    {printable(e.path)}  {e.before:g} → {e.after:g}" for e in event.repaired.edits
-                )
+                self._lines(f"    {printable(edit.summary)}" for edit in event.repaired.edits)
             case "compiled":
                 self._report(event.compiled.dry_run)
                 self._lines(_finding_lines(event.compiled.findings), "yellow")

@@ -51,7 +51,7 @@ class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionS
         yield Written(completed=Written.Completed(spec=SPEC, model="p/m", findings=remaining))
 
     async def CompileScenario(self, _request: Any, _context: Any) -> AsyncIterator[Compiled]:  # noqa: N802 - the contract's
-        edit = scenario_pb2.NumberEdit(path="/random_events/0/weight", before=0.1, after=0.15)
+        edit = scenario_pb2.NumberEdit(summary="event 'a': weight 0.1 → 0.15 (+50 %)")
         yield Compiled(repaired=Compiled.Repaired(edits=[edit]))
         remaining = [warning("LOST_AT_ONCE", "every run ends in its first turn")]
         yield Compiled(compiled=scenario_pb2.CompiledScenario(spec=SPEC, findings=remaining))
@@ -122,7 +122,7 @@ def test_play_tells_every_repair_and_every_warning() -> None:
     lines = told("play", "--auto")
     assert lines[: len(AUTHORING)] == AUTHORING
     for line in (
-        "    /random_events/0/weight  0.1 → 0.15",
+        "    event 'a': weight 0.1 → 0.15 (+50 %)",
         "    warning LOST_AT_ONCE: every run ends in its first turn",
         "  (this narration is void: not JSON)",
         "  (told by the server, OUTCOME_INVALID: no valid answer)",
