@@ -47,3 +47,55 @@ def spec(**parts: Any) -> Json:
 def document(**parts: Any) -> bytes:
     """`spec` as bytes."""
     return json.dumps(spec(**parts)).encode("utf-8")
+
+
+def full_spec() -> Json:
+    """A valid scenario in which everything that may be there is there."""
+    number = {"type": "integer", "minimum": 0, "maximum": 3}
+    effects: list[Json] = [
+        {"op": "set", "path": "state.made", "value": {"p": [None]}},
+        {"op": "inc", "path": "state.a", "value": 1},
+        {"op": "inc", "path": "state.a", "value": "much"},
+        {"op": "dec", "path": "state.a", "value": 0.5},
+        {"op": "dec", "path": "state.a", "value": "much"},
+        {"op": "mul", "path": "state.a", "value": 2},
+        {"op": "mul", "path": "state.a", "value": "much"},
+        {"op": "patch", "path": "state.tree", "value": {"y": 1}},
+        {"op": "patch", "path": "state.tree", "value": "much"},
+        {"op": "push", "path": "state.list", "value": 3},
+        {"op": "pop", "path": "state.list"},
+        {"op": "addlog", "message": "done"},
+        {"op": "schedule", "id": "later", "at": 5, "effects": [{"op": "addlog", "message": "due"}]},
+        {"op": "schedule", "id": "later", "at": "1d", "effects": [{"op": "addlog", "message": "due"}]},
+        {"op": "schedule", "id": "later", "after": 2, "effects": [{"op": "addlog", "message": "due"}]},
+        {"op": "schedule", "id": "later", "after": "2h", "effects": [{"op": "addlog", "message": "due"}]},
+    ]
+    more: Json = {"name": "Name", "derives": {"much": {"+": [1, 2]}}}
+    params = {
+        "n": number,
+        "text": {"type": "string", "maxLength": 5},
+        "flag": {"type": "boolean"},
+        "choice": {"type": "number", "enum": [1, 2.5]},
+        "word": {"type": "string", "enum": ["low", "high"]},
+        "yes": {"type": "boolean", "enum": [True]},
+    }
+    return spec(
+        entities=[{"id": "x", "name": "X", "kind": "one", "description": "First.", "playable": True}],
+        actions=[{**action("act", effects, description="Acts.", params=params), **more}],
+        random_events=[{**event("event", effects, duration="3h"), **more}],
+        loss_conditions=[never("first") | {"message": "over"}, never("second")],
+        win_conditions=[at_most("won", "state.b", 0)],
+        negativity_budget={
+            "min_fail_rate": 0.25,
+            "max_fail_rate": 0.75,
+            "decay_per_turn": {"state.a": 0.5},
+            "max_positive_drift": 1,
+        },
+        clock={"turn": "1h"},
+        horizon=20,
+        visibility=[
+            {"path": "state.a", "to": "hidden"},
+            {"path": "state.b", "to": ["x"]},
+        ],
+        narrator_scope=[{"path": "state.a", "ops": ["inc", "set"], "max_magnitude": 2}],
+    )

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import peripety_simcore
 
-from peripety.sim._core import CoreError
+from peripety.sim._core import CoreError, Screened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.sim._core import Data, PatternIndex, PatternRow, Refusal, Rule, Screened
+    from peripety.sim._core import Data, PatternIndex, PatternRow, Refusal, Rule
     from peripety.sim.patterns.predicates import Predicate
 
 __all__ = ["NativeCore"]
@@ -60,9 +60,12 @@ class NativeCore:
         with _REFUSALS:
             return _Program(peripety_simcore.compile(document))
 
-    def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:  # noqa: ARG002 - has no threads
-        """Nothing is screened: the reference itself finds what is wrong."""
-        return [None] * len(documents)
+    def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:
+        """The documents with which nothing is wrong."""
+        return [
+            None if spotless is None else Screened(spotless[0], _Program(spotless[1]), spotless[2])
+            for spotless in peripety_simcore.screen(documents, threads)
+        ]
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
         """One keyed 64-bit draw."""
