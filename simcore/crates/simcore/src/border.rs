@@ -59,6 +59,11 @@ pub(crate) fn borrow<'a>(document: &'a [u8], arena: &'a Bump) -> Result<(Node<'a
     Parser::new(text(document, MAX_BYTES)?, DOCUMENT, Nodes(arena)).document()
 }
 
+/// As [`parse_canonical`], for as long as the document is there.
+pub(crate) fn borrow_canonical<'a>(document: &'a [u8], arena: &'a Bump) -> Result<Node<'a>> {
+    Ok(Parser::new(text(document, MAX_CANONICAL_BYTES)?, WRITTEN, Nodes(arena)).document()?.0)
+}
+
 fn text(document: &[u8], max_bytes: usize) -> Result<&str> {
     if document.len() > max_bytes {
         let message = format!("the document has {} bytes; at most {max_bytes} are accepted", document.len());

@@ -4,7 +4,7 @@
 //! expression of its own: it fails by itself, and nobody pays for it.
 
 use crate::logic::{Data, Relation, Rule};
-use crate::program::{Condition, Program};
+use crate::program::Program;
 use crate::state::State;
 use crate::turn::with_root;
 use crate::value::{NOTHING, Value};
@@ -56,10 +56,14 @@ impl Distances {
     /// The distances of a program, whose initial state gives their scales.
     pub(crate) fn new(program: &Program) -> Self {
         let builder = Builder { program, initial: State::new(program, 0) };
-        let each = |conditions: &[Condition]| {
-            conditions.iter().map(|condition| builder.distance(&condition.logic, false)).collect()
+        let spec = program.spec().as_object();
+        let each = |section| {
+            let conditions = spec.and_then(|spec| spec.get(section)).and_then(Value::as_array);
+            let logic = |condition: &Value| condition.as_object()?.get("when").cloned();
+            let all = conditions.into_iter().flat_map(|conditions| conditions.iter());
+            all.filter_map(logic).map(|logic| builder.distance(&logic, false)).collect()
         };
-        Self { losses: each(&program.losses), wins: each(&program.wins) }
+        Self { losses: each("loss_conditions"), wins: each("win_conditions") }
     }
 
     /// The value of a run that goes on: the distance of the nearest loss, less that of the nearest win.

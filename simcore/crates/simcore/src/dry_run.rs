@@ -109,7 +109,7 @@ impl Options {
             runs: read::count(read::field(options, "runs")?)?,
             first_run: read::count(read::field(options, "first_run")?)?,
             seed: seed.parse().map_err(|_| read::invalid("a seed is expected"))?,
-            persona: Persona::named(&read::text(read::field(options, "persona")?)?)
+            persona: Persona::named(read::text(read::field(options, "persona")?)?)
                 .ok_or_else(|| read::invalid("a persona is expected"))?,
             horizon: options.get("horizon").map_or(Ok(horizon), read::count)?,
             digest: options.get("digest").map_or(Ok(false), read::boolean)?,
@@ -129,7 +129,7 @@ fn watched(pair: &Value) -> Result<Watched> {
     let [path, scale] = read::list(pair)? else {
         return Err(read::invalid("a path and a scale are expected"));
     };
-    Watched::new(read::text(path)?, read::number(scale)?)
+    Watched::new(read::text(path)?.into(), read::number(scale)?)
         .ok_or_else(|| read::invalid("a path of the state and a scale are expected"))
 }
 

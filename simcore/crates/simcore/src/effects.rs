@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use crate::durations;
 use crate::error::Result;
+use crate::json::{Json, Members, View};
 use crate::paths::{Segment, format_path, parse_path};
 use crate::read;
-use crate::value::{Object, Value};
+use crate::value::Value;
 
 pub(crate) use transaction::{Transaction, Undo};
 
@@ -16,6 +17,8 @@ pub(crate) use transaction::{Transaction, Undo};
 #[derive(Clone, Debug)]
 pub(crate) struct Effect {
     /// The effect as it stands in the document, for the snapshot of a state in which it is scheduled.
+    ///
+    /// Null where no schedule holds it.
     source: Value,
     deed: Deed,
 }
@@ -53,17 +56,26 @@ pub(crate) struct Path {
 }
 
 impl Effect {
-    /// Compile a list of effects.
-    pub(crate) fn list(effects: &Value, turn_minutes: u64) -> Result<Vec<Self>> {
-        read::list(effects)?.iter().map(|effect| Self::new(effect, turn_minutes)).collect()
+    /// Compile a list of effects that happen at once.
+    pub(crate) fn list(effects: &impl Json, turn_minutes: u64) -> Result<Vec<Self>> {
+        let compiled = |effect| Ok(Self { source: Value::Null, deed: Deed::new(effect, turn_minutes)? });
+        read::list(effects)?.iter().map(compiled).collect()
+    }
+
+    /// Compile a list of effects that a schedule holds.
+    pub(crate) fn scheduled(effects: &impl Json, turn_minutes: u64) -> Result<Vec<Self>> {
+        read::list(effects)?
+            .iter()
+            .map(|effect| Ok(Self { source: effect.to_value(), deed: Deed::new(effect, turn_minutes)? }))
+            .collect()
     }
 
     /// What decay does to a path: it subtracts.
-    pub(crate) fn decay(path: &str, amount: &Value) -> Result<Self> {
+    pub(crate) fn decay(path: &str, amount: &impl Json) -> Result<Self> {
         let deed = Deed::Write {
             operation: Operation::Dec,
             path: Arc::new(Path::new(path)?),
-            value: amount.clone(),
+            value: amount.to_value(),
         };
         Ok(Self { source: Value::Null, deed })
     }
@@ -72,30 +84,31 @@ impl Effect {
     pub(crate) fn sources(effects: &[Self]) -> Value {
         effects.iter().map(|effect| effect.source.clone()).collect()
     }
+}
 
-    fn new(effect: &Value, turn_minutes: u64) -> Result<Self> {
+impl Deed {
+    fn new(effect: &impl Json, turn_minutes: u64) -> Result<Self> {
         let members = read::object(effect)?;
-        let deed = match &*read::text(read::field(members, "op")?)? {
-            "addlog" => Deed::AddLog(read::text(read::field(members, "message")?)?),
-            "schedule" => Deed::Schedule {
-                id: read::text(read::field(members, "id")?)?,
+        Ok(match read::text(read::field(members, "op")?)? {
+            "addlog" => Self::AddLog(read::text(read::field(members, "message")?)?.into()),
+            "schedule" => Self::Schedule {
+                id: read::text(read::field(members, "id")?)?.into(),
                 due: Due::new(members, turn_minutes)?,
-                effects: Self::list(read::field(members, "effects")?, turn_minutes)?,
+                effects: Effect::scheduled(read::field(members, "effects")?, turn_minutes)?,
             },
             operation => write(members, operation)?,
-        };
-        Ok(Self { source: effect.clone(), deed })
+        })
     }
 }
 
-fn write(effect: &Object, operation: &str) -> Result<Deed> {
+fn write<T: Json>(effect: Members<'_, T>, operation: &str) -> Result<Deed> {
     let operation =
         Operation::named(operation).ok_or_else(|| read::invalid("an effect has an unknown op"))?;
-    let path = Path::new(&read::text(read::field(effect, "path")?)?)?;
+    let path = Path::new(read::text(read::field(effect, "path")?)?)?;
     if operation == Operation::Set && path.steps().is_empty() {
         return Err(read::invalid("the whole state cannot be set"));
     }
-    let value = effect.get("value").cloned().unwrap_or(Value::Null);
+    let value = effect.get("value").map_or(Value::Null, Json::to_value);
     Ok(Deed::Write { operation, path: Arc::new(path), value })
 }
 
@@ -119,10 +132,10 @@ impl Operation {
 }
 
 impl Due {
-    pub(crate) fn new(schedule: &Object, turn_minutes: u64) -> Result<Self> {
-        let turns = |value: &Value| match value {
-            Value::Text(duration) => durations::turns(duration, turn_minutes),
-            value => read::count(value),
+    pub(crate) fn new<T: Json>(schedule: Members<'_, T>, turn_minutes: u64) -> Result<Self> {
+        let turns = |value: &T| match value.view() {
+            View::Text(duration) => durations::turns(duration, turn_minutes),
+            _ => read::count(value),
         };
         match schedule.get("at") {
             Some(at) => Ok(Self::At(turns(at)?)),

@@ -2,6 +2,8 @@
 
 use std::ops::Deref;
 
+use crate::value::Value;
+
 /// A JSON value.
 pub(crate) trait Json: Sized {
     /// The key of a member.
@@ -9,6 +11,10 @@ pub(crate) trait Json: Sized {
 
     /// What the value is.
     fn view(&self) -> View<'_, Self>;
+
+    /// The same value, to keep.
+    fn to_value(&self) -> Value;
+
 }
 
 /// What a JSON value is.
@@ -49,6 +55,12 @@ impl<'v, T: Json> Members<'v, T> {
             self.0.binary_search_by(|(name, _)| (**name).cmp(key)).ok().and_then(|at| self.0.get(at))
         };
         found.map(|(_, value)| value)
+    }
+
+    /// A key as it stands here, and its value.
+    pub(crate) fn entry(self, key: &str) -> Option<(&'v str, &'v T)> {
+        let at = self.0.binary_search_by(|(name, _)| (**name).cmp(key)).ok()?;
+        self.0.get(at).map(|(key, value)| (&**key, value))
     }
 
     /// The members in order of their keys.

@@ -11,6 +11,7 @@ mod folding;
 use std::borrow::Cow;
 
 use crate::error::{Code, Error, Result};
+use crate::json::Json;
 use crate::value::{Object, Value};
 use evaluation::Evaluation;
 use expression::Expression;
@@ -42,6 +43,11 @@ impl Rule {
     /// Compile an expression, as [`crate::border::parse`] read it.
     #[must_use]
     pub fn new(logic: &Value) -> Self {
+        Self::of(logic)
+    }
+
+    /// Compile an expression, however it is kept.
+    pub(crate) fn of(logic: &impl Json) -> Self {
         let mut expression = Expression::new(logic);
         folding::fold(&mut expression);
         Self(expression)

@@ -1,9 +1,12 @@
 //! JSON values that live no longer than the text they were read from: nothing is counted, shared or freed one by one.
 
+use std::sync::Arc;
+
 use bumpalo::Bump;
 
 use crate::border::Builder;
 use crate::json::{Json, Members, View};
+use crate::value::Value;
 
 /// A JSON value that borrows its texts from the document, and everything else from an arena.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +77,19 @@ impl<'a> Json for Node<'a> {
             Self::Text(text) => View::Text(text),
             Self::Array(items) => View::Array(items),
             Self::Object(members) => View::Object(Members(members)),
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Number(number) => Value::Number(*number),
+            Self::Text(text) => Value::from(*text),
+            Self::Array(items) => items.iter().map(Self::to_value).collect(),
+            Self::Object(members) => {
+                members.iter().map(|(key, value)| (Arc::from(*key), value.to_value())).collect()
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::json::Json;
 use crate::logic::finite;
 use crate::read;
 use crate::rng::{choose, unit};
@@ -43,11 +44,11 @@ enum Domain {
 }
 
 impl Params {
-    pub(crate) fn new(declared: &Value) -> Result<Self> {
+    pub(crate) fn new(declared: &impl Json) -> Result<Self> {
         let declared = read::object(declared)?.iter();
         Ok(Self(
             declared
-                .map(|(name, schema)| Ok((Arc::clone(name), Param::new(schema)?)))
+                .map(|(name, schema)| Ok((name.into(), Param::new(schema)?)))
                 .collect::<Result<_>>()?,
         ))
     }
@@ -89,10 +90,10 @@ impl Params {
 }
 
 impl Param {
-    fn new(schema: &Value) -> Result<Self> {
+    fn new<T: Json>(schema: &T) -> Result<Self> {
         let schema = read::object(schema)?;
         let bound = |key| schema.get(key).map(read::number).transpose();
-        let kind = match &*read::text(read::field(schema, "type")?)? {
+        let kind = match read::text(read::field(schema, "type")?)? {
             "integer" => Kind::Integer,
             "number" => Kind::Number,
             "string" => Kind::Text,
@@ -100,7 +101,7 @@ impl Param {
             _ => return Err(read::invalid("a parameter is of an unknown type")),
         };
         let (minimum, maximum) = (bound("minimum")?, bound("maximum")?);
-        let options = schema.get("enum").map(|options| Ok(read::list(options)?.to_vec())).transpose()?;
+        let options = schema.get("enum").map(options).transpose()?;
         Ok(Self {
             domain: Domain::new(kind, options.as_deref(), minimum.zip(maximum))?,
             kind,
@@ -190,6 +191,10 @@ impl Domain {
             _ => Err(read::invalid("a parameter cannot be drawn")),
         }
     }
+}
+
+fn options(given: &impl Json) -> Result<Vec<Value>> {
+    Ok(read::list(given)?.iter().map(Json::to_value).collect())
 }
 
 fn same_scalar(a: &Value, b: &Value) -> bool {

@@ -1,21 +1,26 @@
 //! A compiled scenario: everything that a turn needs, resolved once.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
+
+use bumpalo::Bump;
 
 use crate::border;
 use crate::distances::Distances;
 use crate::durations;
 use crate::effects::Effect;
 use crate::error::Result;
+use crate::json::{Json, Members, View};
 use crate::lanes::Machine;
 use crate::logic::Rule;
 use crate::params::Params;
-use crate::paths::{Segment, escaped, split_variable};
+use crate::paths::{Step, escaped, variable_steps};
 use crate::read;
 use crate::scope::Scope;
 use crate::state::Size;
-use crate::value::{Object, Value};
+use crate::node::Node;
+use crate::value::Value;
 
 const DEFAULT_HORIZON: u64 = 50;
 /// Ordering derived values recurses along what they read, so their number is bounded.
@@ -24,8 +29,10 @@ const MAX_DERIVES: usize = 1024;
 /// A scenario, ready to run. It never changes.
 #[derive(Debug)]
 pub struct Program {
-    /// The document, for the plan.
-    pub(crate) spec: Value,
+    /// The document in canonical form.
+    text: Box<str>,
+    spec: OnceLock<Value>,
+    scope: OnceLock<Scope>,
     machine: OnceLock<Option<Machine>>,
     distances: OnceLock<Distances>,
     pub(crate) initial: Value,
@@ -37,8 +44,6 @@ pub struct Program {
     pub(crate) wins: Vec<Condition>,
     /// One effect for each path that decays, in the order of the paths, with its place in the document.
     pub(crate) decay: Vec<(String, Effect)>,
-    /// What the narrator may change.
-    pub(crate) scope: Scope,
     pub(crate) horizon: u64,
     pub(crate) turn_minutes: u64,
 }
@@ -66,8 +71,6 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(crate) struct Condition {
     pub(crate) id: Arc<str>,
-    /// The condition as the document has it.
-    pub(crate) logic: Value,
     pub(crate) when: Rule,
     /// Text, or null.
     pub(crate) message: Value,
@@ -91,29 +94,50 @@ impl Program {
     ///
     /// `SPEC_INVALID`, or what the JSON border found, for one that has not.
     pub fn new(document: &[u8]) -> Result<Self> {
-        let document = border::parse_canonical(document)?;
-        let spec = read::object(&document)?;
+        let arena = Bump::new();
+        let root = border::borrow_canonical(document, &arena)?;
+        Self::of(&root, &String::from_utf8_lossy(document))
+    }
+
+    /// Compile what was read from a document in canonical form.
+    pub(crate) fn of(root: &Node<'_>, text: &str) -> Result<Self> {
+        let spec = read::object(root)?;
         let turn_minutes = match spec.get("clock") {
-            Some(clock) => durations::minutes(&read::text(read::field(read::object(clock)?, "turn")?)?)?,
+            Some(clock) => durations::minutes(read::text(read::field(read::object(clock)?, "turn")?)?)?,
             None => durations::DEFAULT_TURN_MINUTES,
         };
         let initial = read::field(spec, "state")?;
         read::object(initial)?;
+        let initial = initial.to_value();
         Ok(Self {
+            text: text.into(),
+            spec: OnceLock::new(),
+            scope: OnceLock::new(),
             machine: OnceLock::new(),
             distances: OnceLock::new(),
-            initial: initial.clone(),
-            initial_size: Size::of(initial),
-            entities: spec.get("entities").cloned().unwrap_or_else(|| Vec::new().into()),
+            initial_size: Size::of(&initial),
+            initial,
+            entities: spec.get("entities").map_or_else(|| Vec::new().into(), Json::to_value),
             actions: each(spec, "actions", |action, place| Action::new(action, place, turn_minutes))?,
             events: each(spec, "random_events", |event, place| Event::new(event, place, turn_minutes))?,
             losses: each(spec, "loss_conditions", |condition, _| Condition::new(condition))?,
             wins: each(spec, "win_conditions", |condition, _| Condition::new(condition))?,
             decay: decay(read::object(read::field(spec, "negativity_budget")?)?)?,
-            scope: Scope::new(spec)?,
             horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), read::count)?,
             turn_minutes,
-            spec: document,
+        })
+    }
+
+    /// The document, for whoever makes something else of it; read again when that is first wanted.
+    pub(crate) fn spec(&self) -> &Value {
+        self.spec.get_or_init(|| border::parse_canonical(self.text.as_bytes()).unwrap_or(Value::Null))
+    }
+
+    /// What the narrator may change; made when it is first wanted. Nothing, should the document not say it properly.
+    pub(crate) fn scope(&self) -> &Scope {
+        self.scope.get_or_init(|| {
+            let spec = read::object(self.spec());
+            spec.and_then(Scope::new).unwrap_or_else(|_| Scope::nothing())
         })
     }
 
@@ -129,19 +153,19 @@ impl Program {
 }
 
 impl Action {
-    fn new(action: &Object, place: String, turn_minutes: u64) -> Result<Self> {
+    fn new<T: Json>(action: Members<'_, T>, place: String, turn_minutes: u64) -> Result<Self> {
         let id = read::text(read::field(action, "id")?)?;
         Ok(Self {
             params: Params::new(read::field(action, "params")?)?,
-            preconditions: Rule::new(read::field(action, "preconditions")?),
+            preconditions: Rule::of(read::field(action, "preconditions")?),
             consequence: Consequence::new(action, place, format!("action:{id}"), turn_minutes)?,
-            id,
+            id: id.into(),
         })
     }
 }
 
 impl Event {
-    fn new(event: &Object, place: String, turn_minutes: u64) -> Result<Self> {
+    fn new<T: Json>(event: Members<'_, T>, place: String, turn_minutes: u64) -> Result<Self> {
         let id = read::text(read::field(event, "id")?)?;
         let turns = match event.get("duration") {
             Some(duration) => durations::turns(&read::text(duration)?, turn_minutes)?,
@@ -149,28 +173,26 @@ impl Event {
         };
         Ok(Self {
             weight: read::number(read::field(event, "weight")?)?,
-            when: Rule::new(read::field(event, "when")?),
+            when: Rule::of(read::field(event, "when")?),
             turns,
             consequence: Consequence::new(event, place, format!("event:{id}"), turn_minutes)?,
-            id,
+            id: id.into(),
         })
     }
 }
 
 impl Condition {
-    fn new(condition: &Object) -> Result<Self> {
-        let logic = read::field(condition, "when")?;
+    fn new<T: Json>(condition: Members<'_, T>) -> Result<Self> {
         Ok(Self {
-            id: read::text(read::field(condition, "id")?)?,
-            when: Rule::new(logic),
-            logic: logic.clone(),
-            message: condition.get("message").cloned().unwrap_or(Value::Null),
+            id: read::text(read::field(condition, "id")?)?.into(),
+            when: Rule::of(read::field(condition, "when")?),
+            message: condition.get("message").map_or(Value::Null, Json::to_value),
         })
     }
 }
 
 impl Consequence {
-    fn new(rule: &Object, place: String, cause: String, turn_minutes: u64) -> Result<Self> {
+    fn new<T: Json>(rule: Members<'_, T>, place: String, cause: String, turn_minutes: u64) -> Result<Self> {
         let derives = match rule.get("derives") {
             Some(derives) => compiled_derives(read::object(derives)?)?,
             None => Vec::new(),
@@ -181,12 +203,16 @@ impl Consequence {
 }
 
 /// Compile each object of a list, which may be absent; the compiler is told its place in the document.
-fn each<T>(spec: &Object, section: &str, compile: impl Fn(&Object, String) -> Result<T>) -> Result<Vec<T>> {
+fn each<'v, T: Json, C>(
+    spec: Members<'v, T>,
+    section: &str,
+    compile: impl Fn(Members<'v, T>, String) -> Result<C>,
+) -> Result<Vec<C>> {
     let items = read::list_or_empty(spec, section)?.iter().enumerate();
     items.map(|(index, item)| compile(read::object(item)?, format!("/{section}/{index}"))).collect()
 }
 
-fn decay(budget: &Object) -> Result<Vec<(String, Effect)>> {
+fn decay<T: Json>(budget: Members<'_, T>) -> Result<Vec<(String, Effect)>> {
     let Some(paths) = budget.get("decay_per_turn") else { return Ok(Vec::new()) };
     let place = |path| format!("/negativity_budget/decay_per_turn/{}", escaped(path));
     read::object(paths)?
@@ -195,53 +221,55 @@ fn decay(budget: &Object) -> Result<Vec<(String, Effect)>> {
         .collect()
 }
 
-fn compiled_derives(expressions: &Object) -> Result<Vec<(Arc<str>, Rule)>> {
-    let compiled = |name: Arc<str>| expressions.get(&name).map(|expression| (name, Rule::new(expression)));
+fn compiled_derives<T: Json>(expressions: Members<'_, T>) -> Result<Vec<(Arc<str>, Rule)>> {
+    let compiled =
+        |name: &str| expressions.get(name).map(|expression| (Arc::from(name), Rule::of(expression)));
     Ok(derive_order(expressions)?.into_iter().filter_map(compiled).collect())
 }
 
 /// The names of derived values in the order in which they are computed: each after those it reads, by name otherwise.
-pub(crate) fn derive_order(expressions: &Object) -> Result<Vec<Arc<str>>> {
+pub(crate) fn derive_order<'v, T: Json>(expressions: Members<'v, T>) -> Result<Vec<&'v str>> {
     if expressions.len() > MAX_DERIVES {
         return Err(read::invalid(&format!("a rule derives more than {MAX_DERIVES} values")));
     }
     let mut order = Order { expressions, visiting: BTreeSet::new(), done: Vec::new() };
-    for name in expressions.keys() {
-        order.visit(name)?;
+    for (name, expression) in expressions.iter() {
+        order.visit(name, expression)?;
     }
     Ok(order.done)
 }
 
-struct Order<'a> {
-    expressions: &'a Object,
-    visiting: BTreeSet<Arc<str>>,
-    done: Vec<Arc<str>>,
+struct Order<'v, T: Json> {
+    expressions: Members<'v, T>,
+    visiting: BTreeSet<&'v str>,
+    done: Vec<&'v str>,
 }
 
-impl Order<'_> {
-    fn visit(&mut self, name: &Arc<str>) -> Result<()> {
-        let Some(expression) = self.expressions.get(name) else { return Ok(()) };
-        if self.done.contains(name) {
+impl<'v, T: Json> Order<'v, T> {
+    fn visit(&mut self, name: &'v str, expression: &'v T) -> Result<()> {
+        if self.done.contains(&name) {
             return Ok(());
         }
-        if !self.visiting.insert(Arc::clone(name)) {
+        if !self.visiting.insert(name) {
             return Err(read::invalid("a derived value depends on itself"));
         }
         let mut names = BTreeSet::new();
         derive_names(expression, &mut names);
         for other in &names {
-            self.visit(other)?;
+            if let Some((other, expression)) = self.expressions.entry(other) {
+                self.visit(other, expression)?;
+            }
         }
-        self.done.push(Arc::clone(name));
+        self.done.push(name);
         Ok(())
     }
 }
 
 /// The derived values that an expression reads.
-fn derive_names(expression: &Value, names: &mut BTreeSet<Arc<str>>) {
-    match expression {
-        Value::Array(items) => items.iter().for_each(|item| derive_names(item, names)),
-        Value::Object(members) => {
+fn derive_names<'v>(expression: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
+    match expression.view() {
+        View::Array(items) => items.iter().for_each(|item| derive_names(item, names)),
+        View::Object(members) => {
             members.values().for_each(|item| derive_names(item, names));
             names.extend(members.get("var").and_then(variable).and_then(derive_name));
             let sought = ["missing", "missing_some"].into_iter().filter_map(|name| members.get(name));
@@ -252,26 +280,31 @@ fn derive_names(expression: &Value, names: &mut BTreeSet<Arc<str>>) {
 }
 
 /// The derived values among the paths that `missing` or `missing_some` looks for.
-fn sought_names(operand: &Value, names: &mut BTreeSet<Arc<str>>) {
-    match operand {
-        Value::Text(path) => names.extend(derive_name(path)),
-        Value::Array(items) => items.iter().for_each(|item| sought_names(item, names)),
+fn sought_names<'v>(operand: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
+    match operand.view() {
+        View::Text(path) => names.extend(derive_name(path)),
+        View::Array(items) => items.iter().for_each(|item| sought_names(item, names)),
         _ => {}
     }
 }
 
-fn variable(operand: &Value) -> Option<&str> {
-    match operand {
-        Value::Array(items) => items.first()?.as_text(),
-        operand => operand.as_text(),
-    }
+fn variable(operand: &impl Json) -> Option<&str> {
+    let path = if let View::Array(items) = operand.view() { items.first()? } else { operand };
+    read::text(path).ok()
 }
 
-fn derive_name(path: &str) -> Option<Arc<str>> {
-    match split_variable(path).as_slice() {
-        [Segment::Key(root), name, ..] if &**root == "derives" => Some(match name {
-            Segment::Key(name) | Segment::Digits(name, _) => Arc::clone(name),
-            Segment::Index(index) => index.to_string().into(),
+fn derive_name(path: &str) -> Option<Cow<'_, str>> {
+    // Nearly all paths begin otherwise, which is quick to see.
+    if !path.starts_with("derives") {
+        return None;
+    }
+    let mut steps = Vec::new();
+    variable_steps(path, &mut steps);
+    let mut steps = steps.into_iter();
+    match (steps.next(), steps.next()) {
+        (Some(Step::Name(root)), Some(name)) if root == "derives" => Some(match name {
+            Step::Name(name) => name,
+            Step::Index(index) => index.to_string().into(),
         }),
         _ => None,
     }

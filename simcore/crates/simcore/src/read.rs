@@ -1,33 +1,31 @@
 //! Reading the parts of a document that has been validated. What does not fit is an error, not a surprise.
 
-use std::sync::Arc;
-
 use crate::border::MAX_SAFE_INTEGER;
 use crate::error::{Code, Error, Result};
-use crate::value::{Object, Value};
+use crate::json::{Json, Members, View};
 
-pub(crate) fn field<'a>(object: &'a Object, key: &str) -> Result<&'a Value> {
+pub(crate) fn field<'v, T: Json>(object: Members<'v, T>, key: &str) -> Result<&'v T> {
     object.get(key).ok_or_else(|| invalid(&format!("'{key}' is missing")))
 }
 
-pub(crate) fn object(value: &Value) -> Result<&Object> {
-    value.as_object().ok_or_else(|| invalid("an object is expected"))
+pub(crate) fn object<T: Json>(value: &T) -> Result<Members<'_, T>> {
+    if let View::Object(members) = value.view() { Ok(members) } else { Err(invalid("an object is expected")) }
 }
 
-pub(crate) fn list(value: &Value) -> Result<&[Value]> {
-    value.as_array().map(|items| items.as_slice()).ok_or_else(|| invalid("an array is expected"))
+pub(crate) fn list<T: Json>(value: &T) -> Result<&[T]> {
+    if let View::Array(items) = value.view() { Ok(items) } else { Err(invalid("an array is expected")) }
 }
 
-pub(crate) fn text(value: &Value) -> Result<Arc<str>> {
-    if let Value::Text(text) = value { Ok(Arc::clone(text)) } else { Err(invalid("a string is expected")) }
+pub(crate) fn text(value: &impl Json) -> Result<&str> {
+    if let View::Text(text) = value.view() { Ok(text) } else { Err(invalid("a string is expected")) }
 }
 
-pub(crate) fn number(value: &Value) -> Result<f64> {
-    value.as_number().ok_or_else(|| invalid("a number is expected"))
+pub(crate) fn number(value: &impl Json) -> Result<f64> {
+    if let View::Number(number) = value.view() { Ok(number) } else { Err(invalid("a number is expected")) }
 }
 
-pub(crate) fn boolean(value: &Value) -> Result<bool> {
-    if let Value::Bool(value) = value { Ok(*value) } else { Err(invalid("a boolean is expected")) }
+pub(crate) fn boolean(value: &impl Json) -> Result<bool> {
+    if let View::Bool(value) = value.view() { Ok(value) } else { Err(invalid("a boolean is expected")) }
 }
 
 /// An integer within the safe range.
@@ -41,12 +39,12 @@ pub(crate) fn integer(value: f64) -> Result<i64> {
 }
 
 /// An integer that is not negative.
-pub(crate) fn count(value: &Value) -> Result<u64> {
+pub(crate) fn count(value: &impl Json) -> Result<u64> {
     u64::try_from(integer(number(value)?)?).map_err(|_| invalid("a negative number is not expected"))
 }
 
 /// The members of an object whose key may be absent.
-pub(crate) fn list_or_empty<'a>(object: &'a Object, key: &str) -> Result<&'a [Value]> {
+pub(crate) fn list_or_empty<'v, T: Json>(object: Members<'v, T>, key: &str) -> Result<&'v [T]> {
     object.get(key).map_or(Ok(&[]), list)
 }
 

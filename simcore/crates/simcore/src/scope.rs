@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::canonical;
 use crate::error::{Code, Error, Result};
+use crate::json::Members;
 use crate::literals::{forbidden_key, looks_like_code};
 use crate::paths::{Segment, format_path, parse_path, parse_state_path};
 use crate::read;
 use crate::record::Failure;
-use crate::value::{Object, Value, object};
+use crate::value::{Value, object};
 
 const MAX_CHANGES: usize = 64;
 const OPERATIONS: [&str; 7] = ["set", "inc", "dec", "mul", "patch", "push", "pop"];
@@ -57,13 +58,18 @@ struct Change<'a> {
 }
 
 impl Scope {
-    pub(crate) fn new(spec: &Object) -> Result<Self> {
+    pub(crate) fn new(spec: Members<'_, Value>) -> Result<Self> {
         match spec.get("narrator_scope") {
             Some(entries) => {
                 Ok(Self::Grants(read::list(entries)?.iter().map(Grant::new).collect::<Result<_>>()?))
             }
             None => Ok(Self::Precedents(precedents(spec)?)),
         }
+    }
+
+    /// The scope of what may change nothing.
+    pub(crate) fn nothing() -> Self {
+        Self::Grants(Vec::new())
     }
 
     /// Why a list of changes may not be applied: a reason for each change that must not be; or none.
@@ -106,10 +112,10 @@ impl Grant {
         let entry = read::object(entry)?;
         let operations = read::list(read::field(entry, "ops")?)?;
         Ok(Self {
-            path: parse_path(&read::text(read::field(entry, "path")?)?)?,
+            path: parse_path(read::text(read::field(entry, "path")?)?)?,
             operations: operations
                 .iter()
-                .map(|name| operation_named(&read::text(name)?).ok_or_else(unknown_operation))
+                .map(|name| operation_named(read::text(name)?).ok_or_else(unknown_operation))
                 .collect::<Result<_>>()?,
             limit: entry.get("max_magnitude").map(read::number).transpose()?,
         })
@@ -133,7 +139,7 @@ fn check_grants(grants: &[Grant], change: &Change<'_>) -> Result<()> {
 
 // --- what the scenario's own rules do ---
 
-fn precedents(spec: &Object) -> Result<BTreeMap<String, Precedent>> {
+fn precedents(spec: Members<'_, Value>) -> Result<BTreeMap<String, Precedent>> {
     let mut known = BTreeMap::new();
     for section in ["actions", "random_events"] {
         for rule in read::list_or_empty(spec, section)? {
@@ -152,20 +158,20 @@ fn precedents(spec: &Object) -> Result<BTreeMap<String, Precedent>> {
 
 /// Note what an effect writes, if it does and if the value is known.
 fn note_precedent(
-    effect: &Object,
-    derives: Option<&Object>,
+    effect: Members<'_, Value>,
+    derives: Option<Members<'_, Value>>,
     known: &mut BTreeMap<String, Precedent>,
 ) -> Result<()> {
     let Some(path) = effect.get("path") else { return Ok(()) };
     let value = effect.get("value").unwrap_or(&Value::Null);
     let is_derived =
-        value.as_text().is_some_and(|name| derives.is_some_and(|rules| rules.contains_key(name)));
+        value.as_text().is_some_and(|name| derives.is_some_and(|rules| rules.get(name).is_some()));
     if is_derived {
         return Ok(());
     }
     let operation =
-        operation_named(&read::text(read::field(effect, "op")?)?).ok_or_else(unknown_operation)?;
-    let precedent = known.entry(format_path(&parse_path(&read::text(path)?)?)).or_default();
+        operation_named(read::text(read::field(effect, "op")?)?).ok_or_else(unknown_operation)?;
+    let precedent = known.entry(format_path(&parse_path(read::text(path)?)?)).or_default();
     if counts(operation) {
         let amount = read::number(value)?.abs();
         precedent.amount = Some(precedent.amount.map_or(amount, |largest| largest.max(amount)));

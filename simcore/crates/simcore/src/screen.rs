@@ -77,7 +77,7 @@ fn screen(document: &[u8], arena: &mut Bump) -> Option<Spotless> {
     } else {
         canonical::text_of(&root, document.len()).ok()?
     };
-    let program = Program::new(document.as_bytes()).ok()?;
+    let program = Program::of(&root, &document).ok()?;
     let size = &program.initial_size;
     if size.nodes > MAX_STATE_NODES || size.text > MAX_STATE_TEXT {
         return None;

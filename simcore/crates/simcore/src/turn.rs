@@ -156,7 +156,7 @@ fn narrate(
 ) -> Result<Vec<Failure>> {
     whole(state, record, |state, record| {
         open(state, record)?;
-        let reasons = program.scope.objections(changes);
+        let reasons = program.scope().objections(changes);
         if !reasons.is_empty() {
             return Ok(reasons);
         }

@@ -156,6 +156,10 @@ impl Json for Value {
             Self::Object(members) => View::Object(Members(&members.0)),
         }
     }
+
+    fn to_value(&self) -> Value {
+        self.clone()
+    }
 }
 
 /// Builds values.
@@ -229,7 +233,12 @@ impl Object {
     #[must_use]
     #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
-        Members::<Value>(&self.0).get(key)
+        self.members().get(key)
+    }
+
+    /// The members as they are read.
+    pub(crate) fn members(&self) -> Members<'_, Value> {
+        Members(&self.0)
     }
 
     /// The value of a key, to change it.

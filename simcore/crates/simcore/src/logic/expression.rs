@@ -1,6 +1,7 @@
 //! Expressions as the interpreter wants them: operators known, arguments counted, paths split.
 
 use crate::error::{Code, Error};
+use crate::json::{Json, View};
 use crate::paths::{Segment, split_variable};
 use crate::value::Value;
 
@@ -168,18 +169,18 @@ pub(super) enum IterationKind {
 }
 
 impl Expression {
-    pub(super) fn new(logic: &Value) -> Self {
-        match logic {
-            Value::Array(items) => Self::List(items.iter().map(Self::new).collect()),
-            Value::Object(members) => match members.iter().next() {
-                None => Self::Literal(logic.clone()),
+    pub(super) fn new<T: Json>(logic: &T) -> Self {
+        match logic.view() {
+            View::Array(items) => Self::List(items.iter().map(Self::new).collect()),
+            View::Object(members) => match members.iter().next() {
+                None => Self::Literal(logic.to_value()),
                 Some(_) if members.len() > 1 => {
                     let message = "an operation has exactly one key, its operator";
                     Self::Refused(Error::new(Code::UnknownOperator, message))
                 }
                 Some((name, operand)) => operation(name, operand).unwrap_or_else(Self::Refused),
             },
-            _ => Self::Literal(logic.clone()),
+            _ => Self::Literal(logic.to_value()),
         }
     }
 
@@ -228,7 +229,7 @@ impl Expression {
 }
 
 impl Arguments {
-    fn new(operand: &Value) -> Self {
+    fn new(operand: &impl Json) -> Self {
         match Expression::new(operand) {
             Expression::List(items) => Self::List(items),
             single => Self::Single(Box::new(single)),
@@ -254,7 +255,7 @@ pub(crate) fn is_operator(name: &str) -> bool {
     operation(name, &Value::Null).map_or_else(|error| error.code() != Code::UnknownOperator, |_| true)
 }
 
-fn operation(name: &str, operand: &Value) -> Result<Expression, Error> {
+fn operation(name: &str, operand: &impl Json) -> Result<Expression, Error> {
     Ok(match name {
         "var" => variable(operand),
         "missing" => Expression::Missing(Arguments::new(operand)),
@@ -288,9 +289,9 @@ fn operation(name: &str, operand: &Value) -> Result<Expression, Error> {
     })
 }
 
-fn operands(name: &str, operand: &Value, least: usize) -> Result<Vec<Expression>, Error> {
-    match operand {
-        Value::Array(items) if items.len() >= least => Ok(items.iter().map(Expression::new).collect()),
+fn operands(name: &str, operand: &impl Json, least: usize) -> Result<Vec<Expression>, Error> {
+    match operand.view() {
+        View::Array(items) if items.len() >= least => Ok(items.iter().map(Expression::new).collect()),
         _ => Err(needs_list(name, least)),
     }
 }
@@ -299,7 +300,7 @@ fn needs_list(name: &str, least: usize) -> Error {
     Error::new(Code::InvalidArguments, format!("'{name}' needs a list of at least {least} arguments"))
 }
 
-fn pair(name: &str, operand: &Value) -> Result<Box<Pair>, Error> {
+fn pair(name: &str, operand: &impl Json) -> Result<Box<Pair>, Error> {
     let mut items = operands(name, operand, 2)?.into_iter();
     let (Some(first), Some(second)) = (items.next(), items.next()) else {
         return Err(needs_list(name, 2));
@@ -307,34 +308,30 @@ fn pair(name: &str, operand: &Value) -> Result<Box<Pair>, Error> {
     Ok(Box::new(Pair { first, second, others: items.collect() }))
 }
 
-fn variable(operand: &Value) -> Expression {
-    let mut items = match Arguments::new(operand) {
-        Arguments::List(items) => items,
-        Arguments::Single(item) => vec![*item],
-    }
-    .into_iter();
-    let path = match items.next() {
-        None => VariablePath::Nowhere,
-        Some(Expression::Literal(Value::Text(text))) if items.len() == 0 => {
-            return Expression::Field(split_variable(&text));
-        }
-        Some(Expression::Literal(Value::Text(text))) => VariablePath::Fixed(split_variable(&text)),
-        Some(computed) => VariablePath::Computed(Box::new(computed)),
+fn variable<T: Json>(operand: &T) -> Expression {
+    let items = if let View::Array(items) = operand.view() { items } else { std::slice::from_ref(operand) };
+    let Some((path, others)) = items.split_first() else {
+        return Expression::Variable { path: VariablePath::Nowhere, others: Vec::new() };
     };
-    Expression::Variable { path, others: items.collect() }
+    let path = match path.view() {
+        View::Text(text) if others.is_empty() => return Expression::Field(split_variable(text)),
+        View::Text(text) => VariablePath::Fixed(split_variable(text)),
+        _ => VariablePath::Computed(Box::new(Expression::new(path))),
+    };
+    Expression::Variable { path, others: others.iter().map(Expression::new).collect() }
 }
 
-fn chain(name: &str, relation: Relation, operand: &Value) -> Result<Expression, Error> {
+fn chain(name: &str, relation: Relation, operand: &impl Json) -> Result<Expression, Error> {
     let Pair { first, second, mut others } = *pair(name, operand)?;
     others.insert(0, second);
     Ok(Expression::Chain { relation, first: Box::new(first), rest: others })
 }
 
-fn arithmetic(operation: Arithmetic, operand: &Value) -> Expression {
+fn arithmetic(operation: Arithmetic, operand: &impl Json) -> Expression {
     Expression::Arithmetic { operation, arguments: Arguments::new(operand) }
 }
 
-fn iteration(kind: IterationKind, operand: &Value) -> Result<Expression, Error> {
+fn iteration(kind: IterationKind, operand: &impl Json) -> Result<Expression, Error> {
     let Pair { first: source, second: body, others } = *pair(kind.name(), operand)?;
     let start = others.into_iter().next();
     Ok(Expression::Iteration(Box::new(Iteration { kind, source, body, start })))

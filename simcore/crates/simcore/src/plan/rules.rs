@@ -30,8 +30,8 @@ const MOST_MADE: u64 = 60_000;
 impl Plan {
     /// The plan of a program, if it has one.
     pub(crate) fn new(program: &Program) -> Option<Self> {
-        let spec = program.spec.as_object()?;
-        let mut layout = Layout::new(&program.initial, &program.spec)?;
+        let spec = program.spec().as_object()?;
+        let mut layout = Layout::new(&program.initial, program.spec())?;
         for rule in rules(spec, "actions")?.iter().chain(rules(spec, "random_events")?) {
             let rule = rule.as_object()?;
             fill(&mut layout, list(rule, "effects")?, rule.get("derives").and_then(Value::as_object))?;
@@ -233,7 +233,7 @@ impl Builder<'_> {
         let mut computed = Vec::new();
         if let Some(expressions) = rule.get("derives") {
             let expressions = expressions.as_object()?;
-            for name in crate::program::derive_order(expressions).ok()? {
+            for name in crate::program::derive_order(expressions.members()).ok()? {
                 let logic = expressions.get(&name)?;
                 let value = self.expression(
                     logic,
@@ -243,7 +243,7 @@ impl Builder<'_> {
                     |scope, logic| scope.value(logic),
                     interpreted_value,
                 )?;
-                derives.insert(name, (self.columns, value.kind));
+                derives.insert(name.into(), (self.columns, value.kind));
                 computed.push((self.columns, value.scalar));
                 self.columns += 1;
             }
@@ -355,7 +355,7 @@ impl Builder<'_> {
         let id: Arc<str> = effect.get("id")?.as_text()?.into();
         let next = self.names.len();
         let name = *self.names.entry(id).or_insert(next);
-        let when = When::new(effect, self.program.turn_minutes).ok()?;
+        let when = When::new(effect.members(), self.program.turn_minutes).ok()?;
         later.push(Later::default());
         let deeds = self.deeds(list(effect, "effects")?, derives, later)?;
         let Later { frozen, .. } = later.pop()?;
@@ -426,7 +426,7 @@ fn fitting(operation: &str, place: Kind, value: Kind) -> Option<Write> {
 }
 
 fn rules<'a>(spec: &'a Object, section: &str) -> Option<&'a [Value]> {
-    crate::read::list_or_empty(spec, section).ok()
+    crate::read::list_or_empty(spec.members(), section).ok()
 }
 
 fn list<'a>(object: &'a Object, key: &str) -> Option<&'a [Value]> {

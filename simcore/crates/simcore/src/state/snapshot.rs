@@ -7,10 +7,11 @@ use crate::border;
 use crate::canonical;
 use crate::effects::Effect;
 use crate::error::{Code, Error, Result};
+use crate::json::Members;
 use crate::program::{Condition, Program};
 use crate::read;
 use crate::rng::RNG_VERSION;
-use crate::value::{Object, Value, count, object};
+use crate::value::{Value, count, object};
 
 use super::{Lasting, LogLine, MAX_LOG_LINES, MAX_PENDING, MAX_ROLLS, Scheduled, Size, State, Status};
 
@@ -63,15 +64,15 @@ impl State {
     }
 }
 
-fn restored(program: &Program, snapshot: &Object) -> Result<State> {
+fn restored(program: &Program, snapshot: Members<'_, Value>) -> Result<State> {
     let entries = |name| read::list(read::field(snapshot, name)?);
     let tree = read::field(snapshot, "state")?;
     read::object(tree)?;
     read::field(snapshot, "rng_version")?;
-    only(snapshot, MEMBERS + usize::from(snapshot.contains_key("rolls")))?;
+    only(snapshot, MEMBERS + usize::from(snapshot.get("rolls").is_some()))?;
     let mut size = Size::of(tree);
     let mut state = State {
-        seed: seed(&read::text(read::field(snapshot, "seed")?)?)?,
+        seed: seed(read::text(read::field(snapshot, "seed")?)?)?,
         tree: tree.clone(),
         nodes: size.nodes,
         text: size.text,
@@ -100,7 +101,7 @@ fn not_ours() -> Error {
 }
 
 /// Refuse an object that has other members than the ones that were read.
-fn only(object: &Object, members: usize) -> Result<()> {
+fn only(object: Members<'_, Value>, members: usize) -> Result<()> {
     if object.len() == members { Ok(()) } else { Err(read::invalid("other members are not expected")) }
 }
 
@@ -111,16 +112,16 @@ fn seed(text: &str) -> Result<u64> {
 
 fn scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
     let entry = read::object(entry)?;
-    let effects = Effect::list(read::field(entry, "effects")?, program.turn_minutes)?;
+    let effects = Effect::scheduled(read::field(entry, "effects")?, program.turn_minutes)?;
     let due = read::count(read::field(entry, "due")?)?;
     only(entry, 3)?;
-    Ok(Scheduled::new(read::text(read::field(entry, "id")?)?, due, effects, u64::MAX))
+    Ok(Scheduled::new(read::text(read::field(entry, "id")?)?.into(), due, effects, u64::MAX))
 }
 
 fn lasting(program: &Program, entry: &Value) -> Result<Lasting> {
     let entry = read::object(entry)?;
     let id = read::text(read::field(entry, "id")?)?;
-    let event = program.events.iter().position(|event| event.id == id);
+    let event = program.events.iter().position(|event| *event.id == *id);
     let event = event.ok_or_else(|| read::invalid("there is no such event"))?;
     only(entry, 2)?;
     Ok(Lasting { event, until: read::count(read::field(entry, "until")?)? })
@@ -131,12 +132,12 @@ fn log_line(line: &Value) -> Result<Arc<LogLine>> {
     only(line, 3)?;
     Ok(Arc::new(LogLine {
         turn: read::count(read::field(line, "turn")?)?,
-        message: read::text(read::field(line, "message")?)?,
-        cause: read::text(read::field(line, "cause")?)?,
+        message: read::text(read::field(line, "message")?)?.into(),
+        cause: read::text(read::field(line, "cause")?)?.into(),
     }))
 }
 
-fn status(program: &Program, given: &Object) -> Result<Status> {
+fn status(program: &Program, given: Members<'_, Value>) -> Result<Status> {
     let status = status_named(program, given)?;
     let expected = status.value(program);
     if read::object(&expected)?.iter().map(text_of).eq(given.iter().map(text_of)) {
@@ -147,17 +148,17 @@ fn status(program: &Program, given: &Object) -> Result<Status> {
 }
 
 /// A member of a status, whose values are texts or null.
-fn text_of<'a>((key, value): (&'a Arc<str>, &'a Value)) -> (&'a str, Option<&'a str>, bool) {
+fn text_of<'a>((key, value): (&'a str, &'a Value)) -> (&'a str, Option<&'a str>, bool) {
     (key, value.as_text(), matches!(value, Value::Null))
 }
 
-fn status_named(program: &Program, status: &Object) -> Result<Status> {
+fn status_named(program: &Program, status: Members<'_, Value>) -> Result<Status> {
     let find = |conditions: &[Condition]| {
         let id = read::text(read::field(status, "condition")?)?;
-        let index = conditions.iter().position(|condition| condition.id == id);
+        let index = conditions.iter().position(|condition| *condition.id == *id);
         index.ok_or_else(|| read::invalid("there is no such condition"))
     };
-    match &*read::text(read::field(status, "kind")?)? {
+    match read::text(read::field(status, "kind")?)? {
         "ongoing" => Ok(Status::Ongoing),
         "lost" => Ok(Status::Lost(find(&program.losses)?)),
         "won" => Ok(Status::Won(find(&program.wins)?)),
@@ -166,7 +167,7 @@ fn status_named(program: &Program, status: &Object) -> Result<Status> {
 }
 
 fn rolls(rolls: &Value) -> Result<BTreeMap<Arc<str>, u64>> {
-    read::object(rolls)?.iter().map(|(stream, rolled)| Ok((Arc::clone(stream), rolls_of(rolled)?))).collect()
+    read::object(rolls)?.iter().map(|(stream, rolled)| Ok((stream.into(), rolls_of(rolled)?))).collect()
 }
 
 fn rolls_of(rolled: &Value) -> Result<u64> {
