@@ -3,6 +3,7 @@
 //! Stricter than RFC 8259 where parsers disagree: duplicate keys, lone surrogates, numbers outside binary64,
 //! integers beyond 2^53 − 1, and anything over the limits are errors. The first error in document order is reported.
 
+mod numbers;
 mod parser;
 
 use bumpalo::Bump;
@@ -31,8 +32,8 @@ const MAX_CANONICAL_BYTES: usize = 1 << 26;
 /// The largest integer that an integer literal may name, on either side of zero.
 pub const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-const DOCUMENT: Limits = Limits { any_integer: false, max_depth: MAX_DEPTH };
-const WRITTEN: Limits = Limits { any_integer: true, max_depth: MAX_CANONICAL_DEPTH };
+const DOCUMENT: Limits = Limits { any_integer: false, max_depth: MAX_DEPTH, tells_canonical: false };
+const WRITTEN: Limits = Limits { any_integer: true, max_depth: MAX_CANONICAL_DEPTH, tells_canonical: false };
 
 /// Parse a JSON document strictly.
 ///
@@ -56,7 +57,8 @@ pub fn parse_canonical(document: &[u8]) -> Result<Value> {
 
 /// As [`parse`], for as long as the document is there; with whether it is known to be in canonical form.
 pub(crate) fn borrow<'a>(document: &'a [u8], arena: &'a Bump) -> Result<(Node<'a>, bool)> {
-    Parser::new(text(document, MAX_BYTES)?, DOCUMENT, Nodes(arena)).document()
+    let limits = Limits { tells_canonical: true, ..DOCUMENT };
+    Parser::new(text(document, MAX_BYTES)?, limits, Nodes(arena)).document()
 }
 
 /// As [`parse_canonical`], for as long as the document is there.

@@ -2,6 +2,7 @@
 
 mod transaction;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::durations;
@@ -48,6 +49,13 @@ pub(crate) enum Due {
     After(u64),
 }
 
+/// What effects share while they are compiled.
+pub(crate) struct Compiling<'v> {
+    turn_minutes: u64,
+    /// The paths so far: most of them are written more than once.
+    paths: HashMap<&'v str, Arc<Path>>,
+}
+
 /// A path that begins with `state`.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -55,18 +63,33 @@ pub(crate) struct Path {
     text: Arc<str>,
 }
 
+impl<'v> Compiling<'v> {
+    pub(crate) fn new(turn_minutes: u64) -> Self {
+        Self { turn_minutes, paths: HashMap::new() }
+    }
+
+    fn path(&mut self, text: &'v str) -> Result<Arc<Path>> {
+        if let Some(path) = self.paths.get(text) {
+            return Ok(Arc::clone(path));
+        }
+        let path = Arc::new(Path::new(text)?);
+        self.paths.insert(text, Arc::clone(&path));
+        Ok(path)
+    }
+}
+
 impl Effect {
     /// Compile a list of effects that happen at once.
-    pub(crate) fn list(effects: &impl Json, turn_minutes: u64) -> Result<Vec<Self>> {
-        let compiled = |effect| Ok(Self { source: Value::Null, deed: Deed::new(effect, turn_minutes)? });
+    pub(crate) fn list<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
+        let compiled = |effect| Ok(Self { source: Value::Null, deed: Deed::new(effect, compiling)? });
         read::list(effects)?.iter().map(compiled).collect()
     }
 
     /// Compile a list of effects that a schedule holds.
-    pub(crate) fn scheduled(effects: &impl Json, turn_minutes: u64) -> Result<Vec<Self>> {
+    pub(crate) fn scheduled<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
         read::list(effects)?
             .iter()
-            .map(|effect| Ok(Self { source: effect.to_value(), deed: Deed::new(effect, turn_minutes)? }))
+            .map(|effect| Ok(Self { source: effect.to_value(), deed: Deed::new(effect, compiling)? }))
             .collect()
     }
 
@@ -87,29 +110,33 @@ impl Effect {
 }
 
 impl Deed {
-    fn new(effect: &impl Json, turn_minutes: u64) -> Result<Self> {
+    fn new<'v>(effect: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Self> {
         let members = read::object(effect)?;
         Ok(match read::text(read::field(members, "op")?)? {
             "addlog" => Self::AddLog(read::text(read::field(members, "message")?)?.into()),
             "schedule" => Self::Schedule {
                 id: read::text(read::field(members, "id")?)?.into(),
-                due: Due::new(members, turn_minutes)?,
-                effects: Effect::scheduled(read::field(members, "effects")?, turn_minutes)?,
+                due: Due::new(members, compiling.turn_minutes)?,
+                effects: Effect::scheduled(read::field(members, "effects")?, compiling)?,
             },
-            operation => write(members, operation)?,
+            operation => write(members, operation, compiling)?,
         })
     }
 }
 
-fn write<T: Json>(effect: Members<'_, T>, operation: &str) -> Result<Deed> {
+fn write<'v, T: Json>(
+    effect: Members<'v, T>,
+    operation: &str,
+    compiling: &mut Compiling<'v>,
+) -> Result<Deed> {
     let operation =
         Operation::named(operation).ok_or_else(|| read::invalid("an effect has an unknown op"))?;
-    let path = Path::new(read::text(read::field(effect, "path")?)?)?;
+    let path = compiling.path(read::text(read::field(effect, "path")?)?)?;
     if operation == Operation::Set && path.steps().is_empty() {
         return Err(read::invalid("the whole state cannot be set"));
     }
     let value = effect.get("value").map_or(Value::Null, Json::to_value);
-    Ok(Deed::Write { operation, path: Arc::new(path), value })
+    Ok(Deed::Write { operation, path, value })
 }
 
 impl Operation {

@@ -14,7 +14,6 @@ pub(crate) trait Json: Sized {
 
     /// The same value, to keep.
     fn to_value(&self) -> Value;
-
 }
 
 /// What a JSON value is.

@@ -16,7 +16,7 @@ use crate::value::{Object, Value};
 use evaluation::Evaluation;
 use expression::Expression;
 
-pub(crate) use expression::{Relation, is_operator};
+pub(crate) use expression::{Fields, Relation, is_operator};
 
 /// How many steps an evaluation may take.
 pub const FUEL: u32 = 10_000;
@@ -43,12 +43,12 @@ impl Rule {
     /// Compile an expression, as [`crate::border::parse`] read it.
     #[must_use]
     pub fn new(logic: &Value) -> Self {
-        Self::of(logic)
+        Self::of(logic, &mut Fields::default())
     }
 
     /// Compile an expression, however it is kept.
-    pub(crate) fn of(logic: &impl Json) -> Self {
-        let mut expression = Expression::new(logic);
+    pub(crate) fn of<'v>(logic: &'v impl Json, fields: &mut Fields<'v>) -> Self {
+        let mut expression = Expression::new(logic, fields);
         folding::fold(&mut expression);
         Self(expression)
     }

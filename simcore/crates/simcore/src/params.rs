@@ -47,9 +47,7 @@ impl Params {
     pub(crate) fn new(declared: &impl Json) -> Result<Self> {
         let declared = read::object(declared)?.iter();
         Ok(Self(
-            declared
-                .map(|(name, schema)| Ok((name.into(), Param::new(schema)?)))
-                .collect::<Result<_>>()?,
+            declared.map(|(name, schema)| Ok((name.into(), Param::new(schema)?))).collect::<Result<_>>()?,
         ))
     }
 

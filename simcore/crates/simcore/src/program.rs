@@ -9,17 +9,17 @@ use bumpalo::Bump;
 use crate::border;
 use crate::distances::Distances;
 use crate::durations;
-use crate::effects::Effect;
+use crate::effects::{Compiling, Effect};
 use crate::error::Result;
 use crate::json::{Json, Members, View};
 use crate::lanes::Machine;
-use crate::logic::Rule;
+use crate::logic::{Fields, Rule};
+use crate::node::Node;
 use crate::params::Params;
 use crate::paths::{Step, escaped, variable_steps};
 use crate::read;
 use crate::scope::Scope;
 use crate::state::Size;
-use crate::node::Node;
 use crate::value::Value;
 
 const DEFAULT_HORIZON: u64 = 50;
@@ -87,6 +87,12 @@ pub(crate) struct Consequence {
     pub(crate) effects: Vec<Effect>,
 }
 
+/// What the rules of a scenario have in common while they are compiled.
+struct Shared<'v> {
+    fields: Fields<'v>,
+    effects: Compiling<'v>,
+}
+
 impl Program {
     /// Compile a document that has been validated.
     ///
@@ -109,6 +115,7 @@ impl Program {
         let initial = read::field(spec, "state")?;
         read::object(initial)?;
         let initial = initial.to_value();
+        let mut shared = Shared { fields: Fields::default(), effects: Compiling::new(turn_minutes) };
         Ok(Self {
             text: text.into(),
             spec: OnceLock::new(),
@@ -118,10 +125,12 @@ impl Program {
             initial_size: Size::of(&initial),
             initial,
             entities: spec.get("entities").map_or_else(|| Vec::new().into(), Json::to_value),
-            actions: each(spec, "actions", |action, place| Action::new(action, place, turn_minutes))?,
-            events: each(spec, "random_events", |event, place| Event::new(event, place, turn_minutes))?,
-            losses: each(spec, "loss_conditions", |condition, _| Condition::new(condition))?,
-            wins: each(spec, "win_conditions", |condition, _| Condition::new(condition))?,
+            actions: each(spec, "actions", |action, place| Action::new(action, place, &mut shared))?,
+            events: each(spec, "random_events", |event, place| {
+                Event::new(event, place, turn_minutes, &mut shared)
+            })?,
+            losses: each(spec, "loss_conditions", |end, _| Condition::new(end, &mut shared))?,
+            wins: each(spec, "win_conditions", |end, _| Condition::new(end, &mut shared))?,
             decay: decay(read::object(read::field(spec, "negativity_budget")?)?)?,
             horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), read::count)?,
             turn_minutes,
@@ -153,51 +162,61 @@ impl Program {
 }
 
 impl Action {
-    fn new<T: Json>(action: Members<'_, T>, place: String, turn_minutes: u64) -> Result<Self> {
+    fn new<'v, T: Json>(action: Members<'v, T>, place: String, shared: &mut Shared<'v>) -> Result<Self> {
         let id = read::text(read::field(action, "id")?)?;
         Ok(Self {
             params: Params::new(read::field(action, "params")?)?,
-            preconditions: Rule::of(read::field(action, "preconditions")?),
-            consequence: Consequence::new(action, place, format!("action:{id}"), turn_minutes)?,
+            preconditions: Rule::of(read::field(action, "preconditions")?, &mut shared.fields),
+            consequence: Consequence::new(action, place, format!("action:{id}"), shared)?,
             id: id.into(),
         })
     }
 }
 
 impl Event {
-    fn new<T: Json>(event: Members<'_, T>, place: String, turn_minutes: u64) -> Result<Self> {
+    fn new<'v, T: Json>(
+        event: Members<'v, T>,
+        place: String,
+        turn_minutes: u64,
+        shared: &mut Shared<'v>,
+    ) -> Result<Self> {
         let id = read::text(read::field(event, "id")?)?;
         let turns = match event.get("duration") {
-            Some(duration) => durations::turns(&read::text(duration)?, turn_minutes)?,
+            Some(duration) => durations::turns(read::text(duration)?, turn_minutes)?,
             None => 1,
         };
         Ok(Self {
             weight: read::number(read::field(event, "weight")?)?,
-            when: Rule::of(read::field(event, "when")?),
+            when: Rule::of(read::field(event, "when")?, &mut shared.fields),
             turns,
-            consequence: Consequence::new(event, place, format!("event:{id}"), turn_minutes)?,
+            consequence: Consequence::new(event, place, format!("event:{id}"), shared)?,
             id: id.into(),
         })
     }
 }
 
 impl Condition {
-    fn new<T: Json>(condition: Members<'_, T>) -> Result<Self> {
+    fn new<'v, T: Json>(condition: Members<'v, T>, shared: &mut Shared<'v>) -> Result<Self> {
         Ok(Self {
             id: read::text(read::field(condition, "id")?)?.into(),
-            when: Rule::of(read::field(condition, "when")?),
+            when: Rule::of(read::field(condition, "when")?, &mut shared.fields),
             message: condition.get("message").map_or(Value::Null, Json::to_value),
         })
     }
 }
 
 impl Consequence {
-    fn new<T: Json>(rule: Members<'_, T>, place: String, cause: String, turn_minutes: u64) -> Result<Self> {
+    fn new<'v, T: Json>(
+        rule: Members<'v, T>,
+        place: String,
+        cause: String,
+        shared: &mut Shared<'v>,
+    ) -> Result<Self> {
         let derives = match rule.get("derives") {
-            Some(derives) => compiled_derives(read::object(derives)?)?,
+            Some(derives) => compiled_derives(read::object(derives)?, &mut shared.fields)?,
             None => Vec::new(),
         };
-        let effects = Effect::list(read::field(rule, "effects")?, turn_minutes)?;
+        let effects = Effect::list(read::field(rule, "effects")?, &mut shared.effects)?;
         Ok(Self { place, cause: cause.into(), derives, effects })
     }
 }
@@ -206,7 +225,7 @@ impl Consequence {
 fn each<'v, T: Json, C>(
     spec: Members<'v, T>,
     section: &str,
-    compile: impl Fn(Members<'v, T>, String) -> Result<C>,
+    mut compile: impl FnMut(Members<'v, T>, String) -> Result<C>,
 ) -> Result<Vec<C>> {
     let items = read::list_or_empty(spec, section)?.iter().enumerate();
     items.map(|(index, item)| compile(read::object(item)?, format!("/{section}/{index}"))).collect()
@@ -221,14 +240,17 @@ fn decay<T: Json>(budget: Members<'_, T>) -> Result<Vec<(String, Effect)>> {
         .collect()
 }
 
-fn compiled_derives<T: Json>(expressions: Members<'_, T>) -> Result<Vec<(Arc<str>, Rule)>> {
+fn compiled_derives<'v, T: Json>(
+    expressions: Members<'v, T>,
+    fields: &mut Fields<'v>,
+) -> Result<Vec<(Arc<str>, Rule)>> {
     let compiled =
-        |name: &str| expressions.get(name).map(|expression| (Arc::from(name), Rule::of(expression)));
+        |name: &str| expressions.get(name).map(|expression| (Arc::from(name), Rule::of(expression, fields)));
     Ok(derive_order(expressions)?.into_iter().filter_map(compiled).collect())
 }
 
 /// The names of derived values in the order in which they are computed: each after those it reads, by name otherwise.
-pub(crate) fn derive_order<'v, T: Json>(expressions: Members<'v, T>) -> Result<Vec<&'v str>> {
+pub(crate) fn derive_order<T: Json>(expressions: Members<'_, T>) -> Result<Vec<&str>> {
     if expressions.len() > MAX_DERIVES {
         return Err(read::invalid(&format!("a rule derives more than {MAX_DERIVES} values")));
     }

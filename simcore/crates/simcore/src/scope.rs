@@ -169,8 +169,7 @@ fn note_precedent(
     if is_derived {
         return Ok(());
     }
-    let operation =
-        operation_named(read::text(read::field(effect, "op")?)?).ok_or_else(unknown_operation)?;
+    let operation = operation_named(read::text(read::field(effect, "op")?)?).ok_or_else(unknown_operation)?;
     let precedent = known.entry(format_path(&parse_path(read::text(path)?)?)).or_default();
     if counts(operation) {
         let amount = read::number(value)?.abs();

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::border;
 use crate::canonical::{self, Members};
-use crate::effects::Effect;
+use crate::effects::{Compiling, Effect};
 use crate::error::{Code, Error, Result};
 use crate::program::{Action, Condition, Program};
 use crate::record::{Draw, Failure, Record};
@@ -160,7 +160,7 @@ fn narrate(
         if !reasons.is_empty() {
             return Ok(reasons);
         }
-        let effects = Effect::list(changes, program.turn_minutes)?;
+        let effects = Effect::list(changes, &mut Compiling::new(program.turn_minutes))?;
         let place = format_args!("/state_changes");
         let failure = rules::apply(state, &effects, &Object::default(), &NARRATOR, record, place)?;
         Ok(failure.into_iter().collect())

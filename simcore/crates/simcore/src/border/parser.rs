@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{MAX_KEY_BYTES, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
+use super::{MAX_KEY_BYTES, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES, numbers};
 use crate::error::{Code, Error, Result};
 
 /// Keeps what is parsed.
@@ -30,6 +30,8 @@ pub(crate) trait Builder<'a> {
 pub(super) struct Limits {
     pub(super) any_integer: bool,
     pub(super) max_depth: usize,
+    /// Whether to tell if a document is in canonical form.
+    pub(super) tells_canonical: bool,
 }
 
 /// A recursive-descent parser; its depth is bounded, so recursion is safe.
@@ -42,21 +44,19 @@ pub(super) struct Parser<'a, B: Builder<'a>> {
     /// What belongs to the arrays and objects that are not yet complete.
     items: Vec<B::Value>,
     members: Vec<(B::Text, B::Value)>,
-    /// Whether everything so far is known to be spelled as canonical form spells it.
+    /// Whether everything so far is known to be spelled as canonical form spells it; never where nobody asks.
     canonical: bool,
 }
 
 /// Up to so many members are looked through for a key that comes out of order.
 const FEW: usize = 16;
-/// As many digits as binary64 always tells apart.
-const DISTINCT_DIGITS: usize = 15;
 // RFC 8785 sorts by UTF-16 code units, which is the order of code points only below the surrogates.
 const FIRST_BYTE_OF_U_E000: u8 = 0xEE;
 
 impl<'a, B: Builder<'a>> Parser<'a, B> {
     pub(super) fn new(text: &'a str, limits: Limits, builder: B) -> Self {
         let (items, members) = (Vec::new(), Vec::new());
-        Self { text, at: 0, nodes: 0, limits, builder, items, members, canonical: true }
+        Self { text, at: 0, nodes: 0, canonical: limits.tells_canonical, limits, builder, items, members }
     }
 
     /// The document, and whether it is known to be in canonical form.
@@ -104,6 +104,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
                 return Err(self.fail(Code::InvalidJson, "expected a key in double quotes"));
             }
             let key = self.string(MAX_KEY_BYTES, Code::KeyTooLong)?;
+            self.canonical = self.canonical && self.is_ordered_alike(place);
             let own = self.members.get(start..).unwrap_or_default();
             if own.last().is_some_and(|(last, _)| *last >= key) || !sorted {
                 sorted = false;
@@ -133,6 +134,12 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
             self.members.get_mut(start..).unwrap_or_default().sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         }
         Ok(self.builder.object(&mut self.members, start))
+    }
+
+    /// Whether the key that began at a place is ordered by its code units as it is by its code points.
+    fn is_ordered_alike(&self, place: usize) -> bool {
+        let key = self.text.as_bytes().get(place..self.at).unwrap_or_default();
+        key.iter().all(|byte| *byte < FIRST_BYTE_OF_U_E000)
     }
 
     fn array(&mut self, depth: usize) -> Result<B::Value> {
@@ -205,20 +212,11 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
 
     /// Characters that stand for themselves, as many as there are.
     fn plain(&mut self) -> &'a str {
-        let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let mut seen = 0;
-        let length = bytes.iter().position(|byte| {
-            seen |= byte;
-            matches!(byte, b'"' | b'\\' | 0..=0x1F)
-        });
-        let start = self.at;
-        self.at += length.unwrap_or(bytes.len());
-        let plain = self.text.get(start..self.at).unwrap_or_default();
-        // Where it matters is a key, but such characters are rare anywhere.
-        if seen >= FIRST_BYTE_OF_U_E000 && plain.bytes().any(|byte| byte >= FIRST_BYTE_OF_U_E000) {
-            self.canonical = false;
-        }
-        plain
+        let rest = self.rest();
+        let length = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F));
+        let length = length.unwrap_or(rest.len());
+        self.at += length;
+        rest.get(..length).unwrap_or_default()
     }
 
     fn escape(&mut self) -> Result<char> {
@@ -271,18 +269,17 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
     }
 
     fn number(&mut self) -> Result<B::Value> {
-        let Some((literal, is_integer)) = number_literal(self.rest()) else {
+        let Some((literal, is_integer)) = numbers::literal(self.rest()) else {
             return Err(self.fail(Code::InvalidJson, "expected a value"));
         };
-        let value =
-            if is_integer && literal.len() <= DISTINCT_DIGITS { small(literal) } else { float(literal) };
+        let value = numbers::value(literal, is_integer);
         if is_integer && value.abs() > MAX_SAFE_INTEGER && !self.limits.any_integer {
             return Err(self.fail(Code::NumberRange, "an integer must lie within ±9007199254740991"));
         }
         if value.is_infinite() {
             return Err(self.fail(Code::NumberRange, "the number does not fit binary64"));
         }
-        self.canonical &= is_canonical_number(literal, is_integer, value);
+        self.canonical = self.canonical && numbers::is_canonical(literal, is_integer, value);
         self.at += literal.len();
         Ok(self.builder.number(value + 0.0)) // -0 becomes 0
     }
@@ -347,53 +344,6 @@ fn is_known<K: Clone + Ord, V>(members: &[(K, V)], known: &mut Option<BTreeSet<K
     // All members but the last few are in it since this was last asked.
     known.extend(members.get(known.len()..).unwrap_or_default().iter().map(|(name, _)| name.clone()));
     known.contains(key)
-}
-
-/// The longest number at the start of a text, and whether it has neither fraction nor exponent.
-fn number_literal(text: &str) -> Option<(&str, bool)> {
-    let bytes = text.as_bytes();
-    let digits_at = |at: usize| bytes.iter().skip(at).take_while(|byte| byte.is_ascii_digit()).count();
-    let mut end = usize::from(bytes.first() == Some(&b'-'));
-    end += match bytes.get(end) {
-        Some(b'0') => 1,
-        Some(b'1'..=b'9') => digits_at(end),
-        _ => return None,
-    };
-    let whole = end;
-    if bytes.get(end) == Some(&b'.') && digits_at(end + 1) > 0 {
-        end += 1 + digits_at(end + 1);
-    }
-    if matches!(bytes.get(end), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
-        let digits = digits_at(end + 1 + sign);
-        end += if digits > 0 { 1 + sign + digits } else { 0 };
-    }
-    Some((text.get(..end)?, end == whole))
-}
-
-/// The value of a literal of a few digits and perhaps a minus.
-#[expect(clippy::cast_precision_loss, reason = "so few digits are exact")]
-fn small(literal: &str) -> f64 {
-    let digits = literal.strip_prefix('-').unwrap_or(literal);
-    let value = digits.bytes().fold(0_u64, |value, digit| value * 10 + u64::from(digit & 15)) as f64;
-    if digits.len() < literal.len() { -value } else { value }
-}
-
-fn float(literal: &str) -> f64 {
-    literal.parse().unwrap_or(f64::INFINITY)
-}
-
-/// Whether a literal is known to be what canonical form writes for its value.
-///
-/// So few digits name a number as shortly as can be, since no other decimal as short gives the same number.
-fn is_canonical_number(literal: &str, is_integer: bool, value: f64) -> bool {
-    if is_integer {
-        return value.abs() <= MAX_SAFE_INTEGER && literal != "-0";
-    }
-    let Some((whole, fraction)) = literal.split_once('.') else { return false };
-    let shortest = fraction.bytes().all(|byte| byte.is_ascii_digit()) && !fraction.ends_with('0');
-    let plain = whole.trim_start_matches('-') != "0" || !fraction.starts_with("000000");
-    shortest && plain && literal.len() <= DISTINCT_DIGITS
 }
 
 /// A key as it may stand in a message: short, and with nothing that could disturb a terminal.

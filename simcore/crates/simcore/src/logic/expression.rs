@@ -1,16 +1,29 @@
 //! Expressions as the interpreter wants them: operators known, arguments counted, paths split.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::error::{Code, Error};
 use crate::json::{Json, View};
 use crate::paths::{Segment, split_variable};
 use crate::value::Value;
+
+/// The variables that were read so far: most of them are read more than once.
+#[derive(Default)]
+pub(crate) struct Fields<'v>(HashMap<&'v str, Arc<[Segment]>>);
+
+impl<'v> Fields<'v> {
+    fn of(&mut self, text: &'v str) -> Arc<[Segment]> {
+        Arc::clone(self.0.entry(text).or_insert_with(|| split_variable(text).into()))
+    }
+}
 
 /// An expression. One that can only fail is `Refused`: it fails when it is evaluated, as the reference does.
 #[derive(Clone, Debug)]
 pub(super) enum Expression {
     Literal(Value),
     /// A variable that is nothing but a path.
-    Field(Vec<Segment>),
+    Field(Arc<[Segment]>),
     /// What does not depend on the data.
     Constant(Box<Constant>),
     List(Vec<Expression>),
@@ -169,16 +182,16 @@ pub(super) enum IterationKind {
 }
 
 impl Expression {
-    pub(super) fn new<T: Json>(logic: &T) -> Self {
+    pub(super) fn new<'v, T: Json>(logic: &'v T, fields: &mut Fields<'v>) -> Self {
         match logic.view() {
-            View::Array(items) => Self::List(items.iter().map(Self::new).collect()),
+            View::Array(items) => Self::List(items.iter().map(|item| Self::new(item, fields)).collect()),
             View::Object(members) => match members.iter().next() {
                 None => Self::Literal(logic.to_value()),
                 Some(_) if members.len() > 1 => {
                     let message = "an operation has exactly one key, its operator";
                     Self::Refused(Error::new(Code::UnknownOperator, message))
                 }
-                Some((name, operand)) => operation(name, operand).unwrap_or_else(Self::Refused),
+                Some((name, operand)) => operation(name, operand, fields).unwrap_or_else(Self::Refused),
             },
             _ => Self::Literal(logic.to_value()),
         }
@@ -229,8 +242,8 @@ impl Expression {
 }
 
 impl Arguments {
-    fn new(operand: &impl Json) -> Self {
-        match Expression::new(operand) {
+    fn new<'v>(operand: &'v impl Json, fields: &mut Fields<'v>) -> Self {
+        match Expression::new(operand, fields) {
             Expression::List(items) => Self::List(items),
             single => Self::Single(Box::new(single)),
         }
@@ -252,35 +265,40 @@ impl IterationKind {
 
 /// Whether an object with this one key is an operation.
 pub(crate) fn is_operator(name: &str) -> bool {
-    operation(name, &Value::Null).map_or_else(|error| error.code() != Code::UnknownOperator, |_| true)
+    operation(name, &Value::Null, &mut Fields::default())
+        .map_or_else(|error| error.code() != Code::UnknownOperator, |_| true)
 }
 
-fn operation(name: &str, operand: &impl Json) -> Result<Expression, Error> {
+fn operation<'v>(name: &str, operand: &'v impl Json, fields: &mut Fields<'v>) -> Result<Expression, Error> {
     Ok(match name {
-        "var" => variable(operand),
-        "missing" => Expression::Missing(Arguments::new(operand)),
-        "missing_some" => Expression::MissingSome(pair(name, operand)?),
-        "if" | "?:" => Expression::If(operands("if", operand, 0)?),
-        "and" | "or" => Expression::Connective { stops_at: name == "or", items: operands(name, operand, 0)? },
-        "!" | "!!" => Expression::Truth { negated: name == "!", arguments: Arguments::new(operand) },
-        _ if let Some(relation) = Relation::named(name) => chain(name, relation, operand)?,
-        "+" => arithmetic(Arithmetic::Sum, operand),
-        "-" => arithmetic(Arithmetic::Difference, operand),
-        "*" => arithmetic(Arithmetic::Product, operand),
-        "/" => arithmetic(Arithmetic::Quotient, operand),
-        "%" => arithmetic(Arithmetic::Remainder, operand),
-        "min" => Expression::Extreme { extreme: Extreme::Least, arguments: Arguments::new(operand) },
-        "max" => Expression::Extreme { extreme: Extreme::Greatest, arguments: Arguments::new(operand) },
-        "map" => iteration(IterationKind::Map, operand)?,
-        "filter" => iteration(IterationKind::Filter, operand)?,
-        "reduce" => iteration(IterationKind::Reduce, operand)?,
-        "all" => iteration(IterationKind::All, operand)?,
-        "some" => iteration(IterationKind::Some, operand)?,
-        "none" => iteration(IterationKind::None, operand)?,
-        "merge" => Expression::Merge(Arguments::new(operand)),
-        "in" => Expression::In(pair(name, operand)?),
-        "cat" => Expression::Cat(Arguments::new(operand)),
-        "substr" => Expression::Substr(pair(name, operand)?),
+        "var" => variable(operand, fields),
+        "missing" => Expression::Missing(Arguments::new(operand, fields)),
+        "missing_some" => Expression::MissingSome(pair(name, operand, fields)?),
+        "if" | "?:" => Expression::If(operands("if", operand, fields, 0)?),
+        "and" | "or" => {
+            Expression::Connective { stops_at: name == "or", items: operands(name, operand, fields, 0)? }
+        }
+        "!" | "!!" => Expression::Truth { negated: name == "!", arguments: Arguments::new(operand, fields) },
+        _ if let Some(relation) = Relation::named(name) => chain(name, relation, operand, fields)?,
+        "+" => arithmetic(Arithmetic::Sum, operand, fields),
+        "-" => arithmetic(Arithmetic::Difference, operand, fields),
+        "*" => arithmetic(Arithmetic::Product, operand, fields),
+        "/" => arithmetic(Arithmetic::Quotient, operand, fields),
+        "%" => arithmetic(Arithmetic::Remainder, operand, fields),
+        "min" => Expression::Extreme { extreme: Extreme::Least, arguments: Arguments::new(operand, fields) },
+        "max" => {
+            Expression::Extreme { extreme: Extreme::Greatest, arguments: Arguments::new(operand, fields) }
+        }
+        "map" => iteration(IterationKind::Map, operand, fields)?,
+        "filter" => iteration(IterationKind::Filter, operand, fields)?,
+        "reduce" => iteration(IterationKind::Reduce, operand, fields)?,
+        "all" => iteration(IterationKind::All, operand, fields)?,
+        "some" => iteration(IterationKind::Some, operand, fields)?,
+        "none" => iteration(IterationKind::None, operand, fields)?,
+        "merge" => Expression::Merge(Arguments::new(operand, fields)),
+        "in" => Expression::In(pair(name, operand, fields)?),
+        "cat" => Expression::Cat(Arguments::new(operand, fields)),
+        "substr" => Expression::Substr(pair(name, operand, fields)?),
         _ => {
             let shown: String = name.chars().take(40).collect();
             let message = format!("'{shown}' is not a JSONLogic operator");
@@ -289,9 +307,16 @@ fn operation(name: &str, operand: &impl Json) -> Result<Expression, Error> {
     })
 }
 
-fn operands(name: &str, operand: &impl Json, least: usize) -> Result<Vec<Expression>, Error> {
+fn operands<'v>(
+    name: &str,
+    operand: &'v impl Json,
+    fields: &mut Fields<'v>,
+    least: usize,
+) -> Result<Vec<Expression>, Error> {
     match operand.view() {
-        View::Array(items) if items.len() >= least => Ok(items.iter().map(Expression::new).collect()),
+        View::Array(items) if items.len() >= least => {
+            Ok(items.iter().map(|item| Expression::new(item, fields)).collect())
+        }
         _ => Err(needs_list(name, least)),
     }
 }
@@ -300,39 +325,48 @@ fn needs_list(name: &str, least: usize) -> Error {
     Error::new(Code::InvalidArguments, format!("'{name}' needs a list of at least {least} arguments"))
 }
 
-fn pair(name: &str, operand: &impl Json) -> Result<Box<Pair>, Error> {
-    let mut items = operands(name, operand, 2)?.into_iter();
+fn pair<'v>(name: &str, operand: &'v impl Json, fields: &mut Fields<'v>) -> Result<Box<Pair>, Error> {
+    let mut items = operands(name, operand, fields, 2)?.into_iter();
     let (Some(first), Some(second)) = (items.next(), items.next()) else {
         return Err(needs_list(name, 2));
     };
     Ok(Box::new(Pair { first, second, others: items.collect() }))
 }
 
-fn variable<T: Json>(operand: &T) -> Expression {
+fn variable<'v, T: Json>(operand: &'v T, fields: &mut Fields<'v>) -> Expression {
     let items = if let View::Array(items) = operand.view() { items } else { std::slice::from_ref(operand) };
     let Some((path, others)) = items.split_first() else {
         return Expression::Variable { path: VariablePath::Nowhere, others: Vec::new() };
     };
     let path = match path.view() {
-        View::Text(text) if others.is_empty() => return Expression::Field(split_variable(text)),
+        View::Text(text) if others.is_empty() => return Expression::Field(fields.of(text)),
         View::Text(text) => VariablePath::Fixed(split_variable(text)),
-        _ => VariablePath::Computed(Box::new(Expression::new(path))),
+        _ => VariablePath::Computed(Box::new(Expression::new(path, fields))),
     };
-    Expression::Variable { path, others: others.iter().map(Expression::new).collect() }
+    Expression::Variable { path, others: others.iter().map(|other| Expression::new(other, fields)).collect() }
 }
 
-fn chain(name: &str, relation: Relation, operand: &impl Json) -> Result<Expression, Error> {
-    let Pair { first, second, mut others } = *pair(name, operand)?;
+fn chain<'v>(
+    name: &str,
+    relation: Relation,
+    operand: &'v impl Json,
+    fields: &mut Fields<'v>,
+) -> Result<Expression, Error> {
+    let Pair { first, second, mut others } = *pair(name, operand, fields)?;
     others.insert(0, second);
     Ok(Expression::Chain { relation, first: Box::new(first), rest: others })
 }
 
-fn arithmetic(operation: Arithmetic, operand: &impl Json) -> Expression {
-    Expression::Arithmetic { operation, arguments: Arguments::new(operand) }
+fn arithmetic<'v>(operation: Arithmetic, operand: &'v impl Json, fields: &mut Fields<'v>) -> Expression {
+    Expression::Arithmetic { operation, arguments: Arguments::new(operand, fields) }
 }
 
-fn iteration(kind: IterationKind, operand: &impl Json) -> Result<Expression, Error> {
-    let Pair { first: source, second: body, others } = *pair(kind.name(), operand)?;
+fn iteration<'v>(
+    kind: IterationKind,
+    operand: &'v impl Json,
+    fields: &mut Fields<'v>,
+) -> Result<Expression, Error> {
+    let Pair { first: source, second: body, others } = *pair(kind.name(), operand, fields)?;
     let start = others.into_iter().next();
     Ok(Expression::Iteration(Box::new(Iteration { kind, source, body, start })))
 }

@@ -234,7 +234,7 @@ impl Builder<'_> {
         if let Some(expressions) = rule.get("derives") {
             let expressions = expressions.as_object()?;
             for name in crate::program::derive_order(expressions.members()).ok()? {
-                let logic = expressions.get(&name)?;
+                let logic = expressions.get(name)?;
                 let value = self.expression(
                     logic,
                     params,

@@ -30,7 +30,7 @@ impl<'s, 'a> Scope<'s, 'a> {
 }
 
 /// Whether nothing is wrong with an expression.
-pub(super) fn is_sound(logic: &Node<'_>, scope: Scope<'_, '_>, depth: usize) -> bool {
+pub(super) fn is_sound<'a>(logic: &Node<'a>, scope: Scope<'_, 'a>, depth: usize) -> bool {
     depth <= MAX_DEPTH
         && match logic {
             Node::Array(items) => items.iter().all(|item| is_sound(item, scope, depth + 1)),
@@ -40,7 +40,7 @@ pub(super) fn is_sound(logic: &Node<'_>, scope: Scope<'_, '_>, depth: usize) -> 
 }
 
 /// Whether an object is empty, or nothing is wrong with it as an operation.
-pub(super) fn is_operation(members: &[Member<'_>], scope: Scope<'_, '_>, depth: usize) -> bool {
+pub(super) fn is_operation<'a>(members: &[Member<'a>], scope: Scope<'_, 'a>, depth: usize) -> bool {
     let (name, operand) = match members {
         [] => return true,
         [(name, operand)] => (*name, operand),
@@ -83,17 +83,20 @@ fn takes(name: &str, arguments: usize) -> bool {
     }
 }
 
-fn are_known(paths: &[Node<'_>], scope: Scope<'_, '_>) -> bool {
+fn are_known<'a>(paths: &[Node<'a>], scope: Scope<'_, 'a>) -> bool {
     paths.iter().all(|path| if let Node::Text(path) = path { is_known(path, scope) } else { true })
 }
 
 /// Whether a variable names something that there is, or can come to be.
-fn is_known(text: &str, scope: Scope<'_, '_>) -> bool {
+fn is_known<'a>(text: &'a str, scope: Scope<'_, 'a>) -> bool {
+    if scope.world.is_seen(text) {
+        return true;
+    }
     let mut path: Path<'_> = Vec::new();
     variable_steps(text, &mut path);
     let Some(Step::Name(root)) = path.first() else { return false };
     match &**root {
-        "state" => scope.world.has(&path),
+        "state" => scope.world.has(&path) && scope.world.see(text),
         "turn" | "entities" => true,
         "params" => named(&path).is_some_and(|name| scope.params.iter().any(|(param, _)| *param == name)),
         "derives" => named(&path).is_some_and(|name| has_key(scope.derives, name)),

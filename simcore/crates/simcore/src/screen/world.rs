@@ -1,6 +1,6 @@
 //! What a rule may refer to: the paths that exist at the start, and those that effects can create.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 
 use super::spec::{Effect, Operation, Spec};
@@ -17,11 +17,24 @@ pub(super) struct World<'a> {
     state: Node<'a>,
     spec: &'a Spec<'a>,
     created: OnceCell<HashSet<Path<'a>>>,
+    /// Variables that were found to be there; most are read more than once.
+    seen: RefCell<HashSet<&'a str>>,
 }
 
 impl<'a> World<'a> {
     pub(super) fn new(spec: &'a Spec<'a>) -> Self {
-        Self { state: Node::Object(spec.state), spec, created: OnceCell::new() }
+        Self { state: Node::Object(spec.state), spec, created: OnceCell::new(), seen: RefCell::default() }
+    }
+
+    /// Whether a variable was found to be there before.
+    pub(super) fn is_seen(&self, variable: &str) -> bool {
+        self.seen.borrow().contains(variable)
+    }
+
+    /// Note that a variable is there; true.
+    pub(super) fn see(&self, variable: &'a str) -> bool {
+        self.seen.borrow_mut().insert(variable);
+        true
     }
 
     /// Whether a path under `state` exists, or can come to exist.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::border;
 use crate::canonical;
-use crate::effects::Effect;
+use crate::effects::{Compiling, Effect};
 use crate::error::{Code, Error, Result};
 use crate::json::Members;
 use crate::program::{Condition, Program};
@@ -112,7 +112,8 @@ fn seed(text: &str) -> Result<u64> {
 
 fn scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
     let entry = read::object(entry)?;
-    let effects = Effect::scheduled(read::field(entry, "effects")?, program.turn_minutes)?;
+    let effects =
+        Effect::scheduled(read::field(entry, "effects")?, &mut Compiling::new(program.turn_minutes))?;
     let due = read::count(read::field(entry, "due")?)?;
     only(entry, 3)?;
     Ok(Scheduled::new(read::text(read::field(entry, "id")?)?.into(), due, effects, u64::MAX))
