@@ -21,9 +21,23 @@ def loads(text: bytes) -> Any:
 
     Canonical form writes large floats as integers; read as ints they would be other numbers than they are.
     """
-    if _LONG in text.translate(_DIGITS):
+    if _has_unsafe_integer(text):
         return json.loads(text, parse_int=_number)
     return jiter.from_json(text)
+
+
+def _has_unsafe_integer(text: bytes) -> bool:
+    """Whether there may be one: digits in a row that are more, not counting those of a fraction."""
+    digits = text.translate(_DIGITS)
+    start = digits.find(_LONG)
+    while start >= 0:
+        end = start + len(_LONG)
+        is_longer = digits[end : end + 1] == b"0"
+        is_fraction = text[start - 1 : start] == b"."
+        if not is_fraction and (is_longer or int(text[start:end]) > MAX_SAFE_INTEGER):
+            return True
+        start = digits.find(_LONG, end)
+    return False
 
 
 def _number(literal: str) -> int | float:

@@ -1,4 +1,4 @@
-"""Canonical JSON as Python values: the same numbers, whoever reads them."""
+"""Canonical JSON as Python values: what is an int, and what a float."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Any
 
 import pytest
 
-from peripety.sim._pure.canonical import canonical
 from peripety.sim._values import loads
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        (b"[9007199254740991,-9007199254740991]", [2**53 - 1, 1 - 2**53]),
-        (b"9007199254740992", 2.0**53),
-        (b'{"a":[100000000000000000000,0.5]}', {"a": [1e20, 0.5]}),
-        (b"[1,0.1,1e+21,5e-324,1.7976931348623157e+308]", [1, 0.1, 1e21, 5e-324, 1.7976931348623157e308]),
+        (b"9007199254740991", 9007199254740991),
+        (b"-9007199254740991", -9007199254740991),
+        (b"9007199254740992", 9007199254740992.0),
+        (b"-9007199254740992", -9007199254740992.0),
+        (b"[100000000000000000000]", [1e20]),
+        (b"0.30000000000000004", 0.30000000000000004),
+        (b"123456.12345678901", 123456.12345678901),
         (
-            b'["1234567890123456789",true,null,"\\u0001\\"\xc3\xa9"]',
-            ["1234567890123456789", True, None, '\x01"é'],
+            b'{"a":0.12345678901234568,"b":9007199254740993}',
+            {"a": 0.12345678901234568, "b": 9007199254740992.0},
         ),
+        (b'"99999999999999999"', "99999999999999999"),
+        (b'"' + b"9" * 10_000 + b'"', "9" * 10_000),
+        (b'".' + b"9" * 10_000 + b'"', "." + "9" * 10_000),
     ],
 )
-def test_a_number_is_an_int_when_it_is_a_safe_integer_and_else_a_float(text: bytes, value: Any) -> None:
+def test_only_safe_integers_are_ints(text: bytes, value: Any) -> None:
     read = loads(text)
     assert read == value
-    assert repr(read) == repr(value)
-    assert canonical(read) == text
-
-
-def test_the_deepest_result_can_be_read() -> None:
-    assert canonical(loads(b"[" * 80 + b"]" * 80)) == b"[" * 80 + b"]" * 80
+    assert type(read) is type(value)

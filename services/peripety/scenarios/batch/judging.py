@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from peripety import logs, sim
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from peripety.scenarios.batch.memory import Memory
     from peripety.scenarios.batch.model import BatchOptions, Document
     from peripety.scenarios.batch.threads import Threads
-    from peripety.scenarios.workers import Worker
     from peripety.sim import Checked
 
 __all__ = ["Judging"]
@@ -56,6 +55,7 @@ class Judging(Generic[T]):
         self._deliver = deliver
         self._lock = threading.Lock()
         self._waiting: dict[bytes, list[T]] = {}
+        self._games: deque[tuple[bytes, Stepped[Verdict]]] = deque()
         self._is_cancelled = False
 
     def submit(self, documents: Sequence[Document[T]]) -> None:
@@ -82,7 +82,8 @@ class Judging(Generic[T]):
         if verdicts:
             self._deliver(verdicts)
         if playable:
-            self._play(self._claimed(playable))
+            self._begin(self._claimed(playable))
+            self._play()
 
     def _static(
         self, documents: Sequence[Document[T]]
@@ -119,9 +120,9 @@ class Judging(Generic[T]):
             findings = problems(content, Level.SCHEMA)
         return verdict_on(found.spec_hash, findings)
 
-    def _claimed(self, playable: Iterable[tuple[list[T], Checked]]) -> list[tuple[bytes, Checked]]:
-        """Those that nobody plays already, each with what names its content."""
-        claimed = []
+    def _claimed(self, playable: Iterable[tuple[list[T], Checked]]) -> dict[bytes, Checked]:
+        """Those that nobody plays already, by what names their content."""
+        claimed = {}
         with self._lock:
             for names, checked in playable:
                 key = bytes.fromhex(checked.spec_hash)
@@ -129,48 +130,71 @@ class Judging(Generic[T]):
                     self._waiting[key] += names
                 else:
                     self._waiting[key] = list(names)
-                    claimed.append((key, checked))
+                    claimed[key] = checked
         return claimed
 
-    def _play(self, claimed: list[tuple[bytes, Checked]]) -> None:
-        """Play one after the other for a turn; the rest has to wait for the next one."""
-        turn = Turn()
-        while claimed and not self._is_cancelled:
-            if turn.is_over:
-                self._threads.do(lambda: self._play(claimed))
-                return
-            key, checked = claimed.pop()
-            self._go_on(key, Stepped(self._judged(key, checked, ByHand(self._options.allowance))), turn)
-
-    def _go_on(self, key: bytes, game: Stepped[Verdict], turn: Turn) -> None:
-        """Play on for a turn; a game that takes longer gets turns of its own, behind all that waits."""
+    def _begin(self, claimed: dict[bytes, Checked]) -> None:
+        """Put in line what has to be played. What was claimed and is known was finished before the claim."""
         try:
-            while True:
-                if self._is_cancelled:
-                    game.cancel()
-                    return
-                if game.step():
-                    break
-                if turn.is_over:
-                    self._threads.do(lambda: self._go_on(key, game, Turn()))
-                    return
-            verdict = game.result
+            known = self._memory.find(list(claimed))
+        except Exception as error:  # noqa: BLE001 - they are waited for all the same
+            known = dict.fromkeys(claimed, _failed(error))
+        self._tell(known.items())
+        for key, checked in claimed.items():
+            if key not in known:
+                worker = ByHand(self._options.allowance)
+                self._games.append((key, Stepped(played(checked, self._options, worker))))
+
+    def _play(self) -> None:
+        """Play for a turn what is in line; a game that takes longer goes to its end."""
+        if len(self._games) > 1 and self._threads.is_idle:
+            self._threads.do(self._play)
+        turn = Turn()
+        ended = []
+        while not (turn.is_over or self._is_cancelled):
+            try:
+                key, game = self._games.popleft()
+            except IndexError:
+                break
+            verdict = self._play_on(game, turn)
+            if verdict is None:
+                self._games.append((key, game))
+            else:
+                ended.append((key, verdict))
+        if self._is_cancelled:
+            while self._games:
+                self._games.popleft()[1].cancel()
+            return
+        self._finish(ended)
+        if self._games:
+            self._threads.do(self._play)
+
+    def _play_on(self, game: Stepped[Verdict], turn: Turn) -> Verdict | None:
+        """The verdict, unless the turn ends before it is reached."""
+        try:
+            while not game.step():
+                if turn.is_over or self._is_cancelled:
+                    return None
         except Exception as error:  # noqa: BLE001 - whatever it is, it is of one document alone
+            return _failed(error)
+        return game.result
+
+    def _finish(self, ended: list[tuple[bytes, Verdict]]) -> None:
+        """Keep verdicts before anybody hears of them, so that what was heard is never judged again."""
+        try:
+            self._memory.keep([(key, verdict) for key, verdict in ended if verdict.error is None])
+        except Exception as error:  # noqa: BLE001 - they are waited for all the same
             if self._is_cancelled:
                 return
-            verdict = _failed(error)
-        with self._lock:
-            names = self._waiting.pop(key)
-        self._deliver([(name, verdict) for name in names])
+            ended = [(key, _failed(error)) for key, _ in ended]
+        self._tell(ended)
 
-    async def _judged(self, key: bytes, checked: Checked, worker: Worker) -> Verdict:
-        """The verdict on what is to be played. Once it is kept, no other claim on the key plays again."""
-        known = self._memory.find([key])
-        if known:
-            return known[key]
-        verdict = await played(checked, self._options, worker)
-        self._memory.keep([(key, verdict)])
-        return verdict
+    def _tell(self, verdicts: Iterable[tuple[bytes, Verdict]]) -> None:
+        """Deliver verdicts to all who wait for them."""
+        with self._lock:
+            told = [(name, verdict) for key, verdict in verdicts for name in self._waiting.pop(key)]
+        if told:
+            self._deliver(told)
 
 
 def _checked(contents: Sequence[bytes]) -> Sequence[Checked | Verdict]:
