@@ -107,7 +107,8 @@ def _differences(given: Any, computed: Any, place: tuple[str | int, ...]) -> Ite
         case list(), list() if len(given) == len(computed):
             for index, (one, other) in enumerate(zip(given, computed, strict=True)):
                 yield from _differences(one, other, (*place, index))
-        case _ if given != computed:
+        # Python takes true for 1.
+        case _ if sim.canonical(given) != sim.canonical(computed):
             yield _difference(given, computed, place)
 
 

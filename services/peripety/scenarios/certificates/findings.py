@@ -56,7 +56,8 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
     known = {finding.path for finding in proved}
     found = [
         *proved,
-        *_failures(evidence.counted),
+        # The gate may have played on for longer.
+        *_failures((*evidence.counted, evidence.gate.report)),
         *(evidence.gate.findings if evidence.gate.miss else ()),
         *drift_findings(evidence.drifts),
         *_lost_at_once(evidence.counted),

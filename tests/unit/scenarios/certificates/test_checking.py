@@ -12,8 +12,9 @@ from peripety.errors import FailedPreconditionError, InvalidArgumentError, SpecE
 from peripety.scenarios.certificates.checking import Comparison, check
 from peripety.scenarios.certificates.document import encode
 from peripety.scenarios.model import Progress
-from support.certificates import certified_alone, contest
+from support.certificates import certified, certified_alone, contest
 from support.scenarios import WORKERS, document
+from support.specs import action
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +88,19 @@ async def test_a_forged_figure_is_named(right: bytes, change: Callable[[Any], No
 async def test_what_is_said_and_what_was_computed_are_told(right: bytes) -> None:
     (finding,) = (await compared(forged(right, _verdict))).findings
     assert finding.message == 'the certificate says "refused", and "certified" was computed'
+
+
+async def test_true_is_not_taken_for_one() -> None:
+    flagged = contest(state={"a": 4, "b": 0, "c": 0, "list": []})
+    emptied = action("odd", [{"op": "pop", "path": "state.list"}], params={"flag": {"type": "boolean"}})
+    flagged["actions"].append(emptied)
+
+    def number(value: Any) -> None:
+        value["proofs"][0]["witness"][0]["params"]["flag"] = 1
+
+    certificate = forged(encode(await certified(flagged)), number)
+    (finding,) = (await compared(certificate, document(flagged))).findings
+    assert finding.path == "/proofs/0/witness/0/params/flag"
 
 
 async def test_another_specification_is_refused(right: bytes) -> None:

@@ -37,6 +37,14 @@ async def test_it_is_read_as_it_was_written(certificate: Certificate) -> None:
     assert decode(b"\n " + encode(certificate) + b"\n") == certificate
 
 
+@pytest.mark.parametrize("value", [2.0**60, 1e300, -3, True, "1"])
+async def test_a_witness_keeps_its_values(certificate: Certificate, value: Any) -> None:
+    claim = Proof("DEAD_ACTION", "/actions/0", "why", witness=(ActionCall("act", {"n": value}),))
+    read = decode(encode(replace(certificate, proofs=(claim,))))
+    assert read.proofs == (claim,)
+    assert isinstance(read.proofs[0].witness[0].params["n"], bool) == isinstance(value, bool)
+
+
 async def test_it_is_canonical_and_named_by_its_hash(certificate: Certificate) -> None:
     document = encode(certificate)
     assert document == sim.canonical(json.loads(document))
@@ -62,6 +70,8 @@ def without(key: str) -> Any:
         lambda value: {**value, "note": "a"},
         lambda value: {**value, "version": 2},
         lambda value: {**value, "rng_version": "1"},
+        lambda value: {**value, "rng_version": True},
+        lambda value: {**value, "planner_gap": "-0.25"},
         lambda value: {**value, "verdict": "fair"},
         lambda value: {**value, "options": {**value["options"], "personas": ["nobody"]}},
         lambda value: {**value, "personas": [{**value["personas"][0], "turns": 1.5}]},
@@ -79,6 +89,21 @@ async def test_anything_else_is_refused(certificate: Certificate, change: Any) -
 def test_what_is_no_json_object_is_refused(document: bytes) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         decode(document)
+    assert caught.value.code == "CERTIFICATE_INVALID"
+
+
+@pytest.mark.parametrize(
+    "spelling", [b"NaN", b"Infinity", b"1e400", b"-0", b"9" * 5_000, b"[" * 500 + b"]" * 500, b'"\\ud800"']
+)
+@pytest.mark.parametrize("field", [b'"planner_gap":-0.25', b'"n":1.5'])
+async def test_a_value_that_canonical_form_has_not_is_refused(
+    certificate: Certificate, field: bytes, spelling: bytes
+) -> None:
+    name = field.partition(b":")[0]
+    changed = encode(certificate).replace(field, name + b":" + spelling)
+    assert spelling in changed
+    with pytest.raises(InvalidArgumentError) as caught:
+        decode(changed)
     assert caught.value.code == "CERTIFICATE_INVALID"
 
 

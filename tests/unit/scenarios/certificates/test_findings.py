@@ -17,7 +17,7 @@ from peripety.scenarios.certificates.model import (
     Rate,
 )
 from peripety.scenarios.gate import Verdict
-from peripety.sim import PERSONAS, Proof
+from peripety.sim import PERSONAS, Proof, RuleError
 from support.certificates import FEWEST, certified, contest
 from support.scenarios import program
 from support.specs import action, event
@@ -86,6 +86,14 @@ async def test_a_rule_that_fails_in_play_refuses_whoever_met_it() -> None:
     found = the("EMPTY_ARRAY", certificate.findings)
     assert found.path.startswith("/actions/2/effects/1")
     assert certificate.verdict is CertificateVerdict.REFUSED
+
+
+def test_a_rule_that_failed_only_in_the_runs_of_the_gate_refuses_as_well() -> None:
+    rules = program(contest())
+    fine = rules.dry_run(runs=64)
+    broken = replace(fine, runs=128, errors=(RuleError("EMPTY_ARRAY", "/actions/0/effects/0", "nothing"),))
+    found = findings(Evidence(rules.spec, Verdict(broken, ()), [fine], everybody(), (), ()))
+    assert the("EMPTY_ARRAY", found).message.endswith("it failed 1 times in 128 runs")
 
 
 async def test_a_scenario_that_is_lost_before_it_is_played_is_told_of() -> None:
