@@ -32,13 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Balancer", "check_target"]
 
-# Candidates are compared over so many runs; over more where the target is narrow, over fewer where whoever
-# plays looks ahead, which takes many times as long.
+# Candidates are compared over so many runs; over more where the target is narrow, over fewer where the
+# planner plays, who takes a hundred times as long.
 _SEARCH_RUNS = 2_048
 _FINE_SEARCH_RUNS = 8_192
 _SLOW_SEARCH_RUNS = 512
 _NARROW = 0.06
-_QUICK = frozenset({"idle", "random"})
 # How far inside the target the search aims: by a margin, by a share of it, and never closer than it can tell.
 _MARGIN = 0.02
 _SHARES = (0.6, 0.3, 0.1)
@@ -98,7 +97,7 @@ class _Attempts:
     def __init__(self, program: Program, order: BalanceOrder, workers: Workers) -> None:
         self._target = order.target
         self._runs = order.options.max_runs
-        if order.options.persona not in _QUICK:
+        if order.options.persona == "planner":
             runs = _SLOW_SEARCH_RUNS
         else:
             runs = _SEARCH_RUNS if order.target.width >= _NARROW else _FINE_SEARCH_RUNS
@@ -113,16 +112,16 @@ class _Attempts:
             yield _failed(before)
             return
         yield Progress(Stage.DRY_RUNNING, rate_sentence(before.report), 0.2)
-        found, luck = before, 0.0
+        found, after, luck = before, before, 0.0
         for attempt in range(len(_SHARES)):
             if attempt or not self._target.met(before.rate):
                 yield Progress(
                     Stage.REPAIRING, f"trying {len(self._trials.knobs)} numbers", 0.2 + 0.2 * attempt
                 )
                 steering = Steering(self._trials, await self._aim(luck, attempt))
-                hit = await steering.search()
+                hit = await steering.search() or self._within(steering.closest)
                 if hit is None:
-                    yield self._refusal(steering, before)
+                    yield self._unconfirmed(after) if attempt else self._refusal(steering, before)
                     return
                 found = await steering.tidied(hit)
             yield Progress(Stage.DRY_RUNNING, "confirming on fresh runs", 0.35 + 0.2 * attempt)
@@ -136,6 +135,10 @@ class _Attempts:
             # Either side may have been lucky, the one with fewer runs more so.
             luck = (after.rate - found.rate) * self._runs / (self._runs + found.report.runs)
         yield self._unconfirmed(after)
+
+    def _within(self, closest: Trial | None) -> Trial | None:
+        """The closest candidate, when it is inside the target though not as far as it should be."""
+        return closest if closest is not None and self._target.met(closest.rate) else None
 
     async def _aim(self, luck: float, attempt: int) -> Aim:
         """What the search is to come out at: inside the target, and further inside after each failure.
