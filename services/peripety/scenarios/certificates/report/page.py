@@ -129,5 +129,6 @@ def _identity(certificate: Certificate) -> Iterator[Element]:
 
 
 def _wide(figures: Element) -> Element:
-    """A table that may be wider than the page."""
-    return element("div", figures, class_="wide", tabindex="0")
+    """A table that may be wider than the page, to be scrolled with the keyboard as well."""
+    name = figures.findtext("caption", "")
+    return element("div", figures, class_="wide", tabindex="0", role="region", aria_label=name)
