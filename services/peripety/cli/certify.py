@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["certify", "check", "options"]
 
+_PATIENCE = math.inf
+"""Seconds for a persona: whoever waits here sees how far it is, and can end it."""
+
 
 def options(
     personas: Sequence[str], seed: int | None, max_runs: int | None, horizon: int | None
@@ -56,7 +60,7 @@ def certify(
     """Certify the specification in `source`, tell and save what came of it, and return the exit code."""
     program = sim.compile(read_specification(source))
     with closing(Workers()) as workers:
-        certificate = result_of(certifying(program, asked, workers), "certifying", Certificate)
+        certificate = result_of(certifying(program, asked, workers, _PATIENCE), "certifying", Certificate)
     document = encode(certificate)
     if out is not None:
         save(document + b"\n", out)
@@ -72,7 +76,9 @@ def certify(
 def check(certificate: str, source: str, *, as_json: bool) -> int:
     """Compute a certificate again, tell what differs, and return the exit code."""
     with closing(Workers()) as workers:
-        events = checking.check(read_specification(certificate), read_specification(source), workers)
+        events = checking.check(
+            read_specification(certificate), read_specification(source), workers, _PATIENCE
+        )
         compared = result_of(events, "certifying", checking.Comparison)
     if as_json:
         differing = [{"path": f.path, "message": f.message} for f in compared.findings]

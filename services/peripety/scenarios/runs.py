@@ -49,14 +49,17 @@ class Runner:
         program: the scenario.
         options: how to simulate.
         workers: play the pieces.
+        most_seconds: so long they may play, where the caller does not wait for less.
     """
 
-    def __init__(self, program: Program, options: DryRunOptions, workers: Worker) -> None:
+    def __init__(
+        self, program: Program, options: DryRunOptions, workers: Worker, most_seconds: float = MOST_SECONDS
+    ) -> None:
         self._workers = workers
         self._program = program
         self._options = options
         remaining = context.remaining()
-        self._seconds_left = MOST_SECONDS if remaining is None else min(MOST_SECONDS, remaining)
+        self._seconds_left = most_seconds if remaining is None else min(most_seconds, remaining)
         self._seconds_per_run: float | None = None
         self._worth_trying = _GROWTH
 

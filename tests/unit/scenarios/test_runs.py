@@ -67,3 +67,10 @@ async def test_runs_that_take_longer_than_the_caller_waits_are_not_begun() -> No
         await Runner(slow, DryRunOptions(), WORKERS).play(0, 1000)
     assert caught.value.code == "DRY_RUN_TOO_SLOW"
     assert len(slow.pieces) <= 3
+
+
+async def test_runs_may_be_given_less_time_or_more() -> None:
+    slow: Any = Slow(0.04)
+    with pytest.raises(ResourceExhaustedError):
+        await Runner(slow, DryRunOptions(), WORKERS, most_seconds=0.01).play(0, 2)
+    assert (await Runner(slow, DryRunOptions(), WORKERS, most_seconds=math.inf).play(0, 2)).runs == 2

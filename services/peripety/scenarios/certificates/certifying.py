@@ -25,7 +25,7 @@ from peripety.scenarios.certificates.model import (
 from peripety.scenarios.drift import drifts, watched
 from peripety.scenarios.gate import rate_sentence, verdict_of
 from peripety.scenarios.model import DryRunOptions, Progress, Stage, errors_among
-from peripety.scenarios.runs import Runner
+from peripety.scenarios.runs import MOST_SECONDS, Runner
 from peripety.sim import PERSONAS, RNG_VERSION
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _EFFORT = {"planner": 5}
 
 
 async def certify(
-    program: Program, options: CertificateOptions, workers: Worker
+    program: Program, options: CertificateOptions, workers: Worker, most_seconds: float = MOST_SECONDS
 ) -> AsyncIterator[Progress | PersonaReport | Certificate]:
     """Measure how fair a scenario is, and say what that comes to.
 
@@ -55,6 +55,7 @@ async def certify(
         program: the scenario.
         options: what to measure.
         workers: prove and play.
+        most_seconds: so long each persona may play.
 
     Yields:
         Progress, how each persona fared as soon as that is known, and the certificate as the last item.
@@ -73,7 +74,7 @@ async def certify(
     playing = (gate.report.persona,) if gate.report.errors else options.personas
     for persona, since, until in _spans(playing):
         report: DryRunReport | None = None
-        async with following(measure(program, persona, options, watch, workers)) as steps:
+        async with following(measure(program, persona, options, watch, workers, most_seconds)) as steps:
             async for report in steps:
                 done = since + (until - since) * report.runs / most_runs(persona, options)
                 yield Progress(Stage.CERTIFYING, rate_sentence(report), done)

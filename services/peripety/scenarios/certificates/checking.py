@@ -14,6 +14,7 @@ from peripety.scenarios.certificates.document import decode, fields
 from peripety.scenarios.certificates.model import ENGINE_VERSION, Certificate
 from peripety.scenarios.checks import check_certificate_options
 from peripety.scenarios.model import Progress
+from peripety.scenarios.runs import MOST_SECONDS
 from peripety.sim import RNG_VERSION
 from peripety.sim.schema import pointer
 
@@ -44,13 +45,16 @@ class Comparison:
         return not self.findings
 
 
-async def check(document: bytes, spec: bytes, workers: Worker) -> AsyncIterator[Progress | Comparison]:
+async def check(
+    document: bytes, spec: bytes, workers: Worker, most_seconds: float = MOST_SECONDS
+) -> AsyncIterator[Progress | Comparison]:
     """Compute a certificate again, under its own options, and compare.
 
     Args:
         document: the certificate.
         spec: the specification that it is about, as JSON.
         workers: prove and play.
+        most_seconds: so long each persona may play.
 
     Yields:
         Progress, and the comparison as the last item.
@@ -66,7 +70,7 @@ async def check(document: bytes, spec: bytes, workers: Worker) -> AsyncIterator[
     _check_versions(given)
     program = await workers.run(sim.compile, spec)
     _check_spec(given, program)
-    async with following(certify(program, given.options, workers)) as events:
+    async with following(certify(program, given.options, workers, most_seconds)) as events:
         async for event in events:
             if isinstance(event, Progress):
                 yield event

@@ -15,7 +15,7 @@ from peripety.gateway.streams import following
 from peripety.scenarios.certificates.model import MOST_RUNS
 from peripety.scenarios.model import DryRunOptions
 from peripety.scenarios.rates import interval
-from peripety.scenarios.runs import Runner
+from peripety.scenarios.runs import MOST_SECONDS, Runner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -53,6 +53,7 @@ async def measure(
     options: CertificateOptions,
     watch: Mapping[str, float],
     workers: Worker,
+    most_seconds: float = MOST_SECONDS,
 ) -> AsyncIterator[DryRunReport]:
     """Play one persona until its fail rate is known well enough.
 
@@ -62,6 +63,7 @@ async def measure(
         options: the seed, the horizon and the most runs.
         watch: paths of numbers to follow, with their scales.
         workers: play the runs.
+        most_seconds: so long they may play.
 
     Yields:
         The runs so far, from time to time; the last time all of them. They have their detail.
@@ -70,7 +72,7 @@ async def measure(
         ResourceExhaustedError: the runs take longer than there is time.
     """
     how = DryRunOptions(persona, options.seed, most_runs(persona, options), options.horizon)
-    runner = Runner(program, how, workers)
+    runner = Runner(program, how, workers, most_seconds)
     report: DryRunReport | None = None
     for look in _looks(how.max_runs):
         played = 0 if report is None else report.runs
