@@ -183,6 +183,21 @@ def test_an_event_that_lasts_happens_once_in_each_of_its_turns(core: Core) -> No
     assert unreachable in claims(program, 3)
 
 
+@pytest.mark.parametrize(("most", "codes"), [(3, []), (4, ["DEAD_EVENT"])])
+def test_a_bound_on_how_many_items_there_are_bounds_the_array(
+    core: Core, most: int, codes: list[str]
+) -> None:
+    held = {"reduce": [{"var": "state.items"}, {"+": [{"var": "accumulator"}, 1]}, 0]}
+    add = action("add", [op("push", "state.items", 1)], preconditions={"<": [held, 3]})
+    full = event("full", [op("dec", A, 1)], when={">=": [held, most]})
+    program = sound(
+        core,
+        actions=[*sound(core).spec["actions"], add],
+        random_events=[event("hit", [op("dec", B, 1)]), full],
+    )
+    assert [proof.code for proof in program.proofs()] == codes
+
+
 def test_a_number_that_runs_away_is_found_with_a_run_that_shows_it(core: Core) -> None:
     late = {"id": "late", "when": {"and": [{"==": [{"var": "turn"}, 20]}, {"<=": [{"var": A}, 3]}]}}
     free = sound(

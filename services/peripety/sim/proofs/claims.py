@@ -37,13 +37,12 @@ def claims(rules: Rules, course: Course, core: CoreProgram, seed: int, horizon: 
     """
     errors: dict[str, Proof] = {}
     growth: dict[str, Proof] = {}
-    if _may_go_wrong(course):
-        for example in examples(rules, core, seed, horizon):
-            code: ProofCode = "TYPE_ERROR" if example.fails else "RUNAWAY_GROWTH"
-            severity = Severity.ERROR if example.fails else Severity.WARNING
-            argument = f"Played as the witness says, in turn {len(example.calls)}: {example.message}."
-            proofs = errors if example.fails else growth
-            proofs[example.rule] = Proof(code, example.rule, argument, severity, example.calls)
+    for example in examples(rules, core, seed, horizon) if _may_go_wrong(course) else ():
+        code: ProofCode = "TYPE_ERROR" if example.fails else "RUNAWAY_GROWTH"
+        severity = Severity.ERROR if example.fails else Severity.WARNING
+        argument = f"Played as the witness says, in turn {len(example.calls)}: {example.message}."
+        proofs = errors if example.fails else growth
+        proofs[example.rule] = Proof(code, example.rule, argument, severity, example.calls)
     for rule, reach in course.reaches.items():
         if not reach.works and not any(place.startswith(rule) for place in errors):
             within = arguments.turns_of(horizon)
@@ -63,12 +62,12 @@ def claims(rules: Rules, course: Course, core: CoreProgram, seed: int, horizon: 
 
 def _may_go_wrong(course: Course) -> bool:
     """Whether a rule may fail by what values are, or a value may run away."""
-    return any(reach.fails & FAILS for reach in course.reaches.values()) or any(
-        _may_run_away(states) for states in course.states.values()
-    )
+    fails = any(reach.fails & FAILS for reach in course.reaches.values())
+    return fails or any(map(_may_run_away, course.states.values()))
 
 
 def _may_run_away(value: Value) -> bool:
+    """Whether a number may be large, or an array or text of any length, as far as is known."""
     if value.kinds & NUMBER and (value.low < -LARGE or value.high > LARGE):
         return True
     if value.kinds & TEXT and value.texts is None:

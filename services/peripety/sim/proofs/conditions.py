@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.sim._pure.paths import Path, split_variable
 from peripety.sim.proofs.comparisons import FLIPPED, OPPOSITE, compared, kept
-from peripety.sim.proofs.domain import LONGEST, Value
+from peripety.sim.proofs.domain import ARRAY, BOTTOM, LONGEST, Value, array_of, number
 from peripety.sim.proofs.narrowing import narrowed
 from peripety.sim.proofs.readings import FAILS
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from peripety.sim.proofs.evaluation import Evaluation
 
-__all__ = ["CHOOSING", "CONDITIONS", "Split", "is_boolean", "plain_path"]
+__all__ = ["CHOOSING", "CONDITIONS", "Split", "counted_path", "is_boolean", "plain_path"]
 
 Split = tuple[Value | None, Value | None]
 """The data for which a condition holds, and for which it does not; None where there is none."""
@@ -32,6 +32,20 @@ def plain_path(logic: Any) -> Path | None:
     if isinstance(operand, list):
         operand = operand[0] if len(operand) == 1 else None
     return split_variable(operand) if isinstance(operand, str) and operand else None
+
+
+_ACCUMULATOR = {"var": "accumulator"}
+_COUNTING: tuple[Any, ...] = ({"+": [_ACCUMULATOR, 1.0]}, {"+": [1.0, _ACCUMULATOR]})
+
+
+def counted_path(logic: Any) -> Path | None:
+    """The path of the array whose items an expression counts, as JSONLogic counts: by adding ones."""
+    operand = logic.get("reduce") if isinstance(logic, dict) and len(logic) == 1 else None
+    if isinstance(operand, list) and len(operand) == 3:  # noqa: PLR2004 - array, body and start
+        array, body, start = operand
+        if body in _COUNTING and type(start) is float and start == 0:
+            return plain_path(array)
+    return None
 
 
 def _either(parts: list[Value | None], data: Value) -> Value | None:
@@ -136,24 +150,30 @@ def _compare(
     for possible, relation in ((verdict.true, name), (verdict.false, OPPOSITE[name])):
         rest: Value | None = data if possible else None
         for expression, relates, against in ((first, relation, other), (second, FLIPPED[relation], one)):
-            path = plain_path(expression)
-            if path is not None and rest is not None:
-                rest = narrowed(rest, path, _Keep(relates, against))
+            if rest is not None:
+                rest = _cut(expression, rest, relates, against)
         result.append(rest)
     return result[0], result[1]
 
 
-class _Keep:
-    """Cuts a value to what a comparison leaves of it."""
+def _cut(expression: Any, data: Value, relation: str, other: Value) -> Value | None:
+    """The data cut to what a comparison leaves of what an expression names, if it names something."""
+    path = plain_path(expression)
+    if path is not None:
+        return narrowed(data, path, lambda value: kept(value, relation, other))
+    counted = counted_path(expression)
+    if counted is not None:
+        return narrowed(data, counted, lambda value: _of_length(value, relation, other))
+    return data
 
-    __slots__ = ("_other", "_relation")
 
-    def __init__(self, relation: str, other: Value) -> None:
-        self._relation = relation
-        self._other = other
-
-    def __call__(self, value: Value) -> Value:
-        return kept(value, self._relation, self._other)
+def _of_length(value: Value, relation: str, other: Value) -> Value:
+    """The arrays whose length stands so to a value."""
+    array = value.array
+    if value.kinds != ARRAY or array is None:
+        return value
+    lengths = kept(number(array.least, array.most, whole=True), relation, other)
+    return array_of(int(lengths.low), int(lengths.high), array.item) if lengths.kinds else BOTTOM
 
 
 CONDITIONS: dict[str, Callable[[Evaluation, str, Any, Value], Split]] = {

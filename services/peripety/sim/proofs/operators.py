@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim.proofs.arithmetic import ARITHMETIC
-from peripety.sim.proofs.conditions import Split, is_boolean
+from peripety.sim.proofs.conditions import Split, counted_path, is_boolean
 from peripety.sim.proofs.domain import (
     ABSENT,
     ANY,
@@ -27,6 +27,7 @@ from peripety.sim.proofs.domain import (
     item_of,
     join,
     literal,
+    number,
     present,
     texts_of,
 )
@@ -49,6 +50,8 @@ __all__ = ["OPERATIONS"]
 
 _NULL = literal(None)
 _EMPTY = literal([])
+# What counting an item costs: an addition of two operands.
+_STEPS_TO_COUNT = 3
 _BLANK = frozenset(("",))
 
 
@@ -237,6 +240,9 @@ def _reduce(run: Evaluation, operand: Any, data: Value) -> Value:
     array = _elements(run, operand, data, missing_is_empty=True)
     if array is None or len(operand) != 3:  # noqa: PLR2004 - the start is required in a scenario
         return run.fail(FAILS)
+    if counted_path({"reduce": operand}) is not None:
+        run.burn(_STEPS_TO_COUNT * array.most)
+        return number(array.least, array.most, whole=True)
     total = run.value(operand[2], data)
     result = total if array.least == 0 else BOTTOM
 

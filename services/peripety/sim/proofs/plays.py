@@ -1,10 +1,13 @@
-"""Examples: runs played on the engine to see with one's own eyes what may go wrong in a scenario."""
+"""Examples: runs played on the engine, to see whether what may go wrong in a scenario does.
+
+Of all that can be done in a turn each is tried on a copy. One of those goes on that keep the run alive: what
+has been done least, or what makes numbers grow.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
@@ -13,17 +16,17 @@ from peripety.sim.schema import pointer
 from peripety.sim.types import ActionCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from peripety.sim._core import CoreProgram
+    from peripety.sim._core import CoreProgram, CoreState
     from peripety.sim._pure.state import Rules
 
 __all__ = ["LARGE", "Example", "examples"]
 
 LARGE = 1e15
 """Beyond this a number has run away."""
-_MOST_TURNS = 2000
-_MOST_PAIRS = 60
+# In each of the two ways to play, those that are tried and left among them.
+_MOST_TURNS = 1000
 _RULE_FAILS = frozenset(
     {
         "DIVISION_BY_ZERO",
@@ -58,31 +61,29 @@ class Example:
 def examples(rules: Rules, core: CoreProgram, seed: int, horizon: int) -> Iterator[Example]:
     """What goes wrong in some runs, the first example of each rule."""
     seen: set[tuple[str, bool]] = set()
-    left = _MOST_TURNS
-    for policy in _policies(rules):
-        if left <= 0:
-            return
-        play = _Play(rules, core, seed)
-        while play.goes_on and len(play.calls) < min(horizon, left):
-            play.turn(policy(len(play.calls)))
-        left -= len(play.calls)
-        for example in play.examples:
-            if (example.rule, example.fails) not in seen:
-                seen.add((example.rule, example.fails))
-                yield example
+    calls = [_NOTHING, *(call for action in rules.actions for call in _calls(action))]
+    for rank in (_by_use, _by_growth):
+        play = _Play(rules, core, core.new_state(seed))
+        left = _MOST_TURNS
+        while play.goes_on and len(play.calls) < horizon and left >= len(calls):
+            branches = [play.after(call) for call in calls]
+            left -= len(calls)
+            for branch in branches:
+                for example in branch.examples:
+                    if (example.rule, example.fails) not in seen:
+                        seen.add((example.rule, example.fails))
+                        yield example
+            play = max(branches, key=lambda branch: (branch.goes_on, rank(branch)))
 
 
-def _policies(rules: Rules) -> Iterator[Callable[[int], ActionCall]]:
-    """Ways to play: nothing, each action again and again, all of them in turn, one and then another."""
-    calls = [call for action in rules.actions for call in _calls(action)]
-    yield lambda _turn: _NOTHING
-    yield lambda turn: calls[turn % len(calls)]
-    for call in calls:
-        yield lambda _turn, call=call: call  # type: ignore[misc]
-    for number, (first, then) in enumerate(permutations(calls, 2)):
-        if number == _MOST_PAIRS:
-            return
-        yield lambda turn, first=first, then=then: first if turn == 0 else then  # type: ignore[misc]
+def _by_use(play: _Play) -> float:
+    """Rank what has been done least before what has been done more often."""
+    return -play.calls.count(play.calls[-1])
+
+
+def _by_growth(play: _Play) -> float:
+    """Rank what leaves larger numbers before what leaves smaller ones."""
+    return play.largest
 
 
 def _calls(action: dict[str, Any]) -> Iterator[ActionCall]:
@@ -105,38 +106,48 @@ def _end(schema: dict[str, Any], end: int) -> Any:
 
 @dataclass
 class _Play:
-    """One run."""
+    """A run so far.
+
+    Attributes:
+        calls: what was done in each turn.
+        examples: what went wrong in the last turn.
+        largest: the largest number that a change of the last turn left.
+    """
 
     rules: Rules
     core: CoreProgram
-    seed: int
-    calls: list[ActionCall] = field(default_factory=list)
+    state: CoreState
+    calls: tuple[ActionCall, ...] = ()
     examples: list[Example] = field(default_factory=list)
+    largest: float = 0.0
     goes_on: bool = True
 
-    def __post_init__(self) -> None:
-        self._state = self.core.new_state(self.seed)
-
-    def turn(self, call: ActionCall) -> None:
-        """Play a turn."""
-        self.calls.append(call)
+    def after(self, call: ActionCall) -> _Play:
+        """The run with one more turn."""
+        play = _Play(self.rules, self.core, self.state.fork(), (*self.calls, call))
         try:
             if call.action_id:
-                self._look(self.core.act(self._state, call.action_id, canonical(call.params)))
-            result = self._look(self.core.step(self._state))
-            self.goes_on = result["status"]["kind"] == "ongoing"
+                play.look(self.core.act(play.state, call.action_id, canonical(call.params)))
+            result = play.look(self.core.step(play.state))
+            play.goes_on = result["status"]["kind"] == "ongoing"
         except CoreError as error:
-            self.goes_on = False
+            play.goes_on = False
             if error.code in _LIMITS:
-                self._note(error.path, error.message, fails=False)
+                play._note(error.path, error.message, fails=False)
+        return play
 
-    def _look(self, result: bytes) -> Any:
+    def look(self, result: bytes) -> Any:
+        """Take in what a call of the engine did."""
         seen = json.loads(result)
         for failure in [*seen.get("reasons", ()), *seen["errors"]]:
             if failure["code"] in _RULE_FAILS:
                 self._note(failure["rule"], failure["message"], fails=True)
         for change in seen["changes"]:
-            if change["op"] in {"inc", "dec", "mul", "set"} and _runs_away(change, self.rules):
+            before, after = _number(change.get("before")), _number(change.get("after"))
+            if before is None or after is None:
+                continue
+            self.largest = max(self.largest, abs(after))
+            if abs(before) <= LARGE < abs(after) and not _is_literal(change, self.rules):
                 message = f"{change['path']} goes from {change['before']} to {change['after']}"
                 self._note(_rule_of(change, self.rules), message, fails=False)
         return seen
@@ -144,22 +155,18 @@ class _Play:
     def _note(self, rule: str, message: str, *, fails: bool) -> None:
         place = _resolved(rule, self.rules)
         if all(example.rule != place for example in self.examples):
-            self.examples.append(Example(place, message, fails, tuple(self.calls)))
+            self.examples.append(Example(place, message, fails, self.calls))
 
 
-def _runs_away(change: dict[str, Any], rules: Rules) -> bool:
-    """Whether a number was calculated that is large, from one that is not."""
-    before, after = change.get("before"), change.get("after")
-    if not isinstance(before, int | float) or not isinstance(after, int | float):
-        return False
-    if isinstance(after, bool) or not abs(before) <= LARGE < abs(after):
-        return False
-    return change["op"] != "set" or after not in _set_to(rules)
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _set_to(rules: Rules) -> list[Any]:
-    """The literals that effects put somewhere."""
-    return [effect["value"] for _, effect in _effects(rules) if effect["op"] == "set"]
+def _is_literal(change: dict[str, Any], rules: Rules) -> bool:
+    """Whether a change only put something there that an effect says, and calculated nothing."""
+    return change["op"] == "set" and any(
+        effect["op"] == "set" and effect["value"] == change["after"] for _, effect in _effects(rules)
+    )
 
 
 def _effects(rules: Rules) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -68,6 +68,9 @@ impl Reader {
     }
 
     fn folded(&self, fold: &Fold, states: &States) -> Sure<Interval> {
+        if let Some(list) = counted(fold) {
+            return Ok(states.list(list).length());
+        }
         let source = self.elements(&fold.source, states)?;
         let mut total = self.value(&fold.start, states)?;
         let mut result = (source.least == 0).then_some(total);
@@ -208,6 +211,14 @@ impl Reader {
 
     /// Cut what a comparison names to what it leaves; whether anything is left.
     fn cut(&self, scalar: &Scalar, order: Order, other: Interval, states: &mut States) -> Sure<bool> {
+        if let Scalar::Fold(fold) = scalar
+            && let Some(list) = counted(fold)
+        {
+            let found = states.list(list);
+            let Some(kept) = order.kept(found.length(), other) else { return Ok(false) };
+            states.put_list(list, found.of_length(kept));
+            return Ok(true);
+        }
         let place = match scalar {
             Scalar::Column(column) => states.columns.get_mut(*column),
             Scalar::Element => Some(&mut states.element),
@@ -219,6 +230,19 @@ impl Reader {
         *place = kept.unwrap_or(*place);
         Ok(kept.is_some())
     }
+}
+
+/// The array whose elements a fold counts, as JSONLogic counts: by adding ones.
+fn counted(fold: &Fold) -> Option<usize> {
+    let Scalar::Calculation { operation: Operation::Add, first, rest } = &fold.body else { return None };
+    let adds_one = match (&**first, rest.as_slice()) {
+        (Scalar::Accumulator, [Scalar::Constant(one)]) | (Scalar::Constant(one), [Scalar::Accumulator]) => {
+            *one == 1.0
+        }
+        _ => false,
+    };
+    let from_nothing = matches!(fold.start, Scalar::Constant(start) if start == 0.0);
+    (adds_one && from_nothing && fold.source.stages.is_empty()).then_some(fold.source.list)
 }
 
 fn calculated(operation: Operation, one: Interval, other: Interval) -> Sure<Interval> {

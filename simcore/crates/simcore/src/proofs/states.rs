@@ -29,6 +29,18 @@ impl List {
         Self { least: items.len(), most: items.len(), element }
     }
 
+    /// How many elements there may be.
+    #[expect(clippy::cast_precision_loss, reason = "an array has fewer elements than 2^53")]
+    pub(super) fn length(self) -> Interval {
+        Interval::new(self.least as f64, self.most as f64, true)
+    }
+
+    /// Those of the arrays that have so many elements, which is some of what they may have.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within what `length` gave")]
+    pub(super) fn of_length(self, length: Interval) -> Self {
+        Self { least: length.low as usize, most: length.high as usize, element: self.element }
+    }
+
     fn join(self, other: Self) -> Self {
         Self {
             least: self.least.min(other.least),
