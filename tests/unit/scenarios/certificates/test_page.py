@@ -11,7 +11,7 @@ import pytest
 
 from peripety.errors import Finding
 from peripety.scenarios.certificates.model import NamedCount, TurnCount
-from peripety.scenarios.certificates.report.drawing import standalone
+from peripety.scenarios.certificates.report.drawing import standalone, style
 from peripety.scenarios.certificates.report.markup import xml
 from peripety.scenarios.certificates.report.page import page
 from peripety.scenarios.certificates.report.plots import plots
@@ -42,6 +42,14 @@ async def test_the_same_certificate_gives_the_same_bytes(certificate: Certificat
 
 async def test_light_and_dark_are_both_at_hand(certificate: Certificate) -> None:
     assert page(certificate, contest()).count(b"prefers-color-scheme: dark") == 2
+
+
+async def test_style_sheets_arrive_as_they_were_written(certificate: Certificate) -> None:
+    text = page(certificate, contest()).decode()
+    assert style("page") in text
+    assert style("plots") in text
+    for svg in plots(certificate).values():
+        assert style("plots") in xml(standalone(svg)).decode()
 
 
 async def test_each_plot_says_what_it_shows_and_has_its_figures_in_a_table(certificate: Certificate) -> None:

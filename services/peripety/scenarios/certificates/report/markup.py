@@ -17,7 +17,12 @@ __all__ = ["Element", "Node", "element", "html", "number", "percent", "table", "
 Node = Element | str
 """An element, or text."""
 
-_CONTROL = dict.fromkeys([*range(32), *range(127, 160), 65534, 65535], "�")
+_WHITE = (ord("\t"), ord("\n"))
+_CONTROL = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in [*range(32), *range(127, 160), 0xFFFE, 0xFFFF]
+    if code not in _WHITE
+}
 
 
 def element(tag: str, *children: Node, **attributes: str) -> Element:
