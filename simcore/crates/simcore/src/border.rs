@@ -135,6 +135,23 @@ mod tests {
     }
 
     #[test]
+    fn a_string_ends_where_it_ends_however_long_it_is() {
+        for length in 0..40 {
+            for inner in ["", "é", "\\n", "\u{7f}", "😀"] {
+                let text = format!("\"{}{inner}{}\"", "x".repeat(length), " ".repeat(length % 9));
+                let read = parse(text.as_bytes()).unwrap();
+                assert_eq!(canonical::text(&read).unwrap(), text);
+                let broken = format!("\"{}{inner}\u{1f}\"", "x".repeat(length));
+                assert_eq!(parse(broken.as_bytes()).unwrap_err().code(), Code::InvalidJson);
+                assert_eq!(
+                    parse(text.trim_end_matches('"').as_bytes()).unwrap_err().code(),
+                    Code::InvalidJson
+                );
+            }
+        }
+    }
+
+    #[test]
     fn columns_count_code_points() {
         assert_eq!(refusal("\n [\"é😀\" x"), "INVALID_JSON: expected ',' or ']' (line 2, column 8)");
     }

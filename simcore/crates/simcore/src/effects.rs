@@ -81,16 +81,16 @@ impl<'v> Compiling<'v> {
 impl Effect {
     /// Compile a list of effects that happen at once.
     pub(crate) fn list<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
-        let compiled = |effect| Ok(Self { source: Value::Null, deed: Deed::new(effect, compiling)? });
-        read::list(effects)?.iter().map(compiled).collect()
+        read::each(read::list(effects)?, |_, effect| {
+            Ok(Self { source: Value::Null, deed: Deed::new(effect, compiling)? })
+        })
     }
 
     /// Compile a list of effects that a schedule holds.
     pub(crate) fn scheduled<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
-        read::list(effects)?
-            .iter()
-            .map(|effect| Ok(Self { source: effect.to_value(), deed: Deed::new(effect, compiling)? }))
-            .collect()
+        read::each(read::list(effects)?, |_, effect| {
+            Ok(Self { source: effect.to_value(), deed: Deed::new(effect, compiling)? })
+        })
     }
 
     /// What decay does to a path: it subtracts.

@@ -115,7 +115,7 @@ impl Program {
         let initial = read::field(spec, "state")?;
         read::object(initial)?;
         let initial = initial.to_value();
-        let mut shared = Shared { fields: Fields::default(), effects: Compiling::new(turn_minutes) };
+        let mut shared = Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes) };
         Ok(Self {
             text: text.into(),
             spec: OnceLock::new(),
@@ -227,8 +227,9 @@ fn each<'v, T: Json, C>(
     section: &str,
     mut compile: impl FnMut(Members<'v, T>, String) -> Result<C>,
 ) -> Result<Vec<C>> {
-    let items = read::list_or_empty(spec, section)?.iter().enumerate();
-    items.map(|(index, item)| compile(read::object(item)?, format!("/{section}/{index}"))).collect()
+    read::each(read::list_or_empty(spec, section)?, |index, item| {
+        compile(read::object(item)?, format!("/{section}/{index}"))
+    })
 }
 
 fn decay<T: Json>(budget: Members<'_, T>) -> Result<Vec<(String, Effect)>> {

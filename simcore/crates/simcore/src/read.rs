@@ -16,6 +16,18 @@ pub(crate) fn list<T: Json>(value: &T) -> Result<&[T]> {
     if let View::Array(items) = value.view() { Ok(items) } else { Err(invalid("an array is expected")) }
 }
 
+/// What each of some things comes to, in a list that is as long from the start.
+pub(crate) fn each<'v, T, C>(
+    items: &'v [T],
+    mut compile: impl FnMut(usize, &'v T) -> Result<C>,
+) -> Result<Vec<C>> {
+    let mut compiled = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        compiled.push(compile(index, item)?);
+    }
+    Ok(compiled)
+}
+
 pub(crate) fn text(value: &impl Json) -> Result<&str> {
     if let View::Text(text) = value.view() { Ok(text) } else { Err(invalid("a string is expected")) }
 }

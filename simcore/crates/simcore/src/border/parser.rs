@@ -213,8 +213,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
     /// Characters that stand for themselves, as many as there are.
     fn plain(&mut self) -> &'a str {
         let rest = self.rest();
-        let length = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F));
-        let length = length.unwrap_or(rest.len());
+        let length = plain_length(rest.as_bytes());
         self.at += length;
         rest.get(..length).unwrap_or_default()
     }
@@ -333,6 +332,25 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
         let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
         Error::new(code, format!("{message} (line {line}, column {column})"))
     }
+}
+
+/// How many bytes of a string stand for themselves, looked at by eight.
+fn plain_length(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks();
+    let others = words.iter().map(|word| others(u64::from_le_bytes(*word)));
+    if let Some((at, others)) = others.enumerate().find(|(_, others)| *others != 0) {
+        return at * size_of::<u64>() + (others.trailing_zeros() / u8::BITS) as usize;
+    }
+    let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F));
+    bytes.len() - rest.len() + length.unwrap_or(rest.len())
+}
+
+/// The high bits of the bytes that do not stand for themselves; those above the lowest of them may be too many.
+fn others(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 0xFF;
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (below(word, 0x20) | is(b'"') | is(b'\\')) & (ONES << 7)
 }
 
 /// Whether a key is among those of an object, some of which came out of order.

@@ -12,7 +12,15 @@ use crate::value::Value;
 #[derive(Default)]
 pub(crate) struct Fields<'v>(HashMap<&'v str, Arc<[Segment]>>);
 
+/// As many variables as most scenarios have, about.
+const USUAL_VARIABLES: usize = 48;
+
 impl<'v> Fields<'v> {
+    /// Room for the variables of a scenario.
+    pub(crate) fn of_scenario() -> Self {
+        Self(HashMap::with_capacity(USUAL_VARIABLES))
+    }
+
     fn of(&mut self, text: &'v str) -> Arc<[Segment]> {
         Arc::clone(self.0.entry(text).or_insert_with(|| split_variable(text).into()))
     }

@@ -1,7 +1,7 @@
 //! JSONLogic expressions: that every operator is one, has arguments as it should, and reads what there is.
 
 use super::spec::{Param, Rule};
-use super::world::{Path, World, has_key};
+use super::world::{Path, USUAL_STEPS, World, has_key};
 use crate::node::{Member, Node};
 use crate::paths::{Step, variable_steps};
 
@@ -92,7 +92,7 @@ fn is_known<'a>(text: &'a str, scope: Scope<'_, 'a>) -> bool {
     if scope.world.is_seen(text) {
         return true;
     }
-    let mut path: Path<'_> = Vec::new();
+    let mut path: Path<'_> = Vec::with_capacity(USUAL_STEPS);
     variable_steps(text, &mut path);
     let Some(Step::Name(root)) = path.first() else { return false };
     match &**root {

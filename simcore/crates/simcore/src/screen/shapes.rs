@@ -20,7 +20,14 @@ pub(super) fn list<'a, T>(
     item: impl Fn(&'a Node<'a>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let Node::Array(items) = value else { return None };
-    if (least..=most).contains(&items.len()) { items.iter().map(item).collect() } else { None }
+    if !(least..=most).contains(&items.len()) {
+        return None;
+    }
+    let mut read = Vec::with_capacity(items.len());
+    for value in *items {
+        read.push(item(value)?);
+    }
+    Some(read)
 }
 
 /// A text of at least and at most so many characters.

@@ -12,6 +12,11 @@ use crate::paths::{FORBIDDEN_KEYS, MAX_PATH_CHARACTERS, Step, path_steps};
 /// The steps of a path, its root included.
 pub(super) type Path<'a> = Vec<Step<'a>>;
 
+/// As many variables as most scenarios have, about.
+const USUAL_VARIABLES: usize = 48;
+/// Few paths have more steps.
+pub(super) const USUAL_STEPS: usize = 4;
+
 /// The static picture of a scenario's state.
 pub(super) struct World<'a> {
     state: Node<'a>,
@@ -23,7 +28,12 @@ pub(super) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(super) fn new(spec: &'a Spec<'a>) -> Self {
-        Self { state: Node::Object(spec.state), spec, created: OnceCell::new(), seen: RefCell::default() }
+        Self {
+            state: Node::Object(spec.state),
+            spec,
+            created: OnceCell::new(),
+            seen: RefCell::new(HashSet::with_capacity(USUAL_VARIABLES)),
+        }
     }
 
     /// Whether a variable was found to be there before.
@@ -109,7 +119,7 @@ fn note_created<'a>(effect: &Effect<'a>, created: &mut HashSet<Path<'a>>) {
 
 /// The steps of a path into the state, each of them a key or index that a document may have.
 pub(super) fn state_path(text: &str) -> Option<Path<'_>> {
-    let mut path = Vec::new();
+    let mut path = Vec::with_capacity(USUAL_STEPS);
     path_steps(text, &mut path)?;
     let is_short = text.len() <= MAX_PATH_CHARACTERS || text.chars().nth(MAX_PATH_CHARACTERS).is_none();
     let is_harmless = |step: &Step<'_>| match step {
