@@ -44,7 +44,8 @@ def _flat(options: batch.BatchOptions, items: int) -> int:
     is_flat = last <= MOST_MIB and last - settled <= GROWTH_MIB
     seconds = time.perf_counter() - started
     sys.stdout.write(
-        f"{options.level.name.lower()}: {given - failed:,} of {items:,} in {seconds:.1f} s ({given / seconds:,.0f}/s),"
+        f"{options.level.name.lower()}: {given - failed:,} of {items:,} in {seconds:.1f} s,"
+        f" {given / seconds:,.0f} a second,"
         f" {settled:.0f} MiB after a quarter, at most {last:.0f} MiB: {'flat' if is_flat else 'NOT flat'}\n"
     )
     return 0 if is_flat and given == items and not failed else 1
