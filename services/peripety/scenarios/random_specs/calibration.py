@@ -11,8 +11,8 @@ what this action takes. The target is set such that until then every gauge keeps
 distance, and that n is before the deadline and the horizon; nor has an event set a flag. So no loss condition
 has held (`endings.write_losses`), and the win condition asks for no more than that (`endings.write_wins`).
 
-**Why it can be lost.** Each gauge is harmed by an event, and none is farther from its edge than what the
-worst turns of a run take.
+**Why it can be lost.** Each gauge is harmed by an event that nothing prevents, after some turns at most, and
+none is farther from its edge than what such turns take of it if that event is drawn in most of them.
 
 Only + - * / and the square root are used here, which every machine rounds alike.
 """
@@ -41,14 +41,14 @@ KEPT = 0.2
 _LEAST_DISTANCE = 6
 _LEAST_TURNS = 2.5
 _LEAST_VARIANCE = 0.25
-_REACHABLE = 0.8
+_REACHABLE = 0.7
 _LONGEST_SERVICE = 0.8
 _ANY = 10**6
 # Standard deviations to spare, and the fail rate that nearly all specifications with them exceed. One gauge
 # decides how hard a specification is; the others lose more rarely.
-_SPARE = ((-1.2, 0.1), (-0.8, 0.1), (-0.4, 0.1), (0.0, 0.08), (0.4, 0.05), (0.8, 0.03), (1.2, 0.01))
+_SPARE = ((-0.8, 0.1), (-0.4, 0.1), (0.0, 0.1), (0.4, 0.08), (0.7, 0.05), (1.0, 0.03), (1.3, 0.02))
 _OTHERS_SPARE = 0.9
-_MOST_SPARE = 1.5
+_MOST_SPARE = 1.7
 # Steps towards losing that a gauge takes in a turn of random play, more than it is relieved by.
 _PULL = (0.1, 0.2, 0.3, 0.4, 0.6)
 _DRAIN_STEP = 0.05
@@ -104,8 +104,8 @@ def settle(
         gauge.worst = gauge.drain + _worst(gauge, actions) + _worst(gauge, events)
         mine = spare if number == 0 else min(spare + _OTHERS_SPARE, _MOST_SPARE)
         wanted = (gauge.drain - mean) * turns + mine * sqrt(max(variance, _LEAST_VARIANCE) * turns)
-        reachable = min(wanted, _REACHABLE * gauge.worst * turns)
-        gauge.distance = int(max(_LEAST_DISTANCE, _LEAST_TURNS * gauge.worst, reachable)) + 1
+        reachable = _REACHABLE * (gauge.drain + gauge.threat) * frame.horizon
+        gauge.distance = int(min(max(_LEAST_DISTANCE, _LEAST_TURNS * gauge.worst, wanted), reachable))
         gauge.start = _start(source, gauge)
     if world.goal is not None:
         serving = actions[-1]

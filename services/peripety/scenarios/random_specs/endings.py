@@ -18,6 +18,9 @@ Json = dict[str, Any]
 _MARGIN = 0.15
 """How much of its distance a gauge has left where a loss looks at more than the gauge."""
 
+_ROOMY = 20
+"""Steps of a distance of which that share is more than what one turn takes."""
+
 
 def write_losses(source: Source, world: World, frame: Frame) -> list[Json]:
     """Every gauge at its edge loses, and some of what is nearly as bad.
@@ -26,8 +29,9 @@ def write_losses(source: Source, world: World, frame: Frame) -> list[Json]:
     has set a flag, and the goal is reached by the deadline.
     """
     conditions = [gauge.within(0, 1).logic() for gauge in world.gauges]
-    if source.chance(40):
-        conditions.append(_late(source.pick(world.gauges), frame.horizon))
+    roomy = [gauge for gauge in world.gauges if gauge.distance >= _ROOMY]
+    if len(roomy) > 1 and source.chance(60):
+        conditions.append(_late(roomy[0], roomy[1], frame.horizon))
     low = [gauge for gauge in world.gauges if gauge.sense > 0]
     if len(low) > 1 and source.chance(50):
         conditions.append(_together(low[0], low[1]))
@@ -56,9 +60,10 @@ def _ending(source: Source, kind: str, number: int, when: Json) -> Json:
     return ending
 
 
-def _late(gauge: Gauge, horizon: int) -> Json:
-    """In the second half a gauge has to be a little better."""
-    return {"and": [{">": [var("turn"), horizon // 2]}, gauge.within(_MARGIN, 1).logic()]}
+def _late(one: Gauge, other: Gauge, horizon: int) -> Json:
+    """In the second half one of two gauges has to be better."""
+    parts = (one.within(_MARGIN, 1).logic(), other.within(2 * _MARGIN, 1).logic())
+    return {"and": [{">": [var("turn"), horizon // 2]}, *parts]}
 
 
 def _together(one: Gauge, other: Gauge) -> Json:

@@ -22,7 +22,7 @@ _MOST = _HEAVIEST_TOGETHER // _LIGHTEST
 
 def write_events(source: Source, world: World, frame: Frame) -> list[Rule]:
     """Events, of which each gauge is harmed by one; together they leave turns in which nothing happens."""
-    rules = [_harm(source, world, gauge, frame) for gauge in world.gauges]
+    rules = [_threat(source, gauge, frame) for gauge in world.gauges]
     rules += [_raising(source, world, flag) for flag in world.flags if flag.by_events]
     rules += [_disturbing(source, world, row) for row in world.rows]
     others = min(source.below(2 + frame.size), _MOST - len(rules))
@@ -48,6 +48,15 @@ def _weigh(source: Source, rules: list[Rule]) -> None:
     for following, rule in zip(reversed(range(len(rules))), rules, strict=True):
         rule.weight = source.between(_LIGHTEST, max(_LIGHTEST, min(_HEAVIEST, left - _LIGHTEST * following)))
         left -= rule.weight
+
+
+def _threat(source: Source, gauge: Gauge, frame: Frame) -> Rule:
+    """Harm a gauge by what nothing can prevent."""
+    rule = Rule(guards=[_since(source, frame)] if source.chance(25) else [])
+    rule.turns = source.between(2, 4) if source.chance(25) else 1
+    gauge.threat = source.between(2, 6) if rule.turns == 1 else source.between(1, 3)
+    rule.harm(gauge, fixed(gauge, gauge.threat))
+    return rule
 
 
 def _harm(source: Source, world: World, gauge: Gauge, frame: Frame) -> Rule:
@@ -118,7 +127,7 @@ def _guards(source: Source, world: World, frame: Frame) -> list[Guard]:
 
 def _guard(source: Source, world: World, frame: Frame) -> Guard:
     ways = [
-        lambda: _since(source.between(2, max(2, min(6, frame.horizon // 4)))),
+        lambda: _since(source, frame),
         lambda: source.pick(world.gauges).within(0.9, 0.7),
         lambda: source.pick(world.gauges).beyond(source.pick((0.2, 0.3, 0.5)), 0.7),
         lambda: source.pick(world.stocks).affords(source.between(1, 3)),
@@ -133,7 +142,8 @@ def _guard(source: Source, world: World, frame: Frame) -> Guard:
     return source.pick(ways)()
 
 
-def _since(first: int) -> Guard:
+def _since(source: Source, frame: Frame) -> Guard:
+    first = source.between(2, max(2, min(6, frame.horizon // 4)))
     return Guard(lambda: {">=": [var("turn"), first]}, 0.85)
 
 

@@ -64,6 +64,7 @@ class Gauge:
         path: where it stands.
         sense: 1 when it loses by being low, -1 by being high.
         unit: how much one step is; all moves are steps.
+        threat: steps towards losing that an event takes which nothing prevents.
         drain: steps towards losing that each turn takes by itself.
         worst: most steps towards losing in one turn.
         distance: steps between its start and its edge.
@@ -73,6 +74,7 @@ class Gauge:
     path: str
     sense: int
     unit: float
+    threat: int = 0
     drain: float = 0
     worst: float = 0
     distance: int = 0
