@@ -18,11 +18,12 @@ Json = dict[str, Any]
 _SPOT = "planted"
 _PATH = f"state.{_SPOT}"
 _READ = {"var": _PATH}
+_HORIZON = 50  # where a specification names none
 
 
 def plant(document: bytes, defect: str, random: Random) -> tuple[bytes, frozenset[str]]:
     """A copy of a specification with a defect, and the codes of which a checker should give one."""
-    spec = deepcopy(json.loads(document))
+    spec = {"horizon": _HORIZON, **deepcopy(json.loads(document))}
     make, codes = DEFECTS[defect]
     make(spec, random)
     return json.dumps(spec).encode(), codes
