@@ -13,7 +13,7 @@ from rich.table import Table
 from peripety import sim
 from peripety.cli.documents import read_specification
 from peripety.cli.failure import FOUND_WRONG, finding_lines
-from peripety.cli.output import results, save, tables, write_json
+from peripety.cli.output import require_place, results, save, tables, write_json
 from peripety.cli.text import printable
 from peripety.cli.working import result_of
 from peripety.scenarios.balancing.balancing import Balancer
@@ -62,6 +62,7 @@ def options(persona: Persona, seed: int | None, max_runs: int | None) -> DryRunO
 
 def balance(source: str, wanted: Target, asked: DryRunOptions, *, as_json: bool, out: Path | None) -> int:
     """Balance the specification in `source`, tell and save what came of it, and return the exit code."""
+    require_place(out)
     order = BalanceOrder(read_specification(source), wanted, asked)
     with closing(Workers()) as workers:
         events = Balancer(workers).balance(order)

@@ -11,8 +11,8 @@ from rich.table import Table
 from peripety import sim
 from peripety.cli.documents import read_specification
 from peripety.cli.failure import FOUND_WRONG, finding_lines
-from peripety.cli.output import results, save, tables, write_bytes, write_json
-from peripety.cli.text import printable
+from peripety.cli.output import require_place, results, save, tables, write_bytes, write_json
+from peripety.cli.text import in_one_line
 from peripety.cli.working import result_of
 from peripety.scenarios.certificates import checking
 from peripety.scenarios.certificates.certifying import certify as certifying
@@ -58,6 +58,8 @@ def certify(
     source: str, asked: CertificateOptions, *, as_json: bool, out: Path | None, html: Path | None
 ) -> int:
     """Certify the specification in `source`, tell and save what came of it, and return the exit code."""
+    for place in (out, html):
+        require_place(place)
     program = sim.compile(read_specification(source))
     with closing(Workers()) as workers:
         certificate = result_of(certifying(program, asked, workers, _PATIENCE), "certifying", Certificate)
@@ -97,7 +99,7 @@ def _tell(certificate: Certificate, name: str, identity: str) -> None:
     out = results()
     certified = certificate.verdict is CertificateVerdict.CERTIFIED
     out.print(
-        f"{printable(name)}: {certificate.verdict.value}",
+        f"{in_one_line(name)}: {certificate.verdict.value}",
         style="green" if certified else "red",
     )
     tables().print(_table(certificate.personas))

@@ -273,10 +273,11 @@ def certify(
     ] = None,
     seed: Seed = None,
     max_runs: Annotated[
-        int | None, typer.Option(min=1, help="Most games of a persona. [default: what ± 1 point takes]")
+        int | None,
+        typer.Option(min=64, max=9_604, help="Most runs of a persona. [default: what ± 1 point takes]"),
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option(min=1, help="Most turns of a game. [default: the scenario's]")
+        int | None, typer.Option(min=1, max=1_000, help="Most turns of a run. [default: the scenario's]")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate and nothing else.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="CERT", help="Write the certificate to a file.")] = None,
@@ -289,7 +290,7 @@ def certify(
 ) -> None:
     """Measure how fair a specification is: exit code 0 when it is certified, 1 when it is refused.
 
-    With --check: 0 when the certificate is right about FILE, 1 when something differs.
+    With --check: 0 when the certificate is right about FILE, 1 when something differs or it cannot be told.
     """
     from peripety.cli import certify as command  # noqa: PLC0415 - loads the engine
 

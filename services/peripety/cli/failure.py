@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.cli.output import errors
-from peripety.cli.text import printable
+from peripety.cli.text import in_one_line, printable
 from peripety.errors import InvalidArgumentError, SpecError
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def finding_lines(findings: Iterable[Finding], total: int | None = None) -> list
         total: how many there are, when it is more.
     """
     lines = [
-        f"  {f.severity.value} {f.code} {printable(f.path) or '/'}: {printable(f.message)}" for f in findings
+        f"  {f.severity.value} {f.code} {in_one_line(f.path) or '/'}: {in_one_line(f.message)}"
+        for f in findings
     ]
     left = (total or len(lines)) - _SHOWN
     return lines if left <= 0 else [*lines[:_SHOWN], f"  ... and {left} more"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from peripety.cli.authoring import write_specification
 from peripety.cli.choosing import ask
 from peripety.cli.embedded import embedded_services
-from peripety.cli.output import asides, results, save, write_bytes
+from peripety.cli.output import asides, require_place, results, save, write_bytes
 from peripety.cli.story import Story
 from peripety.cli.text import read_about
 
@@ -23,6 +23,7 @@ __all__ = ["generate"]
 
 def generate(*, about: str | None, seed: int | None, as_json: bool, out: Path | None) -> None:
     """Write a specification to standard output, to a file, or only tell what it holds."""
+    require_place(out)
     if about is None:
         about = (ask("What is the scenario about? > ") if sys.stdin.isatty() else None) or ""
     spec = asyncio.run(_generate(read_about(about), seed, Story(asides() if as_json else results())))

@@ -20,6 +20,7 @@ __all__ = [
     "asides",
     "errors",
     "progress",
+    "require_place",
     "results",
     "save",
     "tables",
@@ -60,6 +61,16 @@ def progress(doing: str, total: float | None) -> Iterator[Callable[[float], None
     with Progress(console=errors(), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(doing, total=total)
         yield lambda done: bar.advance(task, done)
+
+
+def require_place(out: Path | None) -> None:
+    """Refuse a file for which there is no place, before the work that is to be written there.
+
+    Raises:
+        BadParameter: it is a folder, or its folder does not exist.
+    """
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise typer.BadParameter(f"cannot write {out}: name a file in a folder that exists")
 
 
 def save(content: bytes, out: Path) -> None:

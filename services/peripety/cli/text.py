@@ -6,7 +6,7 @@ import sys
 
 from peripety.errors import FieldViolation, InvalidArgumentError
 
-__all__ = ["MAX_INPUT_BYTES", "printable", "read_about"]
+__all__ = ["MAX_INPUT_BYTES", "in_one_line", "printable", "read_about"]
 
 MAX_INPUT_BYTES = 1024 * 1024
 
@@ -21,6 +21,11 @@ _CONTROL = {
 def printable(text: str) -> str:
     """Replace control characters: text of a model or a stranger must not steer the terminal."""
     return text.translate(_CONTROL)
+
+
+def in_one_line(text: str) -> str:
+    """The same without line breaks: text of a stranger must not look like lines of ours."""
+    return " ".join(printable(text).splitlines())
 
 
 def read_about(about: str) -> str:

@@ -15,7 +15,7 @@ from peripety.gateway.streams import following
 from peripety.scenarios.drift import drift_findings, drifts, watched
 from peripety.scenarios.model import errors_among
 from peripety.scenarios.rates import Side, interval, side_of
-from peripety.scenarios.runs import Runner
+from peripety.scenarios.runs import MOST_SECONDS, Runner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -62,7 +62,12 @@ class Verdict:
 
 
 async def judge(
-    program: Program, options: DryRunOptions, workers: Worker, *, first_run: int = 0
+    program: Program,
+    options: DryRunOptions,
+    workers: Worker,
+    *,
+    first_run: int = 0,
+    most_seconds: float = MOST_SECONDS,
 ) -> AsyncIterator[DryRunReport | Verdict]:
     """Play until the test decides, or the most runs are played and the point estimate does.
 
@@ -71,6 +76,7 @@ async def judge(
         options: how to simulate.
         workers: play the runs.
         first_run: number of the first run; disjoint ranges are fresh runs.
+        most_seconds: so long they may take.
 
     Yields:
         The runs so far after each block, and the verdict as the last item.
@@ -78,7 +84,7 @@ async def judge(
     Raises:
         ResourceExhaustedError: the runs take longer than there is time.
     """
-    runner = Runner(program, options, workers)
+    runner = Runner(program, options, workers, most_seconds)
     detailed = await runner.play(first_run, min(BLOCK, options.max_runs), watched(program))
     report = replace(detailed, detail=None)
     while True:
@@ -94,9 +100,11 @@ async def judge(
     yield verdict
 
 
-async def verdict_of(program: Program, options: DryRunOptions, workers: Worker) -> Verdict:
+async def verdict_of(
+    program: Program, options: DryRunOptions, workers: Worker, most_seconds: float = MOST_SECONDS
+) -> Verdict:
     """The verdict alone; see `judge`."""
-    async with following(judge(program, options, workers)) as steps:
+    async with following(judge(program, options, workers, most_seconds=most_seconds)) as steps:
         async for step in steps:
             if isinstance(step, Verdict):
                 return step

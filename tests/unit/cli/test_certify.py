@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from peripety.cli import app
-from peripety.errors import InvalidArgumentError, SpecError
+from peripety.errors import SpecError
 from support.certificates import contest
 from support.scenarios import document
 
@@ -97,13 +97,21 @@ def test_a_check_takes_no_options_of_its_own(fair: str) -> None:
     assert run("--check", fair, fair, "--seed", "1").exit_code == 2
 
 
-@pytest.mark.parametrize("option", [("--max-runs", "63"), ("--horizon", "1001")])
+@pytest.mark.parametrize("option", [("--max-runs", "63"), ("--max-runs", "9605"), ("--horizon", "1001")])
 def test_options_out_of_range_are_misuse(fair: str, option: tuple[str, str]) -> None:
-    assert isinstance(run(fair, *option).exception, InvalidArgumentError)
+    result = run(fair, *option)
+    assert result.exit_code == 2
+    assert option[0] in result.stderr
 
 
-def test_a_file_that_cannot_be_written_is_misuse(fair: str, tmp_path: Path) -> None:
-    assert run(fair, *FEW, "--out", str(tmp_path)).exit_code == 2
+@pytest.mark.parametrize("option", ["--out", "--html"])
+@pytest.mark.parametrize("place", [".", "nowhere/a"])
+def test_a_file_that_cannot_be_written_is_misuse_before_any_work(
+    tmp_path: Path, option: str, place: str
+) -> None:
+    result = run("not even looked for", option, str(tmp_path / place))
+    assert result.exit_code == 2
+    assert "cannot write" in result.stderr
 
 
 def test_a_wrong_document_raises_its_findings(tmp_path: Path) -> None:

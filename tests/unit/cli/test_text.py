@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from peripety.cli.text import MAX_INPUT_BYTES, printable, read_about
+from peripety.cli.text import MAX_INPUT_BYTES, in_one_line, printable, read_about
 from peripety.errors import InvalidArgumentError
 
 
@@ -54,3 +54,7 @@ def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
 def test_control_characters_do_not_reach_the_terminal() -> None:
     assert printable("a\x1b[2Jb\x07\x9bc") == "a\ufffd[2Jb\ufffd\ufffdc"
     assert printable("line\n\tindent é 🙂 א") == "line\n\tindent é 🙂 א"
+
+
+def test_text_of_a_stranger_does_not_look_like_a_line_of_ours() -> None:
+    assert in_one_line("a: certified\nb\u2028c\x07") == "a: certified b c\N{REPLACEMENT CHARACTER}"

@@ -55,7 +55,7 @@ async def certify(
         program: the scenario.
         options: what to measure.
         workers: prove and play.
-        most_seconds: so long each persona may play.
+        most_seconds: so long the gate, and each persona, may play.
 
     Yields:
         Progress, how each persona fared as soon as that is known, and the certificate as the last item.
@@ -66,7 +66,7 @@ async def certify(
     yield Progress(Stage.CERTIFYING, "proving what needs no dice", 0.0)
     proofs = await workers.run(program.proofs, options.horizon)
     yield Progress(Stage.CERTIFYING, "testing the band", _SINCE / 2)
-    gate = await verdict_of(program, _gate_options(options), workers)
+    gate = await verdict_of(program, _gate_options(options), workers, most_seconds)
     options = _settled(options, gate)
     watch = watched(program)
     counted: list[DryRunReport] = []
@@ -87,7 +87,7 @@ async def certify(
     evidence = Evidence(
         program.spec, gate, counted, reports, _drifts(program, by_persona[gate.report.persona]), proofs
     )
-    gap = await _planner_gap(program, options, by_persona.get("planner"), workers)
+    gap = await _planner_gap(program, options, by_persona.get("planner"), workers, most_seconds)
     yield _certificate(program, options, evidence, gap)
 
 
@@ -130,13 +130,17 @@ def _drifts(program: Program, report: DryRunReport) -> tuple[Drift, ...]:
 
 
 async def _planner_gap(
-    program: Program, options: CertificateOptions, planner: DryRunReport | None, workers: Worker
+    program: Program,
+    options: CertificateOptions,
+    planner: DryRunReport | None,
+    workers: Worker,
+    most_seconds: float,
 ) -> float | None:
     """What thinking is worth: how much less the planner loses, of the same runs, than the random persona."""
     if planner is None:
         return None
     how = DryRunOptions(seed=options.seed, horizon=options.horizon)
-    chance = await Runner(program, how, workers).play(0, planner.runs)
+    chance = await Runner(program, how, workers, most_seconds).play(0, planner.runs)
     return rounded(chance.fail_rate - planner.fail_rate)
 
 

@@ -48,7 +48,7 @@ def persona_report(spec: Mapping[str, Any], counted: DryRunReport) -> PersonaRep
 
 
 def dead_actions(reports: Sequence[PersonaReport]) -> tuple[str, ...]:
-    """The actions that nobody could ever take."""
+    """The actions that were never among the choices of anybody."""
     legal: dict[str, int] = {}
     for report in reports:
         for action in report.actions:

@@ -108,7 +108,9 @@ def _never_seen(evidence: Evidence) -> Iterator[Finding]:
     dead = dead_actions(evidence.reports)
     for place, action in enumerate(evidence.spec["actions"]):
         if action["id"] in dead:
-            message = f"in no turn of {runs} runs could '{action['id']}' be taken: loosen its preconditions"
+            message = (
+                f"in no turn of {runs} runs was '{action['id']}' among the choices: loosen its preconditions"
+            )
             yield _warning("ACTION_NEVER_LEGAL", f"/actions/{place}", message)
     for place, event in enumerate(evidence.spec["random_events"]):
         if not events[event["id"]]:

@@ -172,7 +172,7 @@ class Certificate:
             planner played; None when it did not.
         drifts: how each quantity that an ending or decay reads moves.
         proofs: what was proved without any run.
-        dead_actions: actions that no persona could ever take.
+        dead_actions: actions that were never among the choices of any persona.
         dominant_actions: actions that the planner takes almost whenever it can.
     """
 

@@ -68,8 +68,9 @@ def _verdict(certificate: Certificate) -> Iterator[Element | str]:
         f" {percent(band.max_fail_rate)} of its runs."
     )
     if certificate.planner_gap is not None:
-        points = f"{100 * certificate.planner_gap:.1f}"
-        yield f" Whoever thinks ahead loses {points} points less of them than who plays at random."
+        points = f"{100 * abs(certificate.planner_gap):.1f}"
+        less = "more" if certificate.planner_gap < 0 else "less"
+        yield f" Whoever thinks ahead loses {points} points {less} of them than who plays at random."
 
 
 def _findings(certificate: Certificate) -> Iterator[Element]:
