@@ -62,7 +62,7 @@ def _goal_out_of_reach(spec: Json, random: Random) -> None:
     _start(spec, 0)
     step = random.randint(1, 5)
     random.choice(spec["actions"])["effects"].append(_rising(step))
-    target = spec["horizon"] * step + random.randint(1, 50)
+    target = _horizon(spec) * step + random.randint(1, 50)
     spec["win_conditions"] = [{"id": "goal", "when": {">=": [_READ, target]}}]
 
 
@@ -81,7 +81,7 @@ def _loss_that_cannot_happen(spec: Json, random: Random) -> None:
 
 
 def _certain_loss(spec: Json, random: Random) -> None:
-    turns = random.randint(2, max(2, spec["horizon"] // 2))
+    turns = random.randint(2, max(2, _horizon(spec) // 2))
     _start(spec, turns)
     spec["negativity_budget"].setdefault("decay_per_turn", {})[_PATH] = 1
     _loss(spec, {"<=": [_READ, 0]})
@@ -145,9 +145,13 @@ def _missing_element(spec: Json, _random: Random) -> None:
     _slow_end(spec)
 
 
+def _horizon(spec: Json) -> int:
+    return spec.get("horizon", 50)
+
+
 def _slow_end(spec: Json) -> None:
     """Give the runs time to come to the rule."""
-    spec["horizon"] = max(spec["horizon"], 40)
+    spec["horizon"] = max(_horizon(spec), 40)
 
 
 # --- balance ---
