@@ -22,6 +22,7 @@ from peripety.scenarios.model import (
     Stage,
     errors_among,
 )
+from peripety.scenarios.proving import proved
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -80,7 +81,12 @@ class Compiler:
             yield NotCompiled(tuple(findings))
             return
         yield Progress(Stage.COMPILING, "compiling the rules", 0.1)
-        trial = _Trial(await self._workers.run(load, document), options, self._workers)
+        program = await self._workers.run(load, document)
+        findings += await self._workers.run(proved, program)
+        if errors_among(findings):
+            yield NotCompiled(tuple(findings))
+            return
+        trial = _Trial(program, options, self._workers)
         async with following(trial.events(auto_repair=auto_repair)) as events:
             async for event in events:
                 yield event

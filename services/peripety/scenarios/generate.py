@@ -38,6 +38,7 @@ from peripety.scenarios.model import (
 )
 from peripety.scenarios.outline import OUTLINE, excerpt, spec_from_outline
 from peripety.scenarios.prompts import prompt
+from peripety.scenarios.proving import proved
 from peripety.sim.schemas import SCENARIO_SPEC, schema_document
 
 if TYPE_CHECKING:
@@ -203,7 +204,10 @@ class _Writing:
         if self._order.level is Level.CERTIFICATE:
             certificate = await certificate_of(program, CertificateOptions(), self._workers)
             return certificate.findings, certificate
-        return (await verdict_of(program, DryRunOptions(), self._workers)).findings, None
+        found = await self._workers.run(proved, program)
+        if errors_among(found):
+            return found, None
+        return (*(await verdict_of(program, DryRunOptions(), self._workers)).findings, *found), None
 
     def _given_up(self, findings: tuple[Finding, ...]) -> NotGenerated:
         spent = self._asker.exhausted()

@@ -13,7 +13,7 @@ from peripety.scenarios.balancing.searching import FRESH_RUN
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.model import Compiled, DryRunOptions, NotCompiled, NumbersMoved, Progress, Stage
 from support.scenarios import WORKERS, chance, compiling, document, opened_registry, siege
-from support.specs import spec
+from support.specs import at_most, spec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -122,10 +122,26 @@ async def test_a_repair_that_cannot_reach_says_how_far_it_came(registry: Scenari
 
 
 async def test_without_numbers_to_move_the_refusal_says_so(registry: ScenarioRegistry) -> None:
-    still = spec(negativity_budget={"min_fail_rate": 0.5})
-    last = (await compiling(registry, document(still)))[-1]
+    lower = {"id": "lower", "params": {}, "preconditions": {}}
+    still = spec(
+        state={"a": 1},
+        actions=[{**lower, "effects": [{"op": "dec", "path": "state.a", "value": 1}]}],
+        loss_conditions=[at_most("gone", "state.a", 0), at_most("beyond", "state.a", -9)],
+        negativity_budget={"min_fail_rate": 0.5},
+    )
+    last = (await compiling(registry, document(still), DryRunOptions(persona="idle")))[-1]
     assert isinstance(last, NotCompiled)
     assert "no event weight" in last.findings[-1].message
+
+
+async def test_what_is_proved_to_be_out_of_reach_is_refused_before_any_dice(
+    registry: ScenarioRegistry,
+) -> None:
+    hopeless = {**siege(), "win_conditions": [{"id": "goal", "when": {">": [{"var": "state.b"}, 99]}}]}
+    events = await compiling(registry, document(hopeless))
+    assert isinstance(events[-1], NotCompiled)
+    assert [finding.code for finding in events[-1].findings] == ["UNREACHABLE_WIN"]
+    assert not any(isinstance(e, Progress) and e.stage is Stage.DRY_RUNNING for e in events)
 
 
 async def test_a_repair_that_does_not_hold_is_not_stored(registry: ScenarioRegistry) -> None:

@@ -218,7 +218,7 @@ async def test_no_call_is_made_once_the_tokens_are_used() -> None:
     events, gateway = await generated(EASY, level=Level.DRY_RUN, limits=limits)
     last = events[-1]
     assert isinstance(last, NotGenerated)
-    assert codes(last) == ["TOO_EASY", "BUDGET_USED_UP"]
+    assert codes(last) == ["TOO_EASY", "IMPOSSIBLE_LOSS", "BUDGET_USED_UP"]
     assert len(gateway.requests) == 1
 
 
@@ -254,13 +254,14 @@ async def test_a_dry_run_that_is_ordered_sends_its_findings_back_once() -> None:
     events, gateway = await generated(EASY, GOOD, level=Level.DRY_RUN)
     last = events[-1]
     assert isinstance(last, Completed)
-    assert [codes(found) for found in of(FoundWrong, events)] == [["TOO_EASY"]]
+    assert [codes(found) for found in of(FoundWrong, events)] == [["TOO_EASY", "IMPOSSIBLE_LOSS"]]
     first, second = gateway.requests
     assert second.system == first.system
     assert second.messages[: len(first.messages)] == first.messages
     told = json.loads(second.messages[-1].text)["findings"]
     assert [(finding["code"], finding["path"]) for finding in told] == [
-        ("TOO_EASY", "/negativity_budget/min_fail_rate")
+        ("TOO_EASY", "/negativity_budget/min_fail_rate"),
+        ("IMPOSSIBLE_LOSS", "/loss_conditions/1"),
     ]
 
 
@@ -268,7 +269,7 @@ async def test_a_scenario_that_misses_its_budget_again_is_refused() -> None:
     events, gateway = await generated(EASY, level=Level.DRY_RUN)
     last = events[-1]
     assert isinstance(last, NotGenerated)
-    assert codes(last) == ["TOO_EASY"]
+    assert codes(last) == ["TOO_EASY", "IMPOSSIBLE_LOSS"]
     assert len(gateway.requests) == 2
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.errors import Finding, InternalError
+from peripety.errors import InternalError
 from peripety.scenarios.batch.model import verdict_on
 from peripety.scenarios.certificates.certifying import certificate_of
 from peripety.scenarios.certificates.document import encode
 from peripety.scenarios.gate import verdict_of
 from peripety.scenarios.model import Level, errors_among
+from peripety.scenarios.proving import proved
 
 if TYPE_CHECKING:
     from peripety.scenarios.batch.model import BatchOptions, Verdict
@@ -28,11 +29,7 @@ async def played(checked: Checked, options: BatchOptions, worker: Worker) -> Ver
     program = checked.program
     if program is None:
         raise InternalError("A document with errors was to be played")
-    proofs = await worker.run(program.proofs, options.dry_run.horizon)
-    findings = [
-        *checked.findings,
-        *(Finding(proof.code, proof.path, proof.argument, proof.severity) for proof in proofs),
-    ]
+    findings = [*checked.findings, *await worker.run(proved, program)]
     if errors_among(findings):
         return verdict_on(checked.spec_hash, findings)
     gate = await verdict_of(program, options.dry_run, worker)

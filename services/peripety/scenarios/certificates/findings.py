@@ -14,6 +14,7 @@ from peripety.errors import Finding, Severity
 from peripety.scenarios.certificates.figures import dead_actions, dominant_actions, report_of
 from peripety.scenarios.drift import drift_findings
 from peripety.scenarios.gate import rule_finding
+from peripety.scenarios.proving import findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +53,7 @@ class Evidence:
 
 def findings(evidence: Evidence) -> tuple[Finding, ...]:
     """What is in the way, and then what is worth knowing."""
-    proved = [Finding(p.code, p.path, p.argument, p.severity) for p in evidence.proofs]
+    proved = findings_of(evidence.proofs)
     known = {finding.path for finding in proved}
     found = [
         *proved,
