@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
+from support.certificates import contest
 from support.processes import PERIPETY, environment
 from support.repository import ROOT
+from support.scenarios import document
+from support.specs import action, at_most
+from support.terminal import terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,3 +50,17 @@ def test_misuse_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert refused.stderr.startswith("error: The certificate is about the specification ")
     absent = peripety(tmp_path, "certify", tmp_path / "absent.json")
     assert (absent.returncode, "Traceback" in absent.stderr) == (2, False)
+
+
+def test_whoever_waits_sees_how_far_it_is_and_can_end_it(tmp_path: Path) -> None:
+    # To look ahead from one run with so many choices takes a quarter of a minute, and cannot be stopped.
+    far = [at_most("far", "state.a", -1_000), at_most("farther", "state.a", -2_000)]
+    many = [action(f"a{number}", []) for number in range(500)]
+    slow = tmp_path / "slow.json"
+    slow.write_bytes(document(contest(actions=many, loss_conditions=far, win_conditions=[], horizon=100)))
+    options = ("--persona", "planner", "--max-runs", "64")
+    with terminal([*PERIPETY, "certify", str(slow), *options], environment(tmp_path)) as person:
+        person.wait_for("25%", seconds=60)
+        person.process.send_signal(signal.SIGINT)
+        person.wait_for("interrupted", seconds=5)
+        assert person.process.wait(timeout=5) == 130

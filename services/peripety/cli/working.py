@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, TypeVar
 
-from peripety.cli.output import progress
+from peripety.cli.failure import INTERRUPTED
+from peripety.cli.output import errors, progress
 from peripety.errors import InternalError
 from peripety.gateway.streams import following
 from peripety.scenarios.model import Progress
@@ -25,8 +27,15 @@ def result_of(events: AsyncIterator[object], doing: str, *kinds: type[_Result]) 
         events: how far it is, now and then, and the result as the last of them.
         doing: what to call the work.
         kinds: what the result may be.
+
+    Whoever interrupts it from the keyboard ends the process.
     """
-    return asyncio.run(_last(events, doing, kinds))
+    try:
+        return asyncio.run(_last(events, doing, kinds))
+    except KeyboardInterrupt:
+        errors().print("interrupted")
+        # The runs under way cannot be stopped, and Python would wait for their thread, for hours perhaps.
+        os._exit(INTERRUPTED)
 
 
 async def _last(events: AsyncIterator[object], doing: str, kinds: tuple[type[_Result], ...]) -> _Result:
