@@ -146,7 +146,8 @@ def _missing_element(spec: Json, _random: Random) -> None:
 
 
 def _horizon(spec: Json) -> int:
-    return spec.get("horizon", 50)
+    turns: int = spec.get("horizon", 50)
+    return turns
 
 
 def _slow_end(spec: Json) -> None:
