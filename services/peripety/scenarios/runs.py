@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from peripety import context
@@ -25,6 +26,8 @@ _PIECE_SECONDS = 0.25
 # In lockstep so many runs may take as long as one.
 _SIDE_BY_SIDE = 64
 _GROWTH = 8
+# What the planner plays on for each candidate, in each of its turns (docs/semantics.md).
+_TURNS_AHEAD = 4 * 8
 
 
 def too_slow() -> ResourceExhaustedError:
@@ -41,9 +44,10 @@ class Runner:
 
     A thread cannot be stopped: when the caller goes away, the piece under way is played to its end, however
     long that takes, and no other one is begun. A piece is meant to take a quarter of a second, as the runs
-    before it let expect; the first one is a single run, which may take any time. Where that is long, the next
-    ones are larger as long as that makes runs cheaper. How runs are cut into pieces depends on the machine;
-    what comes of them does not.
+    before it let expect; the first one is a single run, which may take any time: the planner's is not begun
+    where a random player's lets expect more than there is. Where it is long, the next ones are larger as long
+    as that makes runs cheaper. How runs are cut into pieces depends on the machine; what comes of them does
+    not.
 
     Args:
         program: the scenario.
@@ -91,6 +95,8 @@ class Runner:
         Raises:
             ResourceExhaustedError: the runs take longer than there is time.
         """
+        if self._seconds_per_run is None and self._options.persona == "planner":
+            await self._workers.run(self._expect, first_run)
         report = await self._workers.run(self._piece, first_run, min(self._affordable(), runs), watch)
         yield report
         while report.runs < runs:
@@ -108,6 +114,18 @@ class Runner:
         fitting = int(min(_PIECE_SECONDS, self._seconds_left) / self._seconds_per_run)
         trial = self._worth_trying
         return max(1, fitting, trial if trial * self._seconds_per_run <= self._seconds_left else 0)
+
+    def _expect(self, first_run: int) -> None:
+        """Refuse a run of the planner that would not end in time, by what a turn of a random player takes."""
+        play = partial(self._program.dry_run, runs=1, first_run=first_run, seed=self._options.seed, threads=1)
+        play(horizon=1)  # prepares what all runs share
+        started = time.perf_counter()
+        report = play(horizon=self._options.horizon)
+        taken = time.perf_counter() - started
+        self._seconds_left -= taken
+        turns = report.horizon * (len(self._program.spec["actions"]) + 1) * _TURNS_AHEAD
+        if taken / max(report.turns, 1) * turns > self._seconds_left:
+            raise too_slow()
 
     def _piece(self, first_run: int, runs: int, watch: Mapping[str, float] | None) -> DryRunReport:
         """Play a piece. Only its work is timed: how long it had to wait tells nothing of the next one."""

@@ -25,12 +25,15 @@ class Slow:
 
     def __init__(self, seconds_per_run: float, *, side_by_side: int = 1) -> None:
         self.pieces: list[int] = []
+        self.personas: list[str] = []
         self._seconds = seconds_per_run
         self._side_by_side = side_by_side
         self._rules = program(chance(0.5))
+        self.spec = self._rules.spec
 
     def dry_run(self, *, runs: int, **options: Any) -> DryRunReport:
         self.pieces.append(runs)
+        self.personas.append(options.get("persona", "random"))
         time.sleep(self._seconds * math.ceil(runs / self._side_by_side))
         return self._rules.dry_run(runs=runs, **options)
 
@@ -74,3 +77,17 @@ async def test_runs_may_be_given_less_time_or_more() -> None:
     with pytest.raises(ResourceExhaustedError):
         await Runner(slow, DryRunOptions(), WORKERS, most_seconds=0.01).play(0, 2)
     assert (await Runner(slow, DryRunOptions(), WORKERS, most_seconds=math.inf).play(0, 2)).runs == 2
+
+
+async def test_a_planner_is_not_begun_whose_single_run_would_take_too_long() -> None:
+    slow: Any = Slow(0.05)
+    with pytest.raises(ResourceExhaustedError) as caught:
+        await Runner(slow, DryRunOptions(persona="planner"), WORKERS, most_seconds=5).play(0, 10)
+    assert caught.value.code == "DRY_RUN_TOO_SLOW"
+    assert slow.personas == ["random", "random"]
+
+
+async def test_a_planner_plays_where_there_is_time() -> None:
+    slow: Any = Slow(0.001)
+    report = await Runner(slow, DryRunOptions(persona="planner"), WORKERS).play(0, 2)
+    assert (report.runs, report.persona) == (2, "planner")
