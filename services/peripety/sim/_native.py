@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import peripety_simcore
@@ -57,13 +58,15 @@ class NativeCore:
 
     def compile(self, document: bytes) -> _Program:
         """A program from a validated document."""
+        program = _Program(document)
         with _REFUSALS:
-            return _Program(peripety_simcore.compile(document))
+            program.native = peripety_simcore.compile(document)
+        return program
 
     def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:
         """The documents with which nothing is wrong."""
         return [
-            None if spotless is None else Screened(spotless[0], _Program(spotless[1]), spotless[2])
+            None if spotless is None else Screened(spotless[0], _Program(spotless[0]), spotless[1])
             for spotless in peripety_simcore.screen(documents, threads)
         ]
 
@@ -118,10 +121,14 @@ class _State:
 
 
 class _Program:
-    """A native program as a `CoreProgram`."""
+    """A native program as a `CoreProgram`, compiled when it is first wanted: many are only looked through."""
 
-    def __init__(self, native: peripety_simcore.Program) -> None:
-        self.native = native
+    def __init__(self, document: bytes) -> None:
+        self._document = document
+
+    @cached_property
+    def native(self) -> peripety_simcore.Program:
+        return peripety_simcore.compile(self._document)
 
     def new_state(self, seed: int) -> _State:
         return _State(self.native.new_state(seed))

@@ -29,7 +29,7 @@ class Checked:
     Attributes:
         findings: what `validate` finds.
         spec_hash: SHA-256 of the canonical document, in hex: the content address; empty when it is no JSON.
-        program: the compiled scenario; None when there is an error among the findings.
+        program: the scenario, compiled when that is first wanted; None when there is an error among the findings.
     """
 
     findings: tuple[Finding, ...]
@@ -38,7 +38,7 @@ class Checked:
 
 
 def check_all(documents: Sequence[bytes], threads: int | None = None) -> list[Checked]:
-    """Check and compile many scenario documents, each on its own.
+    """Check many scenario documents, each on its own.
 
     Args:
         documents: scenario documents.

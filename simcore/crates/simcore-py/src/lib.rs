@@ -4,6 +4,7 @@ mod patterns;
 mod rules;
 mod values;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
@@ -174,19 +175,23 @@ fn compile(py: Python<'_>, document: &[u8]) -> PyResult<Program> {
     Ok(Program(Arc::new(program)))
 }
 
-/// For each document that is spotless its canonical bytes, its program and the hash of those bytes; for others `None`.
+/// Canonical bytes and their hash.
+type Shown<'py> = (Bound<'py, PyBytes>, String);
+
+/// For each document that is spotless its canonical bytes and their hash; for others `None`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
-fn screen(
-    py: Python<'_>,
-    documents: Vec<PyBackedBytes>,
-    threads: usize,
-) -> Vec<Option<(Bound<'_, PyBytes>, Program, String)>> {
+fn screen(py: Python<'_>, documents: Vec<PyBackedBytes>, threads: usize) -> PyResult<Vec<Option<Shown<'_>>>> {
     let screened = py.detach(|| simcore::screen_all(&documents, threads));
-    let spotless = |Spotless { document, hash, program }| {
-        (PyBytes::new(py, document.as_bytes()), Program(Arc::new(program)), hash)
+    let show = |(given, one): (&PyBackedBytes, Option<Spotless<'_>>)| {
+        let Some(Spotless { document, hash }) = one else { return Ok(None) };
+        let document = match document {
+            Cow::Borrowed(_) => given.into_pyobject(py)?,
+            Cow::Owned(written) => PyBytes::new(py, &written),
+        };
+        Ok(Some((document, hash)))
     };
-    screened.into_iter().map(|one| one.map(spotless)).collect()
+    documents.iter().zip(screened).map(show).collect()
 }
 
 /// One keyed 64-bit draw.

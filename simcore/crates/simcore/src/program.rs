@@ -14,7 +14,6 @@ use crate::error::Result;
 use crate::json::{Json, Members, View};
 use crate::lanes::Machine;
 use crate::logic::{Fields, Rule};
-use crate::node::Node;
 use crate::params::Params;
 use crate::paths::{Step, escaped, variable_steps};
 use crate::read;
@@ -102,12 +101,7 @@ impl Program {
     pub fn new(document: &[u8]) -> Result<Self> {
         let arena = Bump::new();
         let root = border::borrow_canonical(document, &arena)?;
-        Self::of(&root, &String::from_utf8_lossy(document))
-    }
-
-    /// Compile what was read from a document in canonical form.
-    pub(crate) fn of(root: &Node<'_>, text: &str) -> Result<Self> {
-        let spec = read::object(root)?;
+        let spec = read::object(&root)?;
         let turn_minutes = match spec.get("clock") {
             Some(clock) => durations::minutes(read::text(read::field(read::object(clock)?, "turn")?)?)?,
             None => durations::DEFAULT_TURN_MINUTES,
@@ -117,7 +111,7 @@ impl Program {
         let initial = initial.to_value();
         let mut shared = Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes) };
         Ok(Self {
-            text: text.into(),
+            text: String::from_utf8_lossy(document).into(),
             spec: OnceLock::new(),
             scope: OnceLock::new(),
             machine: OnceLock::new(),

@@ -12,6 +12,7 @@ mod spec;
 mod statics;
 mod world;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -20,18 +21,14 @@ use bumpalo::Bump;
 
 use crate::border;
 use crate::canonical;
-use crate::program::Program;
-use crate::state::{MAX_STATE_NODES, MAX_STATE_TEXT};
 
-/// A document with which nothing is wrong.
+/// A document with which nothing is wrong: `Program::new` takes its canonical form.
 #[derive(Debug)]
-pub struct Spotless {
-    /// The document in canonical form.
-    pub document: String,
+pub struct Spotless<'d> {
+    /// The document in canonical form; borrowed where that is how it was given.
+    pub document: Cow<'d, [u8]>,
     /// SHA-256 of the canonical form, in lower-case hexadecimal digits.
     pub hash: String,
-    /// The scenario, compiled.
-    pub program: Program,
 }
 
 /// How many documents a thread takes at a time: few, since they differ in size.
@@ -39,7 +36,7 @@ const PIECE: usize = 8;
 
 /// Screen many documents by some threads, which live no longer than the call; `None` for what may not be spotless.
 #[must_use]
-pub fn screen_all<D: AsRef<[u8]> + Sync>(documents: &[D], threads: usize) -> Vec<Option<Spotless>> {
+pub fn screen_all<D: AsRef<[u8]> + Sync>(documents: &[D], threads: usize) -> Vec<Option<Spotless<'_>>> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = || {
@@ -65,7 +62,7 @@ pub fn screen_all<D: AsRef<[u8]> + Sync>(documents: &[D], threads: usize) -> Vec
 }
 
 /// Screen one document; the arena is emptied for it.
-fn screen(document: &[u8], arena: &mut Bump) -> Option<Spotless> {
+fn screen<'d>(document: &'d [u8], arena: &mut Bump) -> Option<Spotless<'d>> {
     arena.reset();
     let (root, is_canonical) = border::borrow(document, arena).ok()?;
     let spec = schema::spec(&root)?;
@@ -73,15 +70,10 @@ fn screen(document: &[u8], arena: &mut Bump) -> Option<Spotless> {
         return None;
     }
     let document = if is_canonical {
-        String::from_utf8(document.to_vec()).ok()?
+        Cow::Borrowed(document)
     } else {
-        canonical::text_of(&root, document.len()).ok()?
+        Cow::Owned(canonical::text_of(&root, document.len()).ok()?.into_bytes())
     };
-    let program = Program::of(&root, &document).ok()?;
-    let size = &program.initial_size;
-    if size.nodes > MAX_STATE_NODES || size.text > MAX_STATE_TEXT {
-        return None;
-    }
-    let hash = canonical::sha256_hex(document.as_bytes());
-    Some(Spotless { document, hash, program })
+    let hash = canonical::sha256_hex(&document);
+    Some(Spotless { document, hash })
 }

@@ -347,7 +347,7 @@ impl Builder<'_> {
 
     fn site(&mut self, effect: &Object, derives: &Names, later: &mut Vec<Later>) -> Option<usize> {
         // What is pending has the values that names stand for in their place.
-        let mut size = Size::of(&effect.clone().into());
+        let mut size = Size::of(&Value::from(effect.clone()));
         size.text += self.layout.texts.longest() * size.nodes;
         self.scheduled.nodes += size.nodes;
         self.scheduled.text += size.text;

@@ -11,14 +11,17 @@ use crate::durations;
 use crate::json::Members;
 use crate::literals::forbidden_key;
 use crate::node::Node;
+use crate::program::derive_order;
+use crate::state::{MAX_STATE_NODES, MAX_STATE_TEXT, Size};
 
 const MAX_EFFECTS: usize = 4096;
 
-/// Whether nothing is wrong with a scenario that fits the schema, but for what compiling it refuses.
+/// Whether nothing is wrong with a scenario that fits the schema.
 pub(super) fn are_sound<'a>(root: &Node<'a>, spec: &'a Spec<'a>) -> bool {
     let world = World::new(spec);
     let mut effects = 0;
     forbidden_key(root).is_none()
+        && fits(&Node::Object(spec.state))
         && ids_are_distinct(spec)
         && spec.turn.is_none_or(|turn| durations::minutes(turn).is_ok_and(|minutes| minutes > 0))
         && spec.rates.1.is_none_or(|most| most >= spec.rates.0)
@@ -28,6 +31,11 @@ pub(super) fn are_sound<'a>(root: &Node<'a>, spec: &'a Spec<'a>) -> bool {
         && spec.decay.iter().all(|(path, _)| is_target(Operation::Calculate, path, &world))
         && is_visible(spec, &world)
         && spec.granted.iter().all(|path| is_path(path, &world))
+}
+
+fn fits(state: &Node<'_>) -> bool {
+    let size = Size::of(state);
+    size.nodes <= MAX_STATE_NODES && size.text <= MAX_STATE_TEXT
 }
 
 fn ids_are_distinct(spec: &Spec<'_>) -> bool {
@@ -50,6 +58,7 @@ fn is_rule<'a>(rule: &Rule<'a>, world: &World<'a>, count: &mut usize) -> bool {
         && is_operation(rule.when, Scope::of(world, rule, &[]), 1)
         && rule.duration.is_none_or(|duration| durations::minutes(duration).is_ok())
         && rule.derives.iter().all(|(_, expression)| is_sound(expression, scope, 1))
+        && derive_order(Members::<Node<'_>>(rule.derives)).is_ok()
         && effects::are_sound(&rule.effects, world, rule.derives, 1, count)
 }
 

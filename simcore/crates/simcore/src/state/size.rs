@@ -2,7 +2,7 @@
 
 use crate::border::{MAX_DEPTH, MAX_STRING_BYTES};
 use crate::error::{Code, Error, Result};
-use crate::value::Value;
+use crate::json::{Json, View};
 
 pub(crate) const MAX_LOG_LINES: usize = 256;
 pub(crate) const MAX_PENDING: usize = 256;
@@ -21,16 +21,16 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    pub(crate) fn of(root: &Value) -> Self {
+    pub(crate) fn of(root: &impl Json) -> Self {
         Self::within(root, u64::MAX)
     }
 
     /// The size of a value; of one that takes more steps than that, only that it does.
-    pub(crate) fn within(root: &Value, most_steps: u64) -> Self {
+    pub(crate) fn within(root: &impl Json, most_steps: u64) -> Self {
         let mut size = Self::default();
-        match root {
-            Value::Null | Value::Bool(_) | Value::Number(_) => size.nodes = 1,
-            root => {
+        match root.view() {
+            View::Null | View::Bool(_) | View::Number(_) => size.nodes = 1,
+            View::Text(_) | View::Array(_) | View::Object(_) => {
                 let mut pending = vec![(root, 1)];
                 while let Some((value, depth)) = pending.pop() {
                     size.count(value, depth, &mut pending);
@@ -43,23 +43,23 @@ impl Size {
         size
     }
 
-    fn count<'a>(&mut self, value: &'a Value, depth: usize, pending: &mut Vec<(&'a Value, usize)>) {
+    fn count<'a, T: Json>(&mut self, value: &'a T, depth: usize, pending: &mut Vec<(&'a T, usize)>) {
         self.nodes += 1;
-        match value {
-            Value::Text(text) => {
+        match value.view() {
+            View::Text(text) => {
                 self.text += text.len();
                 self.longest = self.longest.max(text.len());
             }
-            Value::Array(items) => {
+            View::Array(items) => {
                 self.deepest = self.deepest.max(depth);
                 pending.extend(items.iter().map(|item| (item, depth + 1)));
             }
-            Value::Object(members) => {
+            View::Object(members) => {
                 self.deepest = self.deepest.max(depth);
-                self.text += members.keys().map(|key| key.len()).sum::<usize>();
+                self.text += members.keys().map(str::len).sum::<usize>();
                 pending.extend(members.values().map(|item| (item, depth + 1)));
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            View::Null | View::Bool(_) | View::Number(_) => {}
         }
     }
 
@@ -89,6 +89,7 @@ impl Size {
 mod tests {
     use super::*;
     use crate::border;
+    use crate::value::Value;
 
     #[test]
     fn everything_is_counted() {
