@@ -29,7 +29,7 @@ class Checked:
     Attributes:
         findings: what `validate` finds.
         spec_hash: SHA-256 of the canonical document, in hex: the content address; empty when it is no JSON.
-        program: the scenario, compiled when that is first wanted; None when there is an error among the findings.
+        program: the scenario, compiled when first wanted; None when there is an error among the findings.
     """
 
     findings: tuple[Finding, ...]

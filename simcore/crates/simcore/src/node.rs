@@ -9,7 +9,10 @@ use crate::json::{Json, Members, View};
 use crate::value::Value;
 
 /// A JSON value that borrows its texts from the document, and everything else from an arena.
+///
+/// Its tag is a whole word, or it would be copied in odd pieces, for which the processor waits when it reads them as one.
 #[derive(Clone, Copy, Debug)]
+#[repr(u64)]
 pub(crate) enum Node<'a> {
     Null,
     Bool(bool),

@@ -66,7 +66,7 @@ fn screen<'d>(document: &'d [u8], arena: &mut Bump) -> Option<Spotless<'d>> {
     arena.reset();
     let (root, is_canonical) = border::borrow(document, arena).ok()?;
     let spec = schema::spec(&root)?;
-    if !statics::are_sound(&root, &spec) {
+    if !statics::are_sound(&spec) {
         return None;
     }
     let document = if is_canonical {
@@ -74,6 +74,9 @@ fn screen<'d>(document: &'d [u8], arena: &mut Bump) -> Option<Spotless<'d>> {
     } else {
         Cow::Owned(canonical::text_of(&root, document.len()).ok()?.into_bytes())
     };
+    if statics::has_forbidden_key(&root, &document) {
+        return None;
+    }
     let hash = canonical::sha256_hex(&document);
     Some(Spotless { document, hash })
 }
