@@ -17,7 +17,7 @@ def test_memory_does_not_grow_with_the_length_of_a_batch(tmp_path: Path) -> None
     done = subprocess.run(
         [sys.executable, "-m", "bench.batch_soak", "4000"],
         cwd=ROOT,
-        env=environment(tmp_path),
+        env=environment(tmp_path) | {"PYTHONPATH": f"{ROOT}/services:{ROOT}/tests"},
         capture_output=True,
         check=False,
         timeout=110,

@@ -75,14 +75,15 @@ class Judging(Generic[T]):
             return
         try:
             verdicts, playable = self._static(documents)
+            claimed = self._claimed(playable)
         except Exception as error:  # noqa: BLE001 - nobody waits for this thread, but somebody for verdicts
             if self._is_cancelled:
                 return
-            verdicts, playable = [(name, _failed(error)) for name, _ in documents], []
+            verdicts, claimed = [(name, _failed(error)) for name, _ in documents], {}
         if verdicts:
             self._deliver(verdicts)
-        if playable:
-            self._begin(self._claimed(playable))
+        if claimed:
+            self._begin(claimed)
             self._play()
 
     def _static(
