@@ -195,7 +195,7 @@ def validate(
     ],
     level: Annotated[Level, typer.Option(help="How much is checked.")] = Level.STATIC,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Threads that share the work. [default: the cores]")
+        int | None, typer.Option(min=1, max=256, help="Threads that share the work. [default: 2 a core]")
     ] = None,
     resume: Annotated[
         Path | None,

@@ -50,7 +50,7 @@ def validate(
     Args:
         sources: files, folders, `-` for standard input.
         options: how to check.
-        jobs: how many threads share the work; as many as there are cores by default.
+        jobs: how many threads share the work; twice as many as there are cores by default.
         resume: where verdicts are kept and looked up.
         as_json: whether to print lines of JSON.
     """

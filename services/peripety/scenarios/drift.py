@@ -111,8 +111,10 @@ def _to_watch(spec: dict[str, Any]) -> dict[str, tuple[int, float]]:
     )
     watched = {}
     for path, value in numbers(spec["state"]).items():
+        if not toward.get(path):
+            continue
         scale = _scale(value, [reading for reading in found if reading.path == path], world)
-        if toward.get(path) and scale:
+        if scale:
             watched[path] = (-toward[path], scale)
     return watched
 

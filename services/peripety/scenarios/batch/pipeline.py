@@ -38,7 +38,7 @@ def validate(
     Args:
         documents: each with whatever names it to the caller; read by a thread of their own.
         options: how to check them.
-        threads: how many share the work; as many as there are cores by default.
+        threads: how many share the work; twice as many as there are cores by default.
         memory: knows verdicts that were reached before, and is left open; one for this batch alone by
             default.
 

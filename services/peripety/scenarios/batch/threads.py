@@ -33,11 +33,12 @@ class Threads:
     """A fixed number of threads, for any number of batches. Work that takes long comes back for another turn.
 
     Args:
-        number: how many; as many as there are cores by default.
+        number: how many; twice as many as there are cores by default, since up to half of what a document
+            takes is done in Python, by one thread at a time.
     """
 
     def __init__(self, number: int | None = None) -> None:
-        self._number = number or os.cpu_count() or 1
+        self._number = number or 2 * (os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(self._number, thread_name_prefix="batch")
         self._lock = threading.Lock()
         self._under_way = 0

@@ -55,6 +55,7 @@ def parse_path(text: str) -> Path:
     return (root.group(), *_steps(text, root.end(), _STEP))
 
 
+@lru_cache(maxsize=4096)
 def parse_state_path(text: str) -> Path:
     """The segments of a path into the state, each of them a key or index that a document may have.
 
