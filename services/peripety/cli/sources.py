@@ -57,7 +57,7 @@ def bytes_in(sources: Sequence[str]) -> int | None:
     """How many bytes there are to read; None when that is not known."""
     if STDIN in sources:
         return None
-    return sum(_size(file) for source in sources for file in _files(source))
+    return sum(_size(file) for source in sources for file in _files(source) if isinstance(file, str))
 
 
 def _size(file: str) -> int:
@@ -68,24 +68,30 @@ def _size(file: str) -> int:
 
 
 def _in(source: str) -> Iterator[Document[Place]]:
-    try:
-        for file in _files(source):
+    for file in _files(source):
+        if isinstance(file, str):
             yield from _in_file(file)
-    except OSError as error:
-        yield _unreadable(source, _not_read(source, error))
+        else:
+            yield file
 
 
-def _files(source: str) -> Iterator[str]:
-    """The file itself, or the files of a folder, as they come: a folder may have millions."""
+def _files(source: str) -> Iterator[str | Document[Place]]:
+    """The file itself, or the files of a folder, as they come: a folder may have millions.
+
+    In the place of a folder that cannot be read there is a document that says so.
+    """
     if source == STDIN or not Path(source).is_dir():
         yield source
         return
-    with os.scandir(source) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _files(entry.path)
-            elif entry.name.endswith(_SUFFIXES):
-                yield entry.path
+    try:
+        with os.scandir(source) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _files(entry.path)
+                elif entry.name.endswith(_SUFFIXES):
+                    yield entry.path
+    except OSError as error:
+        yield _unreadable(source, _not_read(source, error))
 
 
 def _in_file(file: str) -> Iterator[Document[Place]]:

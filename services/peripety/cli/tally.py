@@ -75,7 +75,8 @@ class Tally:
             f"{self.valid} valid, {self.invalid} invalid, {self.unreadable} unreadable{undecided}"
             f" in {self.seconds:.1f} s, {self.rate:,.0f} a second"
         )
-        for code, count in self._codes.most_common(_CODES_TOLD):
+        by_count = sorted(self._codes.items(), key=lambda item: (-item[1], item[0]))
+        for code, count in by_count[:_CODES_TOLD]:
             yield f"  {count} {code}"
         if len(self._codes) > _CODES_TOLD:
             yield f"  ... and {len(self._codes) - _CODES_TOLD} more codes"

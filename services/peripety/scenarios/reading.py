@@ -17,7 +17,7 @@ RISING, FALLING = 1, -1
 
 _WHEN_TRUE = {"<": FALLING, "<=": FALLING, ">": RISING, ">=": RISING}
 _MATCHING = frozenset({"==", "!=", "===", "!==", "in", "%"})
-_GATHERING = frozenset({"and", "or", "!!", "+", "*", "min", "max"})
+_GATHERING = frozenset({"and", "or", "!!", "+", "min", "max"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,32 @@ def readings(logic: Any, direction: int = RISING) -> Iterator[Reading]:
             yield from _compared(right, left, -direction * _WHEN_TRUE[operator])
     else:
         for index, argument in enumerate(arguments):
-            way = _passed_on(operator, index, len(arguments))
+            way = _passed_on(operator, index, arguments)
             if way:
                 yield from readings(argument, direction * way)
 
 
-def _passed_on(operator: str, index: int, count: int) -> int:
+def _passed_on(operator: str, index: int, arguments: list[Any]) -> int:
     """What a larger operand does to an operation: raise it, lower it, or (0) nobody knows."""
     if operator in _GATHERING:
         return RISING
     if operator == "!":
         return FALLING
     if operator == "-":
-        return FALLING if index > 0 or count == 1 else RISING
+        return FALLING if index > 0 or len(arguments) == 1 else RISING
+    if operator == "*":
+        return _sign_of([*arguments[:index], *arguments[index + 1 :]])
     return 0
+
+
+def _sign_of(factors: list[Any]) -> int:
+    """The sign of a product; 0 where it is 0, or not known because a factor is no literal."""
+    sign = 1
+    for factor in factors:
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not factor:
+            return 0
+        sign *= 1 if factor > 0 else -1
+    return sign
 
 
 def directions(found: Iterable[Reading]) -> dict[str, int]:

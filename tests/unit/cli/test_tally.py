@@ -52,7 +52,7 @@ def test_the_summary_counts_verdicts_and_what_was_found(clock: Clock) -> None:
     clock.now = 0.5
     first, *codes = tally.lines()
     assert first == "1 valid, 2 invalid, 1 unreadable, 1 undecided in 0.5 s, 6 a second"
-    assert codes[0] == "  1 WRONG_TYPE"
+    assert codes == ["  1 INVALID_JSON", "  1 WRONG_TYPE"]
 
 
 def test_long_work_without_a_terminal_is_told_every_few_seconds(

@@ -76,6 +76,7 @@ def test_keys_that_are_no_identifiers_are_found_from_any_spelling() -> None:
         ({"<": [var("state.a"), 0]}, -1, 0.1),
         ({">": [var("state.a"), 20]}, 1, 0.1),
         ({">": [var("state.a"), 20]}, -2, -0.2),
+        ({"<=": [{"*": [-1, var("state.a")]}, -20]}, -2, -0.2),
     ],
 )
 def test_away_from_losing_is_positive(when: Json, taken: float, per_turn: float) -> None:

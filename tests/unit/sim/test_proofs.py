@@ -276,3 +276,21 @@ def test_what_takes_too_much_work_is_left_unproved(core: Core) -> None:
 def test_a_horizon_out_of_range_is_refused(core: Core, horizon: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="horizon"):
         sound(core).proofs(horizon)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        {"and": 3 * [{"!=": [{"cat": ["x" * 30_000, "a"]}, "b"]}]},
+        {"and": 2 * [{"!=": [{"substr": ["x" * 65_000, 0]}, "b"]}]},
+        {"and": 300 * [{"!": {"in": ["y", {"var": "state.word"}]}}]},
+    ],
+)
+def test_a_condition_that_may_need_too_much_is_not_certain(core: Core, text: dict[str, Any]) -> None:
+    program = sound(
+        core,
+        state={"a": 10, "b": 2, "word": "x" * 65_000, "items": [1]},
+        loss_conditions=[{"id": "long", "when": text}, at_most("spent", B, 0)],
+    )
+    assert program.dry_run(runs=4, horizon=2).losses["long"] == 0
+    assert "CERTAIN_LOSS" not in {code for code, _ in claims(program)}

@@ -108,10 +108,14 @@ def with_values(spec: Spec, values: Mapping[Knob, float]) -> tuple[Spec, tuple[N
     return copy, tuple(edits)
 
 
+_TOO_SMALL = 1e-290
+"""So small that the powers of ten beside it are no doubles."""
+
+
 def tidy(value: float, *, toward: float, digits: int = DIGITS) -> float:
     """Few digits, rounded toward another number so that no bound between the two is passed."""
-    if value == 0:
-        return 0.0
+    if abs(value) < _TOO_SMALL:
+        return value
     scale = 10.0 ** (digits - 1 - math.floor(math.log10(abs(value))))
     # Rounding to a billionth first takes back what binary fractions added.
     scaled = round(value * scale, 9)

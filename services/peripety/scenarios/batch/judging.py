@@ -76,7 +76,7 @@ class Judging(Generic[T]):
         try:
             verdicts, playable = self._static(documents)
             claimed = self._claimed(playable)
-        except Exception as error:  # noqa: BLE001 - nobody waits for this thread, but somebody for verdicts
+        except BaseException as error:  # noqa: BLE001 - nobody waits for this thread, but somebody for verdicts
             if self._is_cancelled:
                 return
             verdicts, claimed = [(name, _failed(error)) for name, _ in documents], {}
@@ -176,7 +176,7 @@ class Judging(Generic[T]):
             while not game.step():
                 if turn.is_over or self._is_cancelled:
                     return None
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is of one document alone
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is of one document alone
             return _failed(error)
         return game.result
 
@@ -202,13 +202,13 @@ def _checked(contents: Sequence[bytes]) -> Sequence[Checked | Verdict]:
     """What is known of each document, or why that cannot be known."""
     try:
         return sim.check_all(contents, threads=1)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is of one document alone
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is of one document alone
         if len(contents) == 1:
             return [_failed(error)]
     return [found for content in contents for found in _checked([content])]
 
 
-def _failed(error: Exception) -> Verdict:
+def _failed(error: BaseException) -> Verdict:
     """The verdict in place of one that was not reached."""
     if isinstance(error, PeripetyError):
         return Verdict(error=error)

@@ -67,7 +67,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m peripety.scenarios.batch.on_dask",
         description="Check specifications on a Dask cluster, each part of them in a file of its own.",
-        epilog="Exit code 0: all were accepted, 1: not all, 2: the job could not be done.",
+        epilog="Exit code 0: all that were checked now are accepted, 1: not all, 2: the job failed.",
     )
     parser.add_argument(
         "sources", metavar="IN", nargs="+", type=Path, help="JSON Lines or Parquet, or a folder"

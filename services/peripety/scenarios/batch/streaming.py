@@ -54,6 +54,8 @@ async def validated(
                 given += len(verdicts)
                 intake.make_room(len(verdicts), sum(size for (_, size), _ in verdicts))
                 yield [(name, verdict) for (name, _), verdict in verdicts]
+        # It may have failed while the last verdicts were being taken.
+        reading.result()
     finally:
         judging.cancel()
         reading.cancel()

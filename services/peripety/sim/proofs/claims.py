@@ -44,7 +44,7 @@ def claims(rules: Rules, course: Course, core: CoreProgram, seed: int, horizon: 
         proofs = errors if example.fails else growth
         proofs[example.rule] = Proof(code, example.rule, argument, severity, example.calls)
     for rule, reach in course.reaches.items():
-        if not reach.works and not any(place.startswith(rule) for place in errors):
+        if not reach.works and not any(place == rule or place.startswith(f"{rule}/") for place in errors):
             within = arguments.turns_of(horizon)
             argument = f"Wherever it is reached within {within} it fails, whatever was done before."
             errors[reach.place] = Proof("TYPE_ERROR", reach.place, argument, Severity.ERROR)

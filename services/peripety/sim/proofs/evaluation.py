@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._pure.canonical import number_text
-from peripety.sim._pure.logic import FUEL
+from peripety.sim._pure.logic import FUEL, OUTPUT_LIMIT
 from peripety.sim._pure.paths import split_variable
 from peripety.sim.proofs.conditions import CHOOSING, CONDITIONS, Split, plain_path
 from peripety.sim.proofs.domain import (
@@ -56,6 +56,7 @@ class Evaluation:
         self.fails = 0
         self._budget = budget
         self._fuel = 0
+        self._output = 0
         # How often what is evaluated now is evaluated in one run, at most.
         self._times = 1
 
@@ -72,12 +73,16 @@ class Evaluation:
         return both
 
     def _check_fuel(self) -> None:
-        if self._fuel > FUEL:
+        if self._fuel > FUEL or self._output > OUTPUT_LIMIT:
             self.fails |= OUTGROWS
 
     def burn(self, steps: int) -> None:
         """Count steps of fuel."""
         self._fuel += steps * self._times
+
+    def write(self, length: int) -> None:
+        """Count characters and items that are made."""
+        self._output += length * self._times
 
     def fail(self, why: int) -> Value:
         """Give no value, because the evaluation fails."""
@@ -112,6 +117,7 @@ class Evaluation:
     def made(self, value: Value) -> Value:
         """An array that an evaluation makes, which must not be too large."""
         array = value.array
+        self.write(array.most if array is not None else 0)
         if array is not None and array.most and (array.most > FEW or not _is_small(item_of(array))):
             self.fails |= OUTGROWS
         return value

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TEXTUAL"]
 
-_LONG_TEXT = 1 << 15
-
 
 def _in(run: Evaluation, operand: Any, data: Value) -> Value:
     values = run.arguments(operand, data)
@@ -56,6 +54,7 @@ def _in(run: Evaluation, operand: Any, data: Value) -> Value:
     if haystack.kinds & needle.kinds & TEXT:
         if needle.texts is None or haystack.texts is None:
             return _uncertain(run, haystack)
+        run.burn(max(map(len, haystack.texts), default=0) // 1024)
         found = {one in other for one in needle.texts for other in haystack.texts}
         true, false = true or True in found, false or False in found
     return booleans(true=true, false=false)
@@ -92,7 +91,7 @@ def _cat(run: Evaluation, operand: Any, data: Value) -> Value:
         texts.add("".join(chosen))
         if len(texts) > MOST_TEXTS:
             break
-    run.fails |= OUTGROWS if any(len(text) > _LONG_TEXT for text in texts) else 0
+    run.write(sum(max(map(len, options)) for options in parts))
     return texts_of(frozenset(texts))
 
 
@@ -112,9 +111,13 @@ def _substr(run: Evaluation, operand: Any, data: Value) -> Value:
     if all(only):
         source, *cut = [each[0] for each in only if each]
         try:
-            return literal(substring(as_text(source), cut[0], cut[1] if len(cut) > 1 else None))
+            text = as_text(source)
+            cut_out = substring(text, cut[0], cut[1] if len(cut) > 1 else None)
         except CoreError:
             return run.fail(FAILS)
+        run.burn(len(text) // 1024)
+        run.write(len(cut_out))
+        return literal(cut_out)
     run.fails |= FAILS | OUTGROWS
     return ANY_TEXT
 

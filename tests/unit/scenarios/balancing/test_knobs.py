@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from peripety.scenarios.balancing.choosing import repairable
-from peripety.scenarios.balancing.knobs import turned
+from peripety.scenarios.balancing.knobs import tidy, turned
 from support.scenarios import siege
 from support.specs import at_most, event, spec
 
@@ -126,3 +126,7 @@ def test_keys_with_slashes_have_pointers_that_find_them() -> None:
         negativity_budget={"min_fail_rate": 0.3, "decay_per_turn": {'state["a/b"]': 2}},
     )
     assert paths_of(value) == ['/negativity_budget/decay_per_turn/state["a~1b"]']
+
+
+def test_the_smallest_numbers_stay_as_they_are() -> None:
+    assert tidy(1e-308, toward=0) == 1e-308

@@ -106,3 +106,19 @@ async def test_what_the_source_raises_ends_the_batch_at_once(
     with pytest.raises(OSError, match="gone"):
         await all_of(validated(broken(), DICE, threads))
     release.set()
+
+
+async def test_what_the_source_raises_while_verdicts_are_taken_is_raised_too(threads: Threads) -> None:
+    taken = asyncio.Event()
+
+    async def broken() -> AsyncIterator[list[tuple[str, bytes]]]:
+        yield [("a", b"{}")]
+        await taken.wait()
+        raise OSError("gone")
+
+    found = validated(broken(), DICE, threads)
+    await anext(found)
+    taken.set()
+    await asyncio.sleep(0.02)
+    with pytest.raises(OSError, match="gone"):
+        await anext(found)
