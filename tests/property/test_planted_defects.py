@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 SEED = 20
 IS_NATIVE = sim.BACKEND == "native"
-# Without the native core a certificate takes seconds.
+# Without the native core those who look ahead take minutes; what only they show is left out there.
+PLAYING = sim.PERSONAS if IS_NATIVE else ("idle", "random")
+SHOWN = [
+    defect
+    for defect in DEFECTS
+    if IS_NATIVE or defect not in {"a dominant action", "choices that do not matter"}
+]
 PLANTED = 12 if IS_NATIVE else 1
 RUNS = 512 if IS_NATIVE else 64
 WINNABLE = 1_000 if IS_NATIVE else 30
@@ -34,7 +40,7 @@ def checked(document: bytes) -> list[Finding]:
         return findings
     workers = Workers()
     try:
-        options = CertificateOptions(max_runs=RUNS)
+        options = CertificateOptions(personas=PLAYING, max_runs=RUNS)
         return [*asyncio.run(certificate_of(sim.compile(document), options, workers)).findings]
     finally:
         workers.close()
@@ -44,7 +50,7 @@ def checked(document: bytes) -> list[Finding]:
 def missed() -> dict[str, list[str]]:
     """For each defect, what was said instead of it, once for each time that it was not found."""
     found: dict[str, list[str]] = {}
-    for number, defect in enumerate(DEFECTS):
+    for number, defect in enumerate(SHOWN):
         found[defect] = []
         for index in range(PLANTED):
             document, codes = plant(random_spec(SEED, number * PLANTED + index), defect, Random(index))
@@ -56,7 +62,7 @@ def missed() -> dict[str, list[str]]:
 
 @pytest.mark.timeout(600)
 def test_planted_defects_are_found_by_their_right_names(missed: dict[str, list[str]]) -> None:
-    planted = PLANTED * len(DEFECTS)
+    planted = PLANTED * len(SHOWN)
     overlooked = {defect: said for defect, said in missed.items() if said}
     assert sum(map(len, overlooked.values())) <= 0.05 * planted, overlooked
 
