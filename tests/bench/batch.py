@@ -143,7 +143,7 @@ def _batches(specs: Specs) -> None:
                 started = time.perf_counter()
                 runs[name] = work() / len(specs)
                 rates[name] = max(rates[name], len(specs) / (time.perf_counter() - started))
-    say(f"\n{'batches, two threads':40}  {'specs/s':>8}  {'of in process':>13}  {'runs each':>9}")
+    say(f"\n{'batches':40}  {'specs/s':>8}  {'of in process':>13}  {'runs each':>9}")
     for name, rate in rates.items():
         level, _, is_remote = name.partition(" over")
         share = f"{rate / rates[f'{level} in process']:.0%}" if is_remote else ""
@@ -164,7 +164,7 @@ def _play_all(specs: Specs) -> int:
 
 
 def _validated(specs: Specs, options: batch.BatchOptions) -> int:
-    found = batch.validate(enumerate(specs), options, threads=2)
+    found = batch.validate(enumerate(specs), options)
     return sum(verdict.dry_run.runs for _, verdict in found if verdict.dry_run)
 
 
