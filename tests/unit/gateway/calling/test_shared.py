@@ -133,6 +133,13 @@ async def test_a_replica_that_lives_keeps_what_it_holds(redis_url: str) -> None:
         assert isinstance(await ledger.reserve([DAY], Amount(1, 10, 900)), Hold)
 
 
+async def test_a_replica_ends_while_it_renews_what_it_holds(redis_url: str) -> None:
+    for _ in range(10):
+        async with asyncio.timeout(5), replica(redis_url, 0.002) as leases:
+            await RedisCounters(leases).reserve("a", ProviderLimits(concurrency=100), SMALL)
+            await asyncio.sleep(0.002)
+
+
 async def test_a_call_that_nobody_waits_for_is_given_back(redis_url: str) -> None:
     async with replica(redis_url) as leases:
         counters, allowed = RedisCounters(leases), ProviderLimits(requests_per_minute=1, concurrency=1)

@@ -100,6 +100,8 @@ class Leases:
 
     async def aclose(self) -> None:
         """Wait until everything is settled, and renew no more."""
+        # The client of Redis may swallow a cancellation; then the renewing ends because nothing is held.
+        self._held.clear()
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait([self._renewing])
