@@ -77,12 +77,14 @@ class Finding:
         path: JSON Pointer (RFC 6901) into the document; empty for the whole document.
         message: one sentence that names the problem and the way out.
         severity: whether the document is rejected because of it.
+        remedy: what to do about any finding of this kind, where that goes beyond the message.
     """
 
     code: str
     path: str
     message: str
     severity: Severity = Severity.ERROR
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

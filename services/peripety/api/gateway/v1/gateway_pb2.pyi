@@ -739,19 +739,26 @@ class ResponseSchema(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     DOCUMENT_FIELD_NUMBER: _builtins.int
+    ADVISORY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Required. A short name in lower_snake_case, such as `outcome`; providers want one."""
     document: _builtins.bytes
     """Required. JSON Schema (2020-12): one JSON object in UTF-8."""
+    advisory: _builtins.bool
+    """Whether an answer that is not valid is handed over with its findings, in the completion, instead of
+    being asked for once more. For callers who go on with the conversation themselves. The value is then
+    what could be read of the answer, and unset when nothing could.
+    """
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         document: _builtins.bytes = ...,
+        advisory: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["advisory", b"advisory", "document", b"document", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -903,7 +910,7 @@ class Completion(_message.Message):
 
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """What the repair had to put right."""
+        """What the repair had to put right; with an advisory schema, what is wrong with this answer."""
 
     @_builtins.property
     def message(self) -> Global___ChatMessage:

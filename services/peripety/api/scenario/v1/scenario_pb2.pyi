@@ -602,6 +602,36 @@ class ScenarioSummary(_message.Message):
 Global___ScenarioSummary: _TypeAlias = ScenarioSummary  # noqa: Y015
 
 @_typing.final
+class Rebalanced(_message.Message):
+    """The engine moved numbers so that the budget is met; the rules are as they were written."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EDITS_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___NumberEdit]:
+        """The numbers, in document order."""
+
+    @_builtins.property
+    def before(self) -> Global___DryRunReport:
+        """The dry-run that missed the budget."""
+
+    def __init__(
+        self,
+        *,
+        edits: _abc.Iterable[Global___NumberEdit] | None = ...,
+        before: Global___DryRunReport | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "edits", b"edits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Rebalanced: _TypeAlias = Rebalanced  # noqa: Y015
+
+@_typing.final
 class GenerateScenarioRequest(_message.Message):
     """What to write a specification about."""
 
@@ -615,6 +645,7 @@ class GenerateScenarioRequest(_message.Message):
     BUDGET_FIELD_NUMBER: _builtins.int
     LEVEL_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    REFRESH_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Required. UUID that names this request; sent again, it continues or repeats the same work (kept 24 hours)."""
     description: _builtins.str
@@ -626,9 +657,11 @@ class GenerateScenarioRequest(_message.Message):
     max_attempts: _builtins.int
     """Most answers of the model, the first included; 0 for 4."""
     level: Global___ValidationLevel.ValueType
-    """What the result must pass; unspecified for VALIDATION_LEVEL_STATIC."""
+    """What the result must pass; unspecified for VALIDATION_LEVEL_CERTIFICATE."""
     after_sequence: _builtins.int
     """Leave out events up to this one; 0 for all."""
+    refresh: _builtins.bool
+    """Whether to write anew although the same was asked for before; what comes of it is stored in its place."""
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
         """Caps on the model work."""
@@ -644,10 +677,11 @@ class GenerateScenarioRequest(_message.Message):
         budget: _common_pb2.Budget | None = ...,
         level: Global___ValidationLevel.ValueType = ...,
         after_sequence: _builtins.int = ...,
+        refresh: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "budget", b"budget", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "after_sequence", b"after_sequence", "budget", b"budget", "description", b"description", "level", b"level", "max_attempts", b"max_attempts", "model", b"model", "request_id", b"request_id", "seed", b"seed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "after_sequence", b"after_sequence", "budget", b"budget", "description", b"description", "level", b"level", "max_attempts", b"max_attempts", "model", b"model", "refresh", b"refresh", "request_id", b"request_id", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
@@ -822,6 +856,7 @@ class GenerateScenarioResponse(_message.Message):
     REPAIRED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
+    REBALANCED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Counts the events of this work, from 1, without gaps."""
     @_builtins.property
@@ -848,6 +883,10 @@ class GenerateScenarioResponse(_message.Message):
     def rejected(self) -> Global___GenerateScenarioResponse.Rejected:
         """Given up; the last event."""
 
+    @_builtins.property
+    def rebalanced(self) -> Global___Rebalanced:
+        """The engine moved numbers of the draft."""
+
     def __init__(
         self,
         *,
@@ -858,12 +897,13 @@ class GenerateScenarioResponse(_message.Message):
         repaired: Global___GenerateScenarioResponse.Repaired | None = ...,
         completed: Global___GenerateScenarioResponse.Completed | None = ...,
         rejected: Global___GenerateScenarioResponse.Rejected | None = ...,
+        rebalanced: Global___Rebalanced | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "progress", b"progress", "rejected", b"rejected", "repaired", b"repaired"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "progress", b"progress", "rebalanced", b"rebalanced", "rejected", b"rejected", "repaired", b"repaired"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "progress", b"progress", "rejected", b"rejected", "repaired", b"repaired", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "progress", b"progress", "rebalanced", b"rebalanced", "rejected", b"rejected", "repaired", b"repaired", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "draft", "findings", "repaired", "completed", "rejected"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "draft", "findings", "repaired", "completed", "rejected", "rebalanced"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1162,6 +1202,7 @@ class AmendScenarioResponse(_message.Message):
     FINDINGS_FIELD_NUMBER: _builtins.int
     AMENDED_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
+    REBALANCED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Counts the events of this work, from 1, without gaps."""
     @_builtins.property
@@ -1184,6 +1225,10 @@ class AmendScenarioResponse(_message.Message):
     def rejected(self) -> Global___AmendScenarioResponse.Rejected:
         """Given up; the last event."""
 
+    @_builtins.property
+    def rebalanced(self) -> Global___Rebalanced:
+        """The engine moved numbers of the proposal."""
+
     def __init__(
         self,
         *,
@@ -1193,12 +1238,13 @@ class AmendScenarioResponse(_message.Message):
         findings: Global___Findings | None = ...,
         amended: Global___AmendScenarioResponse.Amended | None = ...,
         rejected: Global___AmendScenarioResponse.Rejected | None = ...,
+        rebalanced: Global___Rebalanced | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "progress", b"progress", "proposed", b"proposed", "rejected", b"rejected"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "progress", b"progress", "proposed", b"proposed", "rebalanced", b"rebalanced", "rejected", b"rejected"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "progress", b"progress", "proposed", b"proposed", "rejected", b"rejected", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "progress", b"progress", "proposed", b"proposed", "rebalanced", b"rebalanced", "rejected", b"rejected", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "proposed", "findings", "amended", "rejected"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "proposed", "findings", "amended", "rejected", "rebalanced"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1212,21 +1258,27 @@ class ProposedEdits(_message.Message):
 
     EDITS_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
     """Which answer of the model it is, from 1."""
     @_builtins.property
     def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleEdit]:
         """The differences."""
 
+    @_builtins.property
+    def usage(self) -> _common_pb2.ModelUsage:
+        """What this answer used."""
+
     def __init__(
         self,
         *,
         edits: _abc.Iterable[Global___RuleEdit] | None = ...,
         attempt: _builtins.int = ...,
+        usage: _common_pb2.ModelUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "edits", b"edits"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "edits", b"edits", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
