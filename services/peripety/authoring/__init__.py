@@ -1,1 +1,1 @@
-"""Scenarios from words, without asking a model: blueprints, and the rules and numbers that follow from them."""
+"""Scenarios from words, without a model: blueprints, and the rules and numbers that follow from them."""
