@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
+from peripety.authoring import author
 from peripety.config import ProviderName
 from peripety.errors import Finding, Severity
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import ResponseSchema
-from peripety.gateway.providers.offline.author import author
 from peripety.gateway.streams import following
 from peripety.scenarios.asking import Asker, as_json
 from peripety.scenarios.certificates.certifying import certificate_of

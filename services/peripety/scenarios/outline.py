@@ -12,11 +12,11 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
+from peripety.authoring.plot import TEMPOS
+from peripety.authoring.reading.scripts import cleaned, clipped
+from peripety.authoring.reading.words import read
+from peripety.authoring.texts import Casting, compose, identifiers
 from peripety.gateway.model import ResponseSchema
-from peripety.gateway.providers.offline.author import Casting, compose, identifiers
-from peripety.gateway.providers.offline.plot import TEMPOS
-from peripety.gateway.providers.offline.scripts import cleaned, clipped
-from peripety.gateway.providers.offline.words import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -13,8 +13,8 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.providers.offline import scripts
-from peripety.gateway.providers.offline.languages import MARK, Language, detect
+from peripety.authoring.reading import scripts
+from peripety.authoring.reading.languages import MARK, Language, detect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

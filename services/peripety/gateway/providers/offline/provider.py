@@ -7,12 +7,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from peripety.authoring import author
+from peripety.authoring.reading.languages import MARK
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.model import ChatRole, SchemaMethod, SchemaReport, StopReason, Text, TextDelta, Usage
 from peripety.gateway.providers.base import Call, Finished, ProviderEvent
 from peripety.gateway.providers.offline.asked import description_in, turn_in
-from peripety.gateway.providers.offline.author import author
-from peripety.gateway.providers.offline.languages import MARK
 from peripety.gateway.providers.offline.narrate import narrate
 from peripety.sim.schemas import OUTCOME, SCENARIO_SPEC
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import sim
-from peripety.gateway.providers.offline.author import author
-from peripety.gateway.providers.offline.languages import MARK
+from peripety.authoring import author
+from peripety.authoring.reading.languages import MARK
 from peripety.gateway.providers.offline.narrate import narrate
 from peripety.sim.schema import check
 from peripety.sim.schemas import OUTCOME, schema_document

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.authoring import author
+from peripety.authoring.reading.languages import MARK
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.gateway.model import (
     ChatMessage,
@@ -20,8 +22,6 @@ from peripety.gateway.model import (
 )
 from peripety.gateway.providers.base import Finished
 from peripety.gateway.providers.offline import OfflineProvider
-from peripety.gateway.providers.offline.author import author
-from peripety.gateway.providers.offline.languages import MARK
 from support.calls import call_of
 
 if TYPE_CHECKING:

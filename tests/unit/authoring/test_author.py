@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import sim
-from peripety.gateway.providers.offline import plot as design
-from peripety.gateway.providers.offline.author import author
-from peripety.gateway.providers.offline.languages import MARK, languages
+from peripety.authoring import author
+from peripety.authoring import plot as design
+from peripety.authoring.reading.languages import MARK, languages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -255,7 +255,7 @@ def test_the_size_of_the_numbers_does_not_change_the_odds(
     text = about(made_up(6, 15))
     reports = []
     for units in ((1,), (10,)):
-        monkeypatch.setattr("peripety.gateway.providers.offline.author._UNITS", units)
+        monkeypatch.setattr("peripety.authoring.texts._UNITS", units)
         reports.append(compiled(author(text, seed=1)).dry_run(runs=RUNS, seed=1))
     small, large = reports
     assert dataclasses.replace(small, errors=()) == dataclasses.replace(large, errors=())

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.providers.offline.rules import Condition, Quantity, all_of, tree, variable
+from peripety.authoring.rules import Condition, Quantity, all_of, tree, variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.providers.offline import plot as design
-from peripety.gateway.providers.offline.actions import actions
-from peripety.gateway.providers.offline.events import events
-from peripety.gateway.providers.offline.languages import MARK
-from peripety.gateway.providers.offline.rules import PUBLIC, Quantity
-from peripety.gateway.providers.offline.words import Reading, read, slug
+from peripety.authoring import plot as design
+from peripety.authoring.actions import actions
+from peripety.authoring.events import events
+from peripety.authoring.reading.languages import MARK
+from peripety.authoring.reading.words import Reading, read, slug
+from peripety.authoring.rules import PUBLIC, Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.providers.offline.rules import Condition, Flow, effects_of
+from peripety.authoring.rules import Condition, Flow, effects_of
 
 if TYPE_CHECKING:
-    from peripety.gateway.providers.offline.plot import Plot
+    from peripety.authoring.plot import Plot
 
 __all__ = ["events"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.providers.offline.rules import Condition, Flow, all_of, effects_of, summary, variable
+from peripety.authoring.rules import Condition, Flow, all_of, effects_of, summary, variable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.gateway.providers.offline.plot import Plot
+    from peripety.authoring.plot import Plot
 
 __all__ = ["actions"]
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety import sim
-from peripety.gateway.providers.offline.author import author
-from peripety.gateway.providers.offline.languages import MARK
+from peripety.authoring import author
+from peripety.authoring.reading.languages import MARK
 from peripety.gateway.providers.offline.narrate import narrate
 
 RUNS = 64

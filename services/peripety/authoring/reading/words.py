@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from peripety.gateway.providers.offline import scripts
-from peripety.gateway.providers.offline.languages import Language, detect, particles
+from peripety.authoring.reading import scripts
+from peripety.authoring.reading.languages import Language, detect, particles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

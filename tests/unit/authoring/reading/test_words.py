@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.gateway.providers.offline.words import read, slug
+from peripety.authoring.reading.words import read, slug
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.gateway.providers.offline.words import Reading
+    from peripety.authoring.reading.words import Reading
 
 
 def reading(text: str, at_least: int = 4, at_most: int = 8) -> Reading:
