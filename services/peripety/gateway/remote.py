@@ -88,5 +88,7 @@ class _WithinBudget:
 
 
 async def _judge_value(completion: Completion, schema: ResponseSchema) -> Verdict:
+    if schema.advisory and completion.findings:
+        return Verdict(completion.value, completion.findings)
     findings = () if schema.accept is None else await schema.accept(completion.value)
     return Verdict(completion.value, tuple(f for f in findings if f.severity is Severity.ERROR))

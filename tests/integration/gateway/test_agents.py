@@ -245,6 +245,7 @@ async def test_everything_that_is_wrong_is_named_before_anything_runs(
         phase("a", "{{missing}} {{phases.b}}", tool_names=["nothing"]),
         phase("a", " ", options=gateway.GenerationOptions(temperature=9)),
         phase("Not Snake", "x", schema=gateway.ResponseSchema(name="n", document=b'{"type": 1}')),
+        phase("c", "x", schema=gateway.ResponseSchema(name="n", document=b"{}", advisory=True)),
         name="",
     )
     with pytest.raises(InvalidArgumentError) as caught:
@@ -259,6 +260,7 @@ async def test_everything_that_is_wrong_is_named_before_anything_runs(
         ".manifest.phases[1].phase_id",
         ".manifest.phases[2].phase_id",
         ".manifest.phases[2].schema.document",
+        ".manifest.phases[3].schema.advisory",
         ".inputs[unused]",
     ]
     assert not list(llm.simulator.captured)

@@ -14,8 +14,9 @@ from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.client.channel import open_channel
 from peripety.client.facade import Client
 from peripety.config import ProviderName
-from peripety.errors import FailedPreconditionError
+from peripety.errors import FailedPreconditionError, Finding
 from peripety.gateway.bind import bind
+from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema, SchemaMethod
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.rpc.app import serve_bound
@@ -119,6 +120,39 @@ async def test_an_answer_that_its_limit_cut_is_never_completed(tmp_path: Path) -
             await RemoteModelGateway(channel).generate(request())
     assert caught.value.code == "ANSWER_INVALID"
     assert "TRUNCATED" in caught.value.violations[0].reason
+
+
+async def test_an_advisory_answer_comes_with_its_findings_and_its_conversation_goes_on(
+    tmp_path: Path,
+) -> None:
+    spoilt, schema = '{"a": 0, "c": 1}', ResponseSchema("answer", SCHEMA, advisory=True)
+    async with gateway(tmp_path, {"text": spoilt}, {"text": GOOD}) as channel:
+        conversation = Conversation(RemoteModelGateway(channel), "be brief")
+        first = await conversation.send("give a", schema=schema)
+        second = await conversation.send("That answer was refused", schema=schema)
+    assert (first.value, first.repaired, first.calls) == ({"a": 0, "c": 1}, False, 1)
+    assert [finding.code for finding in first.findings] == ["OUT_OF_RANGE", "UNKNOWN_KEY"]
+    assert (second.value, second.findings) == ({"a": 1}, ())
+    assert [message.text for message in conversation.messages] == [
+        "give a",
+        spoilt,
+        "That answer was refused",
+        GOOD,
+    ]
+
+
+async def test_a_check_of_the_caller_sees_no_advisory_answer_that_breaks_its_schema(tmp_path: Path) -> None:
+    async def accept(value: Any) -> list[Finding]:
+        return [Finding("SMALL", "/a", f"{value['a']} is small")]
+
+    schema = ResponseSchema("answer", SCHEMA, accept, advisory=True)
+    async with gateway(tmp_path, {"text": "[]"}, {"text": GOOD}) as channel:
+        conversation = Conversation(RemoteModelGateway(channel), None)
+        first = await conversation.send("give a", schema=schema)
+        second = await conversation.send("That answer was refused", schema=schema)
+    assert [finding.code for finding in first.findings] == ["WRONG_TYPE"]
+    assert [finding.code for finding in second.findings] == ["SMALL"]
+    assert (second.repaired, second.calls) == (False, 1)
 
 
 async def test_what_the_provider_could_not_be_told_is_reported(tmp_path: Path) -> None:

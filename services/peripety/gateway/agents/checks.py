@@ -85,6 +85,8 @@ def _of_phase(
     if phase.schema is not None:
         schema = phase.schema
         yield from _found(f"{field}.", lambda: check_schema(schema))
+        if schema.advisory:
+            yield FieldViolation(f"{field}.schema.advisory", "must be unset: a run asks again by itself")
 
 
 def _problem_of_name(name: str, inputs: Collection[str], earlier: Collection[str]) -> str | None:

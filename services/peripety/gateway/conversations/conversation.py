@@ -1,4 +1,4 @@
-"""A conversation as an append-only ledger: a turn is kept only when its answer was valid."""
+"""A conversation as an append-only ledger: a turn is kept only when its answer was accepted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Turn:
 
     Attributes:
         said: what the user said, with the results of tools.
-        completion: the valid answer.
+        completion: the answer that was accepted: valid, or to an advisory schema.
     """
 
     said: tuple[ChatMessage, ...]

@@ -198,12 +198,14 @@ def budget_to_proto(budget: Budget) -> common.Budget:
 
 def schema_from_proto(field: str, schema: pb.ResponseSchema) -> ResponseSchema:
     """Read a schema; raises InvalidArgumentError when it is no JSON object."""
-    return ResponseSchema(schema.name, json_object(f"{field}.document", schema.document))
+    document = json_object(f"{field}.document", schema.document)
+    return ResponseSchema(schema.name, document, advisory=schema.advisory)
 
 
 def schema_to_proto(schema: ResponseSchema) -> pb.ResponseSchema:
     """Write a schema; the caller's own check stays here."""
-    return pb.ResponseSchema(name=schema.name, document=json.dumps(dict(schema.document)).encode())
+    document = json.dumps(dict(schema.document)).encode()
+    return pb.ResponseSchema(name=schema.name, document=document, advisory=schema.advisory)
 
 
 def _cache(field: str, cache: pb.CacheConfig) -> CacheConfig:

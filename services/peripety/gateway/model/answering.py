@@ -159,12 +159,13 @@ class Completion:
     Attributes:
         message: what the model said last (after a repair: the repaired answer), as a conversation keeps it.
         value: the parsed and validated JSON value; None without a schema, and when tools are to be called.
+            With an advisory schema it may be invalid, and None when the answer could not be read.
         usage: tokens of every call made, the repair's included.
         stop_reason: why the model stopped.
         model: the model that answered, as the provider names it.
         provider: the provider that answered.
         repaired: whether the first answer was refused and asked for again.
-        findings: what the repair had to fix.
+        findings: what the repair had to fix; with an advisory schema, what is wrong with this answer.
         calls: requests sent to the provider for this answer.
         from_response_cache: whether no model was called for this answer, because it was stored, or because
             somebody else had just asked exactly the same; it then has no usage and no calls.

@@ -39,11 +39,14 @@ class ResponseSchema:
         document: the JSON Schema of the answer; the answer is always validated against this very document.
         accept: the caller's own check, run where the request was made (it does not cross the wire); its
             findings take part in the one repair like those of the schema.
+        advisory: whether an answer that is not valid is handed over with its findings, instead of being
+            asked for once more; for callers who go on with the conversation themselves.
     """
 
     name: str
     document: Mapping[str, Any]
     accept: Accept | None = None
+    advisory: bool = False
 
 
 class CacheTTL(Enum):

@@ -28,7 +28,8 @@ class ModelGateway(Protocol):
         Raises:
             InvalidArgumentError: the request is malformed.
             FailedPreconditionError: the provider is not set up or refuses the credentials, or (code
-                ANSWER_INVALID, the findings as violations) the answer was not valid even when asked again.
+                ANSWER_INVALID, the findings as violations) the answer was not valid even when asked again;
+                never where the schema is advisory.
             NotFoundError: the provider does not know the model.
             ResourceExhaustedError: a limit, a budget or the provider's quota is used up.
             UnavailableError: the provider does not answer, or broke off.

@@ -142,6 +142,8 @@ async def ask_until_valid(
 ) -> AsyncIterator[GatewayEvent]:
     """Ask, judge the answer, and when it is refused ask once more with the findings.
 
+    An answer to an advisory schema is never refused: it comes with its findings.
+
     The question is only ever extended, by the refused answer and the findings, so whatever the provider
     cached of it stays valid. Neither of the two belongs into a history.
 
@@ -178,8 +180,9 @@ async def ask_until_valid(
             yield Completed(completion)
             return
         verdict = await _judge(judge, completion, schema)
-        if not verdict.findings:
-            yield Completed(replace(completion, value=verdict.value))
+        if schema.advisory or not verdict.findings:
+            found = verdict.findings or completion.findings
+            yield Completed(replace(completion, value=verdict.value, findings=found))
             return
         if completion.repaired:
             raise _answer_invalid(completion, verdict.findings)
@@ -314,6 +317,7 @@ def _judged(reading: Reading, schema: Mapping[str, Any]) -> _Answer:
     if findings:
         # Strict modes know no optional keys: there, a null is how a model leaves one out.
         value = without_nulls(schema, reading.value)
-        if not check(schema, value):
-            return _Answer(replace(reading, value=value), ())
+        others = check(schema, value)
+        if len(others) < len(findings):
+            return _Answer(replace(reading, value=value), tuple(others))
     return _Answer(reading, tuple(findings))

@@ -36,11 +36,13 @@ class StoredAnswer(NamedTuple):
 
 
 def may_be_stored(completion: Completion) -> bool:
-    """Whether an answer came to its own end, or to a wish for tools: not cut, not refused.
+    """Whether an answer is valid and came to its own end, or to a wish for tools: not cut, not refused.
 
-    An answer that failed, or was invalid even after its repair, never becomes a completion.
+    An answer that failed, or was invalid even after its repair, never becomes a completion. One to an
+    advisory schema does, and then has findings without having been repaired.
     """
-    return completion.stop_reason in {StopReason.END, StopReason.TOOL_USE}
+    is_valid = completion.repaired or not completion.findings
+    return is_valid and completion.stop_reason in {StopReason.END, StopReason.TOOL_USE}
 
 
 def at_no_cost(completion: Completion) -> Completion:

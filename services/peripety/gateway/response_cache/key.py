@@ -62,7 +62,8 @@ def _compact(value: Any, *, sort_keys: bool) -> str:
 def _spelt(value: Any) -> Any:
     if isinstance(value, ResponseSchema):
         # A model writes an object in the order of its schema: here the order of keys means something.
-        return {"name": value.name, "document": _compact(dict(value.document), sort_keys=False)}
+        document = _compact(dict(value.document), sort_keys=False)
+        return {"name": value.name, "document": document, "advisory": value.advisory}
     if isinstance(value, Tool):
         return [
             value.name,

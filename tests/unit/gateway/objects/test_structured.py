@@ -489,6 +489,39 @@ async def test_calls_come_before_the_answer_only_where_tools_are_offered(offered
     assert len(model.questions) == (1 if offered else 2)
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "codes"),
+    [
+        ('{"a": 1}', {"a": 1}, []),
+        ('{"a": "one", "b": 1}', {"a": "one", "b": 1}, ["WRONG_TYPE", "UNKNOWN_KEY"]),
+        ("none of it", None, ["NOT_JSON"]),
+        ('{"a": ', None, ["CUT_OFF"]),
+    ],
+)
+async def test_an_answer_to_an_advisory_schema_is_handed_over_with_its_findings(
+    text: str, value: Any, codes: list[str]
+) -> None:
+    model = Model(text)
+    answer = completion(await ask(model, replace(ANSWER, advisory=True)))
+    assert (answer.value, answer.text, answer.repaired, answer.calls) == (value, text, False, 1)
+    assert [finding.code for finding in answer.findings] == codes
+
+
+async def test_what_the_check_of_the_caller_finds_is_advice_too() -> None:
+    async def accept(_value: Any) -> list[Finding]:
+        return [Finding("ODD", "/a", "a is odd")]
+
+    answer = completion(await ask(Model('{"a": 1}'), ResponseSchema("answer", SCHEMA, accept, advisory=True)))
+    assert (answer.value, [finding.code for finding in answer.findings]) == ({"a": 1}, ["ODD"])
+
+
+def test_nulls_in_place_of_optional_keys_are_no_findings_beside_others() -> None:
+    schema = SCHEMA | {"properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse_json_with_schema('{"a": "x", "b": null}', schema)
+    assert [violation.field for violation in caught.value.violations] == ["/a"]
+
+
 async def test_a_long_list_of_findings_is_told_in_part() -> None:
     schema = {"type": "array", "items": {"type": "integer"}}
     model = Model(json.dumps(["x"] * 200), "[1]")

@@ -82,3 +82,9 @@ def test_only_an_answer_that_came_to_its_own_end_may_be_stored(reason: StopReaso
     assert may_be_stored(replace(ANSWER, stop_reason=reason)) == (
         reason in {StopReason.END, StopReason.TOOL_USE}
     )
+
+
+def test_an_answer_with_findings_may_be_stored_only_when_its_repair_mended_them() -> None:
+    assert may_be_stored(ANSWER)
+    assert not may_be_stored(replace(ANSWER, repaired=False))
+    assert may_be_stored(replace(ANSWER, repaired=False, findings=()))

@@ -40,6 +40,7 @@ OTHERS: dict[str, list[Any]] = {
     "schema": [
         None,
         replace(SCHEMA, name="other"),
+        replace(SCHEMA, advisory=True),
         replace(SCHEMA, document={"type": "object"}),
         replace(SCHEMA, document={"properties": {"a": {}, "b": {}}, "type": "object"}),
         replace(SCHEMA, document={"type": "object", "properties": {"b": {}, "a": {}}}),
