@@ -55,7 +55,10 @@ class Quantity:
         role: what it is to the player.
         start: how much of it there is at the start, as far from losing as that.
         fades: whether it moves towards losing by itself, turn by turn.
-        holder: the person who alone knows it; empty where everybody does.
+        holder: the person who alone knows it; empty where everybody does. What not everybody knows loses no
+            run: it is what events wait for, or what can be had from that person.
+        is_hidden: whether nobody knows it, not even the player.
+        amount: how many there are at the start, or of a goal how many are wanted, where that is known.
     """
 
     name: str
@@ -63,6 +66,8 @@ class Quantity:
     start: Size = Size.MEDIUM
     fades: bool = False
     holder: str = ""
+    is_hidden: bool = False
+    amount: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +95,15 @@ class Action:
         name: what it is called, unlike any other action.
         flows: what it gives and takes; one without a price is given one.
         is_delayed: whether what it gives comes some turns later.
+        is_scaled: whether the player says how much of it; then it gives and takes in proportion.
+        is_final: whether it can be done once only, and not be undone.
     """
 
     name: str
     flows: tuple[Flow, ...]
     is_delayed: bool = False
+    is_scaled: bool = False
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +137,8 @@ class Blueprint:
         events: what may happen.
         people: who is named, besides the player.
         has_deadline: whether too little of a goal, too late, loses.
+        hours: how long all of it takes; 0 where that is open.
+        due_hours: when the deadline is; 0 where that is open.
     """
 
     title: str
@@ -137,3 +148,5 @@ class Blueprint:
     events: tuple[Event, ...] = ()
     people: tuple[str, ...] = ()
     has_deadline: bool = False
+    hours: float = 0
+    due_hours: float = 0
