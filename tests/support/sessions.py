@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 from peripety.errors import NotFoundError
-from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason, TextDelta, Usage
+from peripety.gateway.model import ChatMessage, Completed, Completion, Spent, StopReason, TextDelta, Usage
 from peripety.gateway.objects.structured import ask_until_valid
 from peripety.gateway.streams import completion_of, following
 from peripety.scenarios.model import CompiledScenario
@@ -34,6 +34,7 @@ SILENCE = "(silence)"
 MESSAGE_BYTES = 4 * 1024 * 1024
 ROOM = room(MESSAGE_BYTES)
 TOKENS = Usage(input_tokens=7, output_tokens=3)
+SPENT = Spent(1, TOKENS, cost=50, cache_savings=20)
 
 
 def outcome(narrative: str = "It is told.", **more: Any) -> str:
@@ -76,7 +77,14 @@ class ScriptedGateway:
             await asyncio.sleep(0)
         yield Completed(
             Completion(
-                ChatMessage.assistant("".join(pieces)), None, TOKENS, StopReason.END, "scripted", "fake"
+                ChatMessage.assistant("".join(pieces)),
+                None,
+                SPENT.usage,
+                StopReason.END,
+                "scripted",
+                "fake",
+                cost=SPENT.cost,
+                cache_savings=SPENT.cache_savings,
             )
         )
 

@@ -7,11 +7,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, InvalidArgumentError, PeripetyError
-from peripety.gateway.model import Completed, Repairing, TextDelta, Usage
+from peripety.gateway.model import Completed, Repairing, Spent, TextDelta
 from peripety.gateway.objects.structured import parse_json_with_schema, used_until
 from peripety.gateway.streams import following
 from peripety.scenarios.diff import rule_edits
-from peripety.scenarios.model import Draft, FoundWrong, Progress, Rewritten, Stage, Work
+from peripety.scenarios.model import Draft, FoundWrong, Progress, Rewritten, Stage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -41,7 +41,7 @@ class Asker:
 
     Attributes:
         attempts: answers of the model so far, refused ones included.
-        work: what was used of it so far.
+        spent: what was used of it so far.
         completion: the last answer; None when it was refused.
         findings: why it was refused.
     """
@@ -50,19 +50,19 @@ class Asker:
         self._limits = limits
         self._deadline = None if limits.seconds is None else _now() + limits.seconds
         self.attempts = 0
-        self.work = Work()
-        self._used_before = Usage()
+        self.spent = Spent()
+        self._spent_before = Spent()
         self.completion: Completion | None = None
         self.findings: tuple[Finding, ...] = ()
 
     def progress(self, stage: Stage, message: str, *, share: float = 0.0) -> Progress:
         """Where the work stands; `share` is how far it is on from the last answer to the next."""
         fraction = (self.attempts + share) / (self._limits.answers + 1)
-        return Progress(stage, message, min(fraction, 1.0), self.work)
+        return Progress(stage, message, min(fraction, 1.0), self.spent)
 
     def exhausted(self) -> Finding | None:
         """What is used up, so that the model cannot be asked again."""
-        limits, usage = self._limits, self.work.usage
+        limits, usage = self._limits, self.spent.usage
         if self.attempts >= limits.answers:
             message = f"the {limits.answers} answers that were allowed are used up; allow more"
         elif limits.tokens is not None and usage.input_tokens + usage.output_tokens >= limits.tokens:
@@ -88,7 +88,7 @@ class Asker:
             PeripetyError: no answer came, for a reason that asking for less does not change.
         """
         self.completion, self.findings = None, ()
-        self._used_before = self.work.usage
+        self._spent_before = self.spent
         text = as_json(question).decode()
         stream = conversation.stream(text, schema=schema, seed=seed, max_output_tokens=max_output_tokens)
         draft = _Draft()
@@ -106,18 +106,19 @@ class Asker:
             self.findings = _findings(error)
             used = used_until(error)
             if used is not None:
-                self._used(used.usage)
+                self._used(used)
             yield FoundWrong(self.findings)
         except TimeoutError:
+            self._used(Spent(calls=1, cost=None, cache_savings=None))
             self.findings = tuple(filter(None, [self.exhausted()]))
 
     def _begin_answer(self) -> None:
         self.attempts += 1
-        self.work += Work(calls=1)
+        self.spent += Spent(calls=1)
 
-    def _used(self, usage: Usage) -> None:
+    def _used(self, spent: Spent) -> None:
         """Count what the answer to the present question has used, its repair included."""
-        self.work = Work(self.work.calls, self._used_before + usage)
+        self.spent = self._spent_before + spent
 
     def _told(self, draft: _Draft, event: GatewayEvent) -> Iterator[GenerationEvent]:
         """What an event of the gateway means for the generation."""
@@ -125,14 +126,14 @@ class Asker:
             case TextDelta(text):
                 if draft.grow(text):
                     yield self.progress(Stage.AUTHORING, f"{draft.length:,} characters so far", share=0.5)
-            case Repairing(findings, usage):
-                self._used(usage)
+            case Repairing(findings, usage, calls):
+                self._used(Spent(calls, usage, cost=None, cache_savings=None))
                 yield from draft.proposed(self.attempts)
                 yield FoundWrong(findings)
                 yield from self._repairing(findings)
             case Completed(completion):
                 self.completion = completion
-                self._used(completion.usage)
+                self._used(Spent.on(completion))
                 yield draft.final(completion, self.attempts)
 
     def _repairing(self, findings: tuple[Finding, ...]) -> Iterator[GenerationEvent]:
@@ -176,7 +177,7 @@ class _Draft:
         document = as_json(completion.value)
         if completion.repaired:
             return Rewritten(document, attempt, rule_edits(self._refused, completion.value))
-        return Draft(document, attempt, Work(1, completion.usage))
+        return Draft(document, attempt, Spent.on(completion))
 
 
 async def _in_time(

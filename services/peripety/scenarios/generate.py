@@ -192,7 +192,7 @@ class _Writing:
             document,
             tuple(warnings),
             self._asker.attempts,
-            self._asker.work,
+            self._asker.spent,
             model=f"{answer.provider}/{answer.model}" if answer else "",
             without_model=answer is None or answer.provider == ProviderName.OFFLINE.value,
             certificate=certificate,
@@ -212,7 +212,7 @@ class _Writing:
     def _given_up(self, findings: tuple[Finding, ...]) -> NotGenerated:
         spent = self._asker.exhausted()
         told = findings if spent is None or spent in findings else (*findings, spent)
-        return NotGenerated(told, self._asker.attempts, self._asker.work)
+        return NotGenerated(told, self._asker.attempts, self._asker.spent)
 
     def _schema(self) -> ResponseSchema:
         return ResponseSchema(SCENARIO_SPEC, schema_document(SCENARIO_SPEC), accept=self._problems)

@@ -7,7 +7,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from peripety.errors import Finding, Severity
-from peripety.gateway.model import Usage
+from peripety.gateway.model import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,6 @@ __all__ = [
     "ScenarioSource",
     "ScenarioSummary",
     "Stage",
-    "Work",
     "errors_among",
 ]
 
@@ -72,18 +71,6 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What was used of language models."""
-
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    def __add__(self, other: Work) -> Work:
-        """Two pieces of work together."""
-        return Work(self.calls + other.calls, self.usage + other.usage)
-
-
-@dataclass(frozen=True, slots=True)
 class Progress:
     """The work went on.
 
@@ -91,13 +78,13 @@ class Progress:
         stage: what it is busy with.
         message: one short sentence for a person.
         fraction: the share of the whole that is done, 0 … 1; never decreases.
-        work: what was used of language models so far.
+        spent: what was used of language models so far.
     """
 
     stage: Stage
     message: str
     fraction: float
-    work: Work = field(default_factory=Work)
+    spent: Spent = field(default_factory=Spent)
 
 
 class RuleEditKind(Enum):
@@ -202,12 +189,12 @@ class Draft:
     Attributes:
         document: the document, as JSON.
         attempt: which answer of the model it is, from 1.
-        work: what the answer used; None while that is not known.
+        spent: what the answer used; None while that is not known.
     """
 
     document: bytes
     attempt: int
-    work: Work | None = None
+    spent: Spent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +221,7 @@ class Completed:
         document: the canonical specification.
         findings: warnings that remain, such as how it came about.
         attempts: answers of the model that it took.
-        work: what was used of language models.
+        spent: what was used of language models.
         model: who wrote it, as `provider/model`.
         without_model: whether rules wrote it, without any language model.
         certificate: its certificate, when one was ordered.
@@ -243,7 +230,7 @@ class Completed:
     document: bytes
     findings: tuple[Finding, ...]
     attempts: int
-    work: Work
+    spent: Spent
     model: str
     without_model: bool
     certificate: Certificate | None = None
@@ -255,7 +242,7 @@ class NotGenerated:
 
     findings: tuple[Finding, ...]
     attempts: int
-    work: Work
+    spent: Spent
 
 
 GenerationEvent: TypeAlias = Progress | Draft | FoundWrong | Rewritten | Completed | NotGenerated

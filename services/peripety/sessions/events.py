@@ -9,8 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.gateway.model import Usage
-from peripety.scenarios.model import Work
+from peripety.gateway.model import Spent, Usage
 from peripety.sessions.model import ActionCall, Resolution
 from peripety.sim import ABSENT, Change, LogLine, RuleError, Status
 
@@ -133,7 +132,7 @@ class Committed:
     chain_hash: str
     status: Status
     legal_actions: tuple[str, ...]
-    usage: Work
+    usage: Spent
     changes: tuple[Change, ...]
     narrative: str
     resolution: Resolution
@@ -198,6 +197,11 @@ def _each(decoder: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda items: tuple(decoder(item) for item in items)
 
 
+def _spent(value: Mapping[str, Any]) -> Spent:
+    # What was stored before costs were kept cost something that is not known.
+    return Spent(value["calls"], Usage(**value["usage"]), value.get("cost"), value.get("cache_savings"))
+
+
 _DECODERS: dict[str, Callable[[Any], Any]] = {
     "actions": _each(lambda value: ActionCall(**value)),
     "changes": _each(Change.of),
@@ -207,5 +211,5 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "reasons": _each(lambda value: RuleError(**value)),
     "resolution": Resolution,
     "status": lambda value: Status(**value),
-    "usage": lambda value: Work(value["calls"], Usage(**value["usage"])),
+    "usage": _spent,
 }

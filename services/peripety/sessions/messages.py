@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from peripety import sim
-from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.errors import UnsupportedError
+from peripety.gateway.messages.answers import spent_to_proto
 from peripety.requests import refuse
 from peripety.sessions import events as happened
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from peripety.scenarios.model import Work
     from peripety.sessions.model import Session
     from peripety.sessions.sessions import SeenSession
     from peripety.sessions.turns import Seen, SeenTurn
@@ -125,7 +124,7 @@ def session_message(seen: SeenSession) -> pb.Session:
         create_time=_timestamp(session.created),
         update_time=_timestamp(session.updated),
         pov_entity_id=seen.viewer or "",
-        usage=_usage(session.usage),
+        usage=spent_to_proto(session.usage),
     )
 
 
@@ -253,19 +252,6 @@ def _status(status: Status) -> engine.RunStatus:
     )
 
 
-def _usage(usage: Work) -> common.ModelUsage:
-    tokens = usage.usage
-    return common.ModelUsage(
-        calls=usage.calls,
-        tokens=common.TokenUsage(
-            input_tokens=tokens.input_tokens,
-            output_tokens=tokens.output_tokens,
-            cache_read_tokens=tokens.cache_read_tokens,
-            cache_write_tokens=tokens.cache_write_tokens,
-        ),
-    )
-
-
 def _timestamp(microseconds: int) -> Timestamp:
     timestamp = Timestamp()
     timestamp.FromMicroseconds(microseconds)
@@ -282,6 +268,6 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "reasons": lambda errors: [_rule_error(error) for error in errors],
     "resolution": lambda resolution: pb.Resolution.Value(f"RESOLUTION_{resolution.name}"),
     "status": _status,
-    "usage": _usage,
+    "usage": spent_to_proto,
 }
 """How the fields of events become those of messages; the others are the same in both."""

@@ -13,7 +13,7 @@ from peripety import sim
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from peripety.scenarios.model import Work
+    from peripety.gateway.model import Spent
     from peripety.sessions.events import Event
     from peripety.sim import Status
 
@@ -127,7 +127,7 @@ class Session:
     state_hash: str
     chain_hash: str
     last_sequence: int
-    usage: Work
+    usage: Spent
     created: int
     updated: int
 

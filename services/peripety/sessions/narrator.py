@@ -23,13 +23,13 @@ from peripety.gateway.model import (
     GenerateRequest,
     Repairing,
     ResponseSchema,
+    Spent,
     TextDelta,
 )
 from peripety.gateway.objects.partial import StringFieldReader
 from peripety.gateway.objects.structured import used_until
 from peripety.gateway.providers.offline.narrate import narrate
 from peripety.gateway.streams import following
-from peripety.scenarios.model import Work
 from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted
 from peripety.sessions.facts import cast_of, facts_of, history_of, question_about
 from peripety.sessions.model import Resolution
@@ -83,7 +83,7 @@ class Told:
 
     narrative: str
     resolution: Resolution
-    usage: Work
+    usage: Spent
     model: str
 
 
@@ -130,7 +130,7 @@ class _Draft:
     """An answer while it is written: what of it has been released, what it used, and what it became."""
 
     def __init__(self) -> None:
-        self.used = Work()
+        self.used = Spent()
         self.told: Told | None = None
         self._restart()
 
@@ -150,7 +150,7 @@ class _Draft:
                 self._narrative += _clean(self._reader.feed(event.text))
                 yield from self._release()
             case Repairing():
-                self.used = Work(event.calls, event.usage)
+                self.used = Spent(event.calls, event.usage, cost=None, cache_savings=None)
                 yield from self.retract("the narrator is asked to put its account right")
                 self._restart()
             case Completed():
@@ -160,7 +160,7 @@ class _Draft:
         """Note what the answer had used when it was given up, where the error knows."""
         used = used_until(error) if isinstance(error, PeripetyError) else None
         if used is not None:
-            self.used = Work(used.calls, used.usage)
+            self.used = used
 
     def retract(self, reason: str) -> Iterator[Prose]:
         """Take back what was released, if anything was."""
@@ -190,7 +190,7 @@ class _Draft:
         self.told = Told(
             narrative=narrative,
             resolution=Resolution.REPAIRED if completion.repaired else Resolution.NARRATED,
-            usage=Work(completion.calls, completion.usage),
+            usage=Spent.on(completion),
             model=f"{completion.provider}/{completion.model}",
         )
 
@@ -209,7 +209,7 @@ def _reason(error: Exception) -> str:
     return "NARRATOR_FAILED"
 
 
-def _told_by_server(scene: Scene, used: Work) -> Told:
+def _told_by_server(scene: Scene, used: Spent) -> Told:
     narrative = _clean(narrate(facts_of(scene), history_of(scene))["narrative"])
     return Told(narrative, Resolution.SERVER_RESOLVED, used, "")
 

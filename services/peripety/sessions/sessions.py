@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 from peripety.errors import NotFoundError
+from peripety.gateway.model import Spent
 from peripety.pages import Position, page_of, page_size, position_in
-from peripety.scenarios.model import Work
 from peripety.sessions.checks import check_deletion, check_new_session, check_session_id
 from peripety.sessions.events import Accepted
 from peripety.sessions.model import Session, microseconds_now
@@ -200,7 +200,7 @@ def _opened(ruleset: Ruleset, new: NewSession) -> Session:
         state_hash=state.hash(),
         chain_hash=sim.chain_start(seed, program.spec_hash),
         last_sequence=0,
-        usage=Work(),
+        usage=Spent(),
         created=now,
         updated=now,
     )

@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 
 from peripety import sim
 from peripety.errors import AlreadyExistsError, ConflictError, FailedPreconditionError, InternalError
+from peripety.gateway.model import Spent
 from peripety.requests import refuse
-from peripety.scenarios.model import Work
 from peripety.sessions.checks import check_turn_request
 from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.facts import Scene
@@ -254,7 +254,7 @@ class _Attempt:
 
     def opened(self, played: Played) -> SeenTurn:
         """What the turn comes to if nothing is told about it."""
-        committed = self.committed(played, Told("", Resolution.NARRATED, Work(), ""))
+        committed = self.committed(played, Told("", Resolution.NARRATED, Spent(), ""))
         turn = self.turn_to_record(played)
         return self.whole(replace(turn, events=(self._accepted, *played.events, committed)))
 

@@ -30,7 +30,7 @@ from peripety.scenarios.model import (
 )
 from peripety.scenarios.prompts import prompt
 from support.scenarios import WORKERS, chance
-from support.sessions import SILENCE, TOKENS, ScriptedGateway
+from support.sessions import SILENCE, SPENT, TOKENS, ScriptedGateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -83,11 +83,11 @@ async def test_a_good_answer_is_the_specification() -> None:
     events, gateway = await generated(GOOD)
     last = events[-1]
     assert isinstance(last, Completed)
-    assert (last.attempts, last.work.calls, last.work.usage) == (1, 1, TOKENS)
+    assert (last.attempts, last.spent) == (1, SPENT)
     assert (last.model, last.without_model, last.findings) == ("fake/scripted", False, ())
     assert last.document == sim.canonical(sim.parse(last.document))
     (draft,) = of(Draft, events)
-    assert (draft.attempt, draft.work.calls) == (1, 1)
+    assert (draft.attempt, draft.spent) == (1, SPENT)
     assert len(gateway.requests) == 1
 
 
@@ -115,7 +115,7 @@ async def test_what_was_wrong_and_what_was_changed_is_told() -> None:
     events, gateway = await generated(WRONG, GOOD)
     last = events[-1]
     assert isinstance(last, Completed)
-    assert (last.attempts, last.work.calls) == (2, 2)
+    assert (last.attempts, last.spent.calls) == (2, 2)
     (draft,), (found,), (rewritten,) = of(Draft, events), of(FoundWrong, events), of(Rewritten, events)
     assert json.loads(draft.document)["rules"] == []
     assert codes(found) == ["UNKNOWN_KEY"]
@@ -203,7 +203,7 @@ async def test_attempts_are_counted_and_held() -> None:
         last = events[-1]
         assert isinstance(last, NotGenerated)
         assert codes(last) == ["UNKNOWN_KEY", "BUDGET_USED_UP"]
-        assert (last.attempts, len(gateway.requests), last.work.calls) == (limit, asked, asked)
+        assert (last.attempts, len(gateway.requests), last.spent.calls) == (limit, asked, asked)
 
 
 async def test_with_one_answer_left_the_words_are_asked_for_once() -> None:
@@ -228,7 +228,7 @@ async def test_a_refused_answer_is_counted_before_it_is_asked_for_again() -> Non
     last = events[-1]
     assert isinstance(last, NotGenerated)
     assert "BUDGET_USED_UP" in codes(last)
-    assert (last.work.calls, last.work.usage) == (1, TOKENS)
+    assert (last.spent.calls, last.spent.usage) == (1, TOKENS)
     assert len(gateway.requests) == 1
 
 
@@ -238,8 +238,8 @@ async def test_answers_that_were_all_refused_are_counted() -> None:
     assert isinstance(last, Completed)
     calls = len(gateway.requests)
     assert calls == 4
-    assert last.work.calls == calls
-    assert last.work.usage.input_tokens == calls * TOKENS.input_tokens
+    assert last.spent.calls == calls
+    assert last.spent.usage.input_tokens == calls * TOKENS.input_tokens
 
 
 async def test_the_time_of_an_order_ends_an_answer_that_does_not_come() -> None:
@@ -351,7 +351,7 @@ async def test_the_offline_author_passes_and_says_what_it_is(level: Level) -> No
     last = events[-1]
     assert isinstance(last, Completed)
     assert (last.without_model, last.model) == (True, "offline/offline")
-    assert last.work.usage.output_tokens == 0
+    assert last.spent.usage.output_tokens == 0
 
 
 class Endless(ScriptedGateway):

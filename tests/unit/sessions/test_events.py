@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from peripety.gateway.model import Usage
-from peripety.scenarios.model import Work
+from peripety.gateway.model import Spent, Usage
 from peripety.sessions.events import (
     Accepted,
     ActionResolved,
@@ -47,7 +46,7 @@ EVENTS: list[Event] = [
         "c",
         LOST,
         ("a", "b"),
-        Work(2, Usage(1, 2, 3, 4)),
+        Spent(2, Usage(1, 2, 3, 4), 5, -6),
         CHANGES,
         "prose",
         Resolution.REPAIRED,

@@ -16,15 +16,14 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason, TextDelta, Usage
-from peripety.scenarios.model import Work
+from peripety.gateway.model import ChatMessage, Completed, Completion, Spent, StopReason, TextDelta, Usage
 from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted
 from peripety.sessions.facts import Scene
 from peripety.sessions.mechanics import Played, play
 from peripety.sessions.model import ActionCall, Resolution
 from peripety.sessions.narrator import Narrator, Told
 from peripety.sessions.visibility import Viewers
-from support.sessions import SILENCE, TOKENS, ScriptedGateway, outcome
+from support.sessions import SILENCE, SPENT, ScriptedGateway, outcome
 from support.specs import action, document
 
 if TYPE_CHECKING:
@@ -64,10 +63,10 @@ def prose_of(events: Sequence[Any]) -> str:
     return text
 
 
-def assert_told_by_server(events: list[Any], reason: str, used: Work | None = None) -> None:
+def assert_told_by_server(events: list[Any], reason: str, used: Spent | None = None) -> None:
     last = events[-1]
     assert isinstance(last, Told)
-    assert (last.resolution, last.model, last.usage) == (Resolution.SERVER_RESOLVED, "", used or Work())
+    assert (last.resolution, last.model, last.usage) == (Resolution.SERVER_RESOLVED, "", used or Spent())
     assert "Act now" in last.narrative
     assert prose_of(events) == last.narrative
     assert [event.reason for event in events if isinstance(event, Degraded)] == [reason]
@@ -77,7 +76,7 @@ async def test_the_narrative_is_released_as_it_is_written_and_nothing_else_of_th
     pieces = ['{"narr', 'ative": "One', " two", '.", "visible_dia', 'logue": []}']
     events = await answered(pieces)
     assert events[:-1] == [NarrativeChunk("One"), NarrativeChunk(" two"), NarrativeChunk(".")]
-    assert events[-1] == Told("One two.", Resolution.NARRATED, Work(1, TOKENS), "fake/scripted")
+    assert events[-1] == Told("One two.", Resolution.NARRATED, SPENT, "fake/scripted")
 
 
 async def test_the_first_words_come_before_the_model_has_written_the_next() -> None:
@@ -117,7 +116,7 @@ async def test_dialogue_comes_after_the_narrative_when_the_answer_is_known_to_be
 async def test_an_outcome_that_is_not_valid_is_repaired_once(bad: str) -> None:
     events = await answered(bad, outcome("Good."))
     assert prose_of(events) == "Good."
-    assert events[-1] == Told("Good.", Resolution.REPAIRED, Work(2, TOKENS + TOKENS), "fake/scripted")
+    assert events[-1] == Told("Good.", Resolution.REPAIRED, SPENT + SPENT, "fake/scripted")
     assert not any(isinstance(event, Dialogue | Degraded) for event in events)
 
 
@@ -139,7 +138,7 @@ async def test_nothing_is_taken_back_when_nothing_was_released() -> None:
 
 async def test_after_a_second_refusal_the_server_tells_the_turn_from_its_facts() -> None:
     events = await answered(outcome("Bad.", extra=1))
-    assert_told_by_server(events, "OUTCOME_INVALID", Work(2, TOKENS + TOKENS))
+    assert_told_by_server(events, "OUTCOME_INVALID", SPENT + SPENT)
     assert [type(event) for event in events] == [
         NarrativeChunk,
         NarrativeRetracted,
@@ -299,4 +298,4 @@ async def test_the_schema_offers_prose_and_dialogue_of_the_cast_alone() -> None:
 
 async def test_what_a_refused_answer_used_is_told_when_no_second_one_comes() -> None:
     events = await answered(outcome("Bad.", extra=1), UnavailableError("it is away"))
-    assert_told_by_server(events, "MODEL_UNAVAILABLE", Work(1, TOKENS))
+    assert_told_by_server(events, "MODEL_UNAVAILABLE", SPENT)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.scenarios.model import Work
+from peripety.gateway.model import Spent
 from peripety.sessions.events import (
     Accepted,
     ActionResolved,
@@ -97,7 +97,7 @@ def test_mechanics_are_cut_to_the_viewer() -> None:
 
 def test_the_end_of_a_turn_is_cut_like_its_parts() -> None:
     changes = (change("state.hidden.y", 1, 2),)
-    end = Committed("h", "c", ONGOING, (), Work(), changes, "prose", Resolution.NARRATED, "m", 0)
+    end = Committed("h", "c", ONGOING, (), Spent(), changes, "prose", Resolution.NARRATED, "m", 0)
     seen = view("q").event(end, "p")
     assert isinstance(seen, Committed)
     assert (seen.changes, seen.narrative) == ((), "")

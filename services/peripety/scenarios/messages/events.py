@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.gateway.messages.answers import spent_to_proto
 from peripety.scenarios.balancing.model import Balanced, NotBalanced
 from peripety.scenarios.messages import certificates, parts, stored
 from peripety.scenarios.model import (
@@ -32,8 +33,8 @@ def generation_response(event: GenerationEvent) -> pb.GenerateScenarioResponse:
     match event:
         case Progress():
             return response(progress=parts.progress(event))
-        case Draft(document, attempt, work):
-            usage = None if work is None else parts.usage(work)
+        case Draft(document, attempt, spent):
+            usage = None if spent is None else spent_to_proto(spent)
             return response(draft=response.Draft(spec=document, attempt=attempt, usage=usage))
         case FoundWrong(findings):
             return response(findings=parts.findings(findings))
@@ -42,9 +43,9 @@ def generation_response(event: GenerationEvent) -> pb.GenerateScenarioResponse:
             return response(repaired=response.Repaired(spec=document, attempt=attempt, edits=changed))
         case Completed():
             return response(completed=_completed(event))
-        case NotGenerated(findings, attempts, work):
+        case NotGenerated(findings, attempts, spent):
             refused = response.Rejected(
-                findings=parts.findings(findings), attempts=attempts, usage=parts.usage(work)
+                findings=parts.findings(findings), attempts=attempts, usage=spent_to_proto(spent)
             )
             return response(rejected=refused)
 
@@ -54,7 +55,7 @@ def _completed(event: Completed) -> pb.GenerateScenarioResponse.Completed:
         spec=event.document,
         findings=parts.findings(event.findings).findings,
         attempts=event.attempts,
-        usage=parts.usage(event.work),
+        usage=spent_to_proto(event.spent),
         authored_without_model=event.without_model,
         model=event.model,
         certificate=certificates.certificate(event.certificate) if event.certificate else None,

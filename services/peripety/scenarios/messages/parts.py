@@ -8,16 +8,17 @@ from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.errors import Severity
+from peripety.gateway.messages.answers import spent_to_proto
 from peripety.scenarios.rates import interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peripety.errors import Finding
-    from peripety.scenarios.model import NumberEdit, Progress, RuleEdit, Work
+    from peripety.scenarios.model import NumberEdit, Progress, RuleEdit
     from peripety.sim import DryRunReport, Persona
 
-__all__ = ["findings", "number_edits", "persona", "progress", "report", "rule_edit", "usage"]
+__all__ = ["findings", "number_edits", "persona", "progress", "report", "rule_edit"]
 
 _MAX_FINDINGS = 50
 
@@ -28,19 +29,8 @@ def progress(event: Progress) -> pb.Progress:
         stage=pb.Stage.Value(f"STAGE_{event.stage.name}"),
         message=event.message,
         fraction=event.fraction,
-        usage=usage(event.work),
+        usage=spent_to_proto(event.spent),
     )
-
-
-def usage(work: Work) -> common.ModelUsage:
-    """What was used of language models."""
-    tokens = common.TokenUsage(
-        input_tokens=work.usage.input_tokens,
-        output_tokens=work.usage.output_tokens,
-        cache_read_tokens=work.usage.cache_read_tokens,
-        cache_write_tokens=work.usage.cache_write_tokens,
-    )
-    return common.ModelUsage(calls=work.calls, tokens=tokens)
 
 
 def findings(found: Sequence[Finding]) -> pb.Findings:
