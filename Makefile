@@ -56,6 +56,10 @@ conformance: $(VENV)/installed-dev native  ## Write docs/simulator-conformance.m
 certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/certificates.md and the golden certificate
 	@PYTHONPATH=tests $(BIN)/python -m conformance.certificates
 
+.PHONY: findings
+findings: $(VENV)/installed-dev  ## Write the tables of docs/findings.md
+	@PYTHONPATH=tests $(BIN)/python -m conformance.findings
+
 .PHONY: check
 check: check-python check-contract check-generated check-imports check-rust  ## Run every static check
 

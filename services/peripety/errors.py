@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
+from peripety.remedies import remedy_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -77,14 +79,28 @@ class Finding:
         path: JSON Pointer (RFC 6901) into the document; empty for the whole document.
         message: one sentence that names the problem and the way out.
         severity: whether the document is rejected because of it.
-        remedy: what to do about any finding of this kind, where that goes beyond the message.
     """
 
     code: str
     path: str
     message: str
     severity: Severity = Severity.ERROR
-    remedy: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about any finding of this kind; empty for a kind that this version does not know.
+
+        It follows from the code and is no field: what is stored or hashed of findings does not depend on it.
+        """
+        return remedy_of(self.code)
+
+    @property
+    def violation(self) -> FieldViolation:
+        """The finding as a wrong field, for a call that fails because of the document."""
+        reason = f"{self.code}: {self.message}"
+        if self.remedy:
+            reason = f"{reason.rstrip('.')}; fix: {self.remedy}"
+        return FieldViolation(self.path or "/", reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +155,7 @@ class SpecError(InvalidArgumentError):
     default_code = "SPEC_INVALID"
 
     def __init__(self, message: str, findings: Sequence[Finding], *, code: str | None = None) -> None:
-        violations = [FieldViolation(f.path or "/", f"{f.code}: {f.message}") for f in findings]
-        super().__init__(message, code=code, violations=violations)
+        super().__init__(message, code=code, violations=[finding.violation for finding in findings])
         self.findings = tuple(findings)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from peripety.api.common.v1 import common_pb2
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
-from peripety.errors import Finding, InternalError, Severity, SpecError
+from peripety.client.findings import finding_from_proto
+from peripety.errors import InternalError, SpecError
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -60,10 +60,4 @@ async def compile_scenario(
 
 
 def _refusal(message: str, findings: scenario_pb2.Findings) -> SpecError:
-    return SpecError(message, [_finding(finding) for finding in findings.findings])
-
-
-def _finding(finding: common_pb2.Finding) -> Finding:
-    warning = finding.severity == common_pb2.SEVERITY_WARNING
-    severity = Severity.WARNING if warning else Severity.ERROR
-    return Finding(code=finding.code, path=finding.path, message=finding.message, severity=severity)
+    return SpecError(message, list(map(finding_from_proto, findings.findings)))

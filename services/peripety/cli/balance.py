@@ -12,7 +12,7 @@ from rich.table import Table
 
 from peripety import sim
 from peripety.cli.documents import read_specification
-from peripety.cli.failure import FOUND_WRONG, finding_lines
+from peripety.cli.failure import FOUND_WRONG, finding_fields, finding_lines
 from peripety.cli.output import require_place, results, save, tables, write_json
 from peripety.cli.text import printable
 from peripety.cli.working import result_of
@@ -117,7 +117,7 @@ def _tell_json(result: Balanced | NotBalanced, wanted: Target) -> None:
     else:
         told |= {
             "closest": _report(result.closest) if result.closest else None,
-            "findings": [{"code": f.code, "path": f.path, "message": f.message} for f in result.findings],
+            "findings": list(map(finding_fields, result.findings)),
         }
     write_json(told)
 

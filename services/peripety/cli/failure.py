@@ -9,11 +9,11 @@ from peripety.cli.text import in_one_line, printable
 from peripety.errors import InvalidArgumentError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from peripety.errors import Finding, PeripetyError
 
-__all__ = ["FOUND_WRONG", "INTERRUPTED", "MISUSED", "explain", "finding_lines"]
+__all__ = ["FOUND_WRONG", "INTERRUPTED", "MISUSED", "explain", "finding_fields", "finding_lines"]
 
 FOUND_WRONG = 1
 MISUSED = 2
@@ -40,16 +40,32 @@ def explain(error: PeripetyError) -> int:
     )
 
 
-def finding_lines(findings: Iterable[Finding], total: int | None = None) -> list[str]:
-    """Tell findings in one line each; a long list is cut, and says so.
+def finding_lines(findings: Sequence[Finding], total: int | None = None, *, indent: str = "  ") -> list[str]:
+    """Tell findings in a line each, and what to do about each kind of them; a long list is cut, and says so.
 
     Args:
         findings: the findings, or the first of them.
         total: how many there are, when it is more.
+        indent: what each line begins with.
     """
-    lines = [
-        f"  {f.severity.value} {f.code} {in_one_line(f.path) or '/'}: {in_one_line(f.message)}"
-        for f in findings
-    ]
-    left = (total or len(lines)) - _SHOWN
-    return lines if left <= 0 else [*lines[:_SHOWN], f"  ... and {left} more"]
+    lines = []
+    told = set()
+    for found in findings[:_SHOWN]:
+        place = in_one_line(found.path) or "/"
+        lines.append(f"{indent}{found.severity.value} {found.code} {place}: {in_one_line(found.message)}")
+        if found.remedy and found.code not in told:
+            lines.append(f"{indent}  fix: {found.remedy}")
+        told.add(found.code)
+    left = max(total or 0, len(findings)) - min(len(findings), _SHOWN)
+    return lines if left <= 0 else [*lines, f"{indent}... and {left} more"]
+
+
+def finding_fields(finding: Finding) -> dict[str, str]:
+    """A finding as JSON, the same in every command."""
+    return {
+        "code": finding.code,
+        "path": finding.path,
+        "message": finding.message,
+        "severity": finding.severity.value,
+        "remedy": finding.remedy,
+    }

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from peripety.api.common.v1 import common_pb2, engine_pb2
+from peripety.api.common.v1 import engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
+from peripety.cli.failure import finding_lines
 from peripety.cli.jsonify import enum_word
 from peripety.cli.text import printable
+from peripety.client.findings import finding_from_proto
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rich.console import Console
 
+    from peripety.api.common.v1 import common_pb2
     from peripety.cli.viewpoint import Viewpoint
 
 __all__ = ["Story"]
@@ -220,15 +223,7 @@ def _dry_run(report: scenario_pb2.DryRunReport) -> str:
 
 
 def _finding_lines(findings: Sequence[common_pb2.Finding], total: int = 0) -> list[str]:
-    """Tell what was found, in a line each, and how much more there is."""
-    more = total - len(findings)
-    return [*map(_finding, findings), *([f"    ... and {more} more"] if more > 0 else [])]
-
-
-def _finding(finding: common_pb2.Finding) -> str:
-    severity = enum_word(common_pb2.Finding.DESCRIPTOR.fields_by_name["severity"], finding.severity)
-    place = f" {printable(finding.path)}" if finding.path else ""
-    return f"    {severity} {finding.code}{place}: {printable(finding.message)}"
+    return finding_lines(list(map(finding_from_proto, findings)), total, indent="    ")
 
 
 def _summary(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> tuple[str, str]:

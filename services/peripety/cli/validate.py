@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from peripety.cli.failure import INTERRUPTED, explain, finding_lines
+from peripety.cli.failure import INTERRUPTED, explain, finding_fields, finding_lines
 from peripety.cli.output import errors, write_json, write_lines
 from peripety.cli.sources import bytes_in, specifications
 from peripety.cli.tally import Tally, watched
@@ -112,10 +112,7 @@ def _tell_json(level: Level, place: Place, verdict: Verdict) -> None:
         "file": place.source,
         "line": place.line,
         "valid": verdict.accepted,
-        "findings": [
-            {"code": f.code, "path": f.path, "message": f.message, "severity": f.severity.value}
-            for f in verdict.findings
-        ],
+        "findings": list(map(finding_fields, verdict.findings)),
     }
     if place.id is not None:
         line["id"] = place.id

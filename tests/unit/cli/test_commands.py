@@ -109,7 +109,7 @@ def test_verdicts_as_json_are_one_line_each_and_nothing_else(good: str, bad: str
     first, second = verdicts[good], verdicts[bad]
     assert first == {"file": good, "line": None, "valid": True, "findings": []}
     assert (second["file"], second["valid"], second["findings"][0]["path"]) == (bad, False, "/seed")
-    assert set(second["findings"][0]) == {"code", "path", "message", "severity"}
+    assert set(second["findings"][0]) == {"code", "path", "message", "severity", "remedy"}
 
 
 @pytest.mark.parametrize(

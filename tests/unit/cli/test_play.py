@@ -15,6 +15,7 @@ from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
 from peripety.cli import app
 from peripety.client import open_channel
+from peripety.remedies import remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -102,13 +103,15 @@ def told(*arguments: str) -> list[str]:
 
 
 AUTHORING = [
-    "    error MISSING_KEY: a key is missing",
+    "    error MISSING_KEY /: a key is missing",
+    f"      fix: {remedy_of('MISSING_KEY')}",
     "    ... and 2 more",
     "  repaired by answer 2",
     "    added event b",
     "alpha: 0 actions, 0 events, 0 ways to lose",
     "  written by p/m",
-    "    warning WORDS_ONLY: the model gave the words",
+    "    warning WORDS_ONLY /: the model gave the words",
+    f"      fix: {remedy_of('WORDS_ONLY')}",
 ]
 
 
@@ -123,7 +126,7 @@ def test_play_tells_every_repair_and_every_warning() -> None:
     assert lines[: len(AUTHORING)] == AUTHORING
     for line in (
         "    event 'a': weight 0.1 → 0.15 (+50 %)",
-        "    warning LOST_AT_ONCE: every run ends in its first turn",
+        "    warning LOST_AT_ONCE /: every run ends in its first turn",
         "  (this narration is void: not JSON)",
         "  (told by the server, OUTCOME_INVALID: no valid answer)",
         "  committed , told by the server: lost",

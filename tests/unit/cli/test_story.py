@@ -12,6 +12,7 @@ from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.cli.story import Story
 from peripety.cli.viewpoint import PUBLIC, Viewpoint
+from peripety.remedies import remedy_of
 
 Event = session_pb2.TurnEvent
 ONGOING = engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_ONGOING)
@@ -177,6 +178,7 @@ def test_what_was_repaired_is_told(told: Told) -> None:
     told.story.generation(scenario_pb2.GenerateScenarioResponse(repaired=repaired))
     assert told.lines == [
         "    error MISSING_KEY /a: the key 'b' is missing",
+        f"      fix: {remedy_of('MISSING_KEY')}",
         "  repaired by answer 2",
         "    b was added",
     ]

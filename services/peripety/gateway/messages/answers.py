@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from peripety import sim
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
+from peripety.client.findings import finding_from_proto, finding_to_proto
 from peripety.client.items import item_error, item_error_to_exception
-from peripety.errors import Finding, Severity, SpecError, UnavailableError
+from peripety.errors import SpecError, UnavailableError
 from peripety.gateway.messages.parts import message_from_proto, message_to_proto
 from peripety.gateway.model import (
     CacheBlock,
@@ -31,8 +32,6 @@ from peripety.gateway.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from peripety.gateway.counting import TokenCount
     from peripety.gateway.model import GatewayEvent
     from peripety.gateway.objects.growing import GrowingValue
@@ -103,7 +102,7 @@ def completion_to_proto(completion: Completion) -> pb.Completion:
         model=completion.model,
         provider=completion.provider,
         repaired=completion.repaired,
-        findings=_findings_to_proto(completion.findings),
+        findings=map(finding_to_proto, completion.findings),
         message=message_to_proto(completion.message),
         cost=money(completion.cost),
         cache_savings=money(completion.cache_savings),
@@ -142,7 +141,7 @@ def event_from_proto(response: pb.GenerateResponse) -> GatewayEvent | None:
         case "repairing":
             repairing = response.repairing
             usage = _usage_from_proto(repairing.usage)
-            event = Repairing(_findings_from_proto(repairing.findings), usage, repairing.calls)
+            event = Repairing(tuple(map(finding_from_proto, repairing.findings)), usage, repairing.calls)
         case "falling_back":
             falling = response.falling_back
             cause = item_error_to_exception(falling.cause)
@@ -198,7 +197,7 @@ def _completion_from_proto(completion: pb.Completion) -> Completion:
         model=completion.model,
         provider=completion.provider,
         repaired=completion.repaired,
-        findings=_findings_from_proto(completion.findings),
+        findings=tuple(map(finding_from_proto, completion.findings)),
         calls=completion.calls,
         from_response_cache=completion.from_response_cache,
         schema_report=_report_from_proto(completion.schema_report) if has("schema_report") else None,
@@ -210,7 +209,7 @@ def _completion_from_proto(completion: pb.Completion) -> Completion:
 
 
 def _repairing(event: Repairing) -> pb.Repairing:
-    findings = _findings_to_proto(event.findings)
+    findings = map(finding_to_proto, event.findings)
     return pb.Repairing(findings=findings, usage=usage_to_proto(event.usage), calls=event.calls)
 
 
@@ -220,13 +219,13 @@ def _falling_back(event: FallingBack) -> pb.FallingBack:
 
 def _report_to_proto(report: SchemaReport) -> pb.SchemaReport:
     method = pb.SchemaMethod.Value(f"SCHEMA_METHOD_{report.method.name}")
-    return pb.SchemaReport(method=method, dropped=_findings_to_proto(report.dropped))
+    return pb.SchemaReport(method=method, dropped=map(finding_to_proto, report.dropped))
 
 
 def _report_from_proto(report: pb.SchemaReport) -> SchemaReport | None:
     """What became of the schema; None when a newer server used a method that this client does not know."""
     method = _SCHEMA_METHODS.get(report.method)
-    return None if method is None else SchemaReport(method, _findings_from_proto(report.dropped))
+    return None if method is None else SchemaReport(method, tuple(map(finding_from_proto, report.dropped)))
 
 
 def _plan_to_proto(plan: CachePlan) -> pb.CachePlan:
@@ -260,30 +259,6 @@ def _breakpoint_from_proto(breakpoint_: pb.CacheBreakpoint) -> CacheBreakpoint:
     block = _CACHE_BLOCKS.get(breakpoint_.block, CacheBlock.MESSAGE)
     return CacheBreakpoint(
         block, _CACHE_TTLS.get(breakpoint_.ttl, CacheTTL.FIVE_MINUTES), breakpoint_.message_index
-    )
-
-
-def _findings_to_proto(findings: Iterable[Finding]) -> list[common.Finding]:
-    return [
-        common.Finding(
-            code=finding.code,
-            path=finding.path,
-            message=finding.message,
-            severity=common.Severity.Value(f"SEVERITY_{finding.severity.name}"),
-        )
-        for finding in findings
-    ]
-
-
-def _findings_from_proto(findings: Iterable[common.Finding]) -> tuple[Finding, ...]:
-    return tuple(
-        Finding(
-            finding.code,
-            finding.path,
-            finding.message,
-            Severity.WARNING if finding.severity == common.SEVERITY_WARNING else Severity.ERROR,
-        )
-        for finding in findings
     )
 
 

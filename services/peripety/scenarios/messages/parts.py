@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.client.findings import finding_to_proto
 from peripety.errors import Severity
 from peripety.gateway.messages.answers import spent_to_proto
 from peripety.scenarios.rates import interval
@@ -36,15 +37,7 @@ def progress(event: Progress) -> pb.Progress:
 def findings(found: Sequence[Finding]) -> pb.Findings:
     """What is wrong, errors first; a long list is cut."""
     worst_first = sorted(found, key=lambda finding: finding.severity is not Severity.ERROR)
-    told = [
-        common.Finding(
-            code=finding.code,
-            path=finding.path,
-            message=finding.message,
-            severity=common.Severity.Value(f"SEVERITY_{finding.severity.name}"),
-        )
-        for finding in worst_first[:_MAX_FINDINGS]
-    ]
+    told = map(finding_to_proto, worst_first[:_MAX_FINDINGS])
     return pb.Findings(findings=told, total=len(found))
 
 

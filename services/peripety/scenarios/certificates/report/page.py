@@ -87,6 +87,7 @@ def _findings(certificate: Certificate) -> Iterator[Element]:
                 element("code", found.path or "/"),
                 ": ",
                 element("bdi", found.message),
+                *([element("div", f"Fix: {found.remedy}")] if found.remedy else []),
             )
             for found in certificate.findings
         ),

@@ -1,0 +1,26 @@
+"""Findings as messages, and back: the same for every service and for who reads its answers."""
+
+from __future__ import annotations
+
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.errors import Finding, Severity
+
+__all__ = ["finding_from_proto", "finding_to_proto"]
+
+
+def finding_to_proto(finding: Finding) -> common.Finding:
+    """A finding as a message, with what to do about it."""
+    return common.Finding(
+        code=finding.code,
+        path=finding.path,
+        message=finding.message,
+        severity=common.Severity.Value(f"SEVERITY_{finding.severity.name}"),
+        remedy=finding.remedy,
+    )
+
+
+def finding_from_proto(finding: common.Finding) -> Finding:
+    """A finding from its message; one without a severity is an error. The remedy follows from the code."""
+    warning = finding.severity == common.SEVERITY_WARNING
+    severity = Severity.WARNING if warning else Severity.ERROR
+    return Finding(finding.code, finding.path, finding.message, severity)
