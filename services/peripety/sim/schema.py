@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import jsonschema_rs
 
-__all__ = ["MAX_FINDINGS", "check", "pointer", "without_nulls"]
+__all__ = ["MAX_FINDINGS", "check", "pointer", "segments", "without_nulls"]
 
 MAX_FINDINGS = 50
 _MAX_LISTED = 24
@@ -78,6 +78,11 @@ def _place(finding: Finding) -> list[tuple[int, str]]:
 def pointer(segments: Iterable[str | int]) -> str:
     """A JSON Pointer (RFC 6901) from its segments."""
     return "".join("/" + str(segment).replace("~", "~0").replace("/", "~1") for segment in segments)
+
+
+def segments(path: str) -> tuple[str, ...]:
+    """The segments of a JSON Pointer; the opposite of `pointer`, with indices as text."""
+    return tuple(segment.replace("~1", "/").replace("~0", "~") for segment in path.split("/")[1:])
 
 
 @lru_cache(maxsize=64)

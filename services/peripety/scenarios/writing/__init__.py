@@ -1,0 +1,1 @@
+"""Writing specifications: a conversation with a model that ends in one, or in the reason why not."""

@@ -1,0 +1,159 @@
+"""Partial documents: what is said replaces, what is left out stays, what is removed goes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from peripety import sim
+from peripety.errors import Finding
+from peripety.scenarios.writing.merging import answer_schema, merge, restored
+from peripety.scenarios.writing.scope import EVERYTHING, Scope, scope_of
+from peripety.sim.schema import check
+from support.specs import action, event, spec
+
+NOTHING = Scope(frozenset())
+TWO = spec(state={"a": 1, "b": 2}, actions=[action("one"), action("two")], horizon=9)
+
+
+def ids(document: dict[str, Any], section: str = "actions") -> list[str]:
+    return [entry["id"] for entry in document[section]]
+
+
+def test_the_first_answer_is_the_document() -> None:
+    assert merge({}, TWO).document == TWO
+
+
+def test_what_is_said_of_a_part_replaces_it_where_it_stood_and_all_else_stays() -> None:
+    better = {**action("one"), "name": "Better"}
+    merged = merge(TWO, {"actions": [better, action("three")], "state": {"b": 5}, "horizon": 3})
+    assert merged.document == {
+        **TWO,
+        "actions": [better, action("two"), action("three")],
+        "state": {"a": 1, "b": 5},
+        "horizon": 3,
+    }
+    assert (merged.left_out, merged.findings) == ((), ())
+
+
+def test_figures_of_the_budget_are_said_one_by_one() -> None:
+    merged = merge(TWO, {"negativity_budget": {"max_fail_rate": 0.9}})
+    assert merged.document["negativity_budget"] == {**TWO["negativity_budget"], "max_fail_rate": 0.9}
+
+
+@pytest.mark.parametrize("path", ["/actions/one", "/actions/0"])
+def test_what_is_removed_is_named_by_its_id_or_its_place(path: str) -> None:
+    assert ids(merge(TWO, {"removed": [path]}).document) == ["two"]
+
+
+def test_places_are_those_before_anything_was_removed() -> None:
+    assert merge(TWO, {"removed": ["/actions/0", "/actions/1"]}).document["actions"] == []
+
+
+def test_keys_and_sections_are_removed_whole() -> None:
+    merged = merge(TWO, {"removed": ["/state/a", "/horizon", "/actions"], "actions": [action("new")]})
+    assert merged.document["state"] == {"b": 2}
+    assert "horizon" not in merged.document
+    assert ids(merged.document) == ["new"]
+
+
+def test_a_section_whose_last_part_goes_is_empty_and_not_missing() -> None:
+    merged = merge({"random_events": [event("a", [])]}, {"removed": ["/random_events/a"]})
+    assert merged.document == {"random_events": []}
+
+
+def test_outside_of_the_scope_only_new_parts_are_taken() -> None:
+    changed = {**action("one"), "name": "Other"}
+    answer = {
+        "actions": [changed, action("two"), action("three")],
+        "state": {"c": 1},
+        "removed": ["/horizon", "/state/z"],
+    }
+    merged = merge(TWO, answer, NOTHING)
+    assert merged.document == {
+        **TWO,
+        "actions": [*TWO["actions"], action("three")],
+        "state": {**TWO["state"], "c": 1},
+    }
+    assert merged.left_out == ("/horizon", "/state/z", "/actions/one")
+
+
+def test_a_scope_holds_the_parts_that_findings_are_about() -> None:
+    scope = scope_of(
+        TWO,
+        [
+            Finding("UNKNOWN_PATH", "/actions/1/effects/0/path", ""),
+            Finding("OUT_OF_RANGE", "/negativity_budget/max_fail_rate", ""),
+            Finding("MISSING_KEY", "", ""),
+        ],
+    )
+    assert scope.holds(("actions", "two"))
+    assert scope.holds(("negativity_budget", "min_fail_rate"))
+    assert not scope.holds(("actions", "one"))
+    assert not scope.holds(("name",))
+
+
+@pytest.mark.parametrize("path", ["", "/"])
+def test_what_is_wrong_with_the_whole_document_opens_all_of_it(path: str) -> None:
+    assert scope_of(TWO, [Finding("LIMIT_EXCEEDED", path.removesuffix("/"), "")]) == EVERYTHING
+
+
+def test_a_finding_about_a_section_opens_its_parts() -> None:
+    assert scope_of(TWO, [Finding("CHOICES_DO_NOT_MATTER", "/actions", "")]).holds(("actions", "one"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "path"),
+    [
+        ([], "WRONG_TYPE", ""),
+        ({"rules": []}, "UNKNOWN_KEY", "/rules"),
+        ({"actions": {"one": {}}}, "WRONG_TYPE", "/actions"),
+        ({"actions": [{"name": "One"}]}, "MISSING_KEY", "/actions"),
+        ({"actions": [{"id": 1}]}, "WRONG_TYPE", "/actions"),
+        ({"state": 3}, "WRONG_TYPE", "/state"),
+        ({"negativity_budget": {"rate": 1}}, "UNKNOWN_KEY", "/negativity_budget/rate"),
+        ({"removed": "/actions"}, "WRONG_TYPE", "/removed"),
+    ],
+)
+def test_what_is_no_part_is_left_out_and_told(answer: Any, code: str, path: str) -> None:
+    merged = merge(TWO, answer)
+    assert merged.document == TWO
+    assert [(finding.code, finding.path) for finding in merged.findings] == [(code, path)]
+
+
+def test_a_part_that_is_wrong_in_itself_is_for_the_checks_of_the_document_to_find() -> None:
+    merged = merge(TWO, {"actions": [{"id": "one", "effects": "none"}]})
+    assert merged.findings == ()
+    assert {finding.path for finding in sim.validate(json.dumps(merged.document))} >= {"/actions/0"}
+
+
+def test_a_null_where_none_may_be_says_nothing() -> None:
+    answer = {"horizon": None, "actions": [{**action("one"), "description": None}], "state": {"a": None}}
+    merged = merge(TWO, answer)
+    assert merged.document == {**TWO, "state": {"a": None, "b": 2}}
+
+
+def test_ids_that_are_there_twice_stay_so_that_they_are_found() -> None:
+    merged = merge({}, spec(actions=[action("one"), action("one")]))
+    assert ids(merged.document) == ["one", "one"]
+
+
+def test_neither_the_document_nor_the_answer_is_changed() -> None:
+    document, answer = {"actions": [], "state": {}}, {"actions": [action("one")], "state": {"a": 1}}
+    before = json.dumps([document, answer])
+    merge(document, answer)
+    assert json.dumps([document, answer]) == before
+
+
+def test_parts_are_restored_as_they_were_or_not_at_all() -> None:
+    changed = merge(TWO, {"actions": [{**action("one"), "name": "Other"}, action("new")]}).document
+    assert restored(changed, TWO, [("actions", "one"), ("actions", "new")]) == TWO
+
+
+def test_answers_need_say_nothing_and_may_say_everything() -> None:
+    assert check(answer_schema(), {}) == []
+    assert check(answer_schema(), {**TWO, "removed": ["/actions/one"]}) == []
+    assert check(answer_schema(), {"loss_conditions": TWO["loss_conditions"][:1], "actions": []}) == []
+    assert [finding.code for finding in check(answer_schema(), {"horizon": "x"})] == ["WRONG_TYPE"]
