@@ -206,11 +206,27 @@ class FoundWrong:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The model wrote its specification again after findings; `edits` say what changed."""
+    """The model wrote parts of its specification again after findings.
+
+    Attributes:
+        document: the whole document now, as JSON; it may still be wrong.
+        attempt: which answer of the model it is, from 2.
+        edits: what changed.
+        spent: what the answer used; None while that is not known.
+    """
 
     document: bytes
     attempt: int
     edits: tuple[RuleEdit, ...]
+    spent: Spent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumbersMoved:
+    """Numbers were moved because the specification missed its budget in the dry-run `before`."""
+
+    edits: tuple[NumberEdit, ...]
+    before: DryRunReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +261,9 @@ class NotGenerated:
     spent: Spent
 
 
-GenerationEvent: TypeAlias = Progress | Draft | FoundWrong | Rewritten | Completed | NotGenerated
+GenerationEvent: TypeAlias = (
+    Progress | Draft | FoundWrong | Rewritten | NumbersMoved | Completed | NotGenerated
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,14 +326,6 @@ class ScenarioSource(Protocol):
             NotFoundError: there is no such scenario or version.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class NumbersMoved:
-    """Numbers were moved because the specification missed its budget in the dry-run `before`."""
-
-    edits: tuple[NumberEdit, ...]
-    before: DryRunReport
 
 
 @dataclass(frozen=True, slots=True)

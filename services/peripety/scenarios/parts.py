@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["DIVIDED", "SECTIONS", "Name", "Part", "assembled", "name_at", "parts"]
 
 Name: TypeAlias = tuple[str, ...]
-"""What a part is known by: `("actions", "alpha")`, `("state", "gauge")`, `("horizon",)`; () is the document."""
+"""What a part is known by: `("actions", "alpha")`, `("state", "gauge")`, `("horizon",)`; () is everything."""
 
 SECTIONS = {
     "entities": "id",
@@ -68,7 +68,7 @@ def parts(document: Any) -> Iterator[Part]:
 
 
 def name_at(document: Any, path: str) -> Name:
-    """The name of the part that holds what a JSON Pointer names; of a whole section, or () for more than that."""
+    """The name of the part that holds what a JSON Pointer names; a section's, or (), for more of them."""
     place = segments(path)
     for part in parts(document):
         of_part = segments(part.path)

@@ -21,6 +21,8 @@ from peripety.scenarios.model import (
 )
 
 if TYPE_CHECKING:
+    from peripety.api.common.v1 import common_pb2 as common
+    from peripety.gateway.model import Spent
     from peripety.scenarios.balancing.model import BalanceEvent
     from peripety.scenarios.model import CompileEvent, GenerationEvent
 
@@ -32,22 +34,41 @@ def generation_response(event: GenerationEvent) -> pb.GenerateScenarioResponse:
     response = pb.GenerateScenarioResponse
     match event:
         case Progress():
-            return response(progress=parts.progress(event))
+            told = response(progress=parts.progress(event))
         case Draft(document, attempt, spent):
-            usage = None if spent is None else spent_to_proto(spent)
-            return response(draft=response.Draft(spec=document, attempt=attempt, usage=usage))
+            told = response(draft=response.Draft(spec=document, attempt=attempt, usage=_known(spent)))
         case FoundWrong(findings):
-            return response(findings=parts.findings(findings))
-        case Rewritten(document, attempt, edits):
-            changed = [parts.rule_edit(edit) for edit in edits]
-            return response(repaired=response.Repaired(spec=document, attempt=attempt, edits=changed))
+            told = response(findings=parts.findings(findings))
+        case Rewritten():
+            told = response(repaired=_repaired(event))
+        case NumbersMoved():
+            told = response(rebalanced=parts.rebalanced(event))
         case Completed():
-            return response(completed=_completed(event))
-        case NotGenerated(findings, attempts, spent):
-            refused = response.Rejected(
-                findings=parts.findings(findings), attempts=attempts, usage=spent_to_proto(spent)
-            )
-            return response(rejected=refused)
+            told = response(completed=_completed(event))
+        case NotGenerated():
+            told = response(rejected=_rejected(event))
+    return told
+
+
+def _repaired(event: Rewritten) -> pb.GenerateScenarioResponse.Repaired:
+    return pb.GenerateScenarioResponse.Repaired(
+        spec=event.document,
+        attempt=event.attempt,
+        edits=[parts.rule_edit(edit) for edit in event.edits],
+        usage=_known(event.spent),
+    )
+
+
+def _known(spent: Spent | None) -> common.ModelUsage | None:
+    return None if spent is None else spent_to_proto(spent)
+
+
+def _rejected(event: NotGenerated) -> pb.GenerateScenarioResponse.Rejected:
+    return pb.GenerateScenarioResponse.Rejected(
+        findings=parts.findings(event.findings),
+        attempts=event.attempts,
+        usage=spent_to_proto(event.spent),
+    )
 
 
 def _completed(event: Completed) -> pb.GenerateScenarioResponse.Completed:

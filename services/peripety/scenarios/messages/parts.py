@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peripety.errors import Finding
-    from peripety.scenarios.model import NumberEdit, Progress, RuleEdit
+    from peripety.scenarios.model import NumberEdit, NumbersMoved, Progress, RuleEdit
     from peripety.sim import DryRunReport, Persona
 
-__all__ = ["findings", "number_edits", "persona", "progress", "report", "rule_edit"]
+__all__ = ["findings", "number_edits", "persona", "progress", "rebalanced", "report", "rule_edit"]
 
 _MAX_FINDINGS = 50
 
@@ -58,6 +58,11 @@ def number_edits(edits: Sequence[NumberEdit]) -> list[pb.NumberEdit]:
         pb.NumberEdit(path=edit.path, before=edit.before, after=edit.after, summary=edit.summary)
         for edit in edits
     ]
+
+
+def rebalanced(event: NumbersMoved) -> pb.Rebalanced:
+    """The numbers that were moved of what a model wrote."""
+    return pb.Rebalanced(edits=number_edits(event.edits), before=report(event.before))
 
 
 def persona(name: Persona) -> engine.Persona.ValueType:

@@ -1,7 +1,7 @@
 """Partial documents: what an answer says of a specification, put into what there is of it.
 
-What an answer says of a part replaces it, what it leaves out stays, and what it lists as `removed` goes. So one
-schema serves the first draft, which starts from nothing, and every change after it.
+What an answer says of a part replaces it, what it leaves out stays, and what it lists as `removed` goes. So
+one schema serves the first draft, which starts from nothing, and every change after it.
 """
 
 from __future__ import annotations
@@ -55,8 +55,10 @@ def answer_schema() -> Mapping[str, Any]:
         # Of a section that needs two, an answer may say one.
         schema["properties"][section].pop("minItems", None)
     schema["description"] = "Parts of a scenario; what is left out stays as it is."
+    # An empty object in prose is no answer.
+    schema["minProperties"] = 1
     schema["properties"][REMOVED] = {
-        "description": "JSON Pointers of parts to take away, such as /actions/<id>, /state/<key> or /horizon.",
+        "description": "JSON Pointers of parts to take away: /actions/<id>, /state/<key>, /horizon.",
         "items": {"type": "string"},
         "type": "array",
     }
@@ -108,7 +110,7 @@ def restored(
 
 
 def _removed(answer: Any, document: Mapping[str, Any]) -> Iterator[tuple[Name, str]]:
-    """What an answer removes, by its name, and as it says it itself; an empty name is nothing that is there."""
+    """What an answer removes, by name, and as it says it; the name of what is not there is empty."""
     listed = answer.get(REMOVED) if isinstance(answer, dict) else None
     names = [part.name for part in parts(document)]
     for path in listed if isinstance(listed, list) else ():
