@@ -13,6 +13,7 @@ from peripety.scenarios.batch.threads import Threads
 from peripety.scenarios.certificates.certifier import Certifier
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.generate import Generator
+from peripety.scenarios.inspecting.inspector import Inspector
 from peripety.scenarios.model import ScenarioSource
 from peripety.scenarios.registry import ScenarioRegistry
 from peripety.scenarios.requests import RequestLog
@@ -42,6 +43,7 @@ async def bind(wiring: Wiring) -> None:
         Compiler(registry, workers),
         Balancer(workers),
         Certifier(registry, workers),
+        Inspector(registry, workers),
         registry,
         RequestLog(database),
         threads,

@@ -13,6 +13,7 @@ from peripety.requests import check_request_id
 from peripety.scenarios.batch.streaming import validated
 from peripety.scenarios.checks import check_certificate_options, check_options, require
 from peripety.scenarios.messages import asked, certificates, events, stored, verdicts
+from peripety.scenarios.messages.inspection import inspection_response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from peripety.scenarios.certificates.certifier import Certifier, CertifyEvent
     from peripety.scenarios.compile import Compiler
     from peripety.scenarios.generate import Generator
+    from peripety.scenarios.inspecting.inspector import Inspector
     from peripety.scenarios.model import CompileEvent
     from peripety.scenarios.registry import ScenarioRegistry
     from peripety.scenarios.requests import RequestLog
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ScenarioServicer"]
 
 _MAX_ITEMS = 1_000
+_SOURCE = "is required: send spec, or the scenario_id of a stored scenario"
 _LAST = frozenset({"completed", "compiled", "certificate", "balanced", "rejected"})
 
 _Event = TypeVar("_Event")
@@ -52,6 +55,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         compiler: accepts them.
         balancer: moves their numbers.
         certifier: measures how fair they are.
+        inspector: says what depends on what in them.
         registry: keeps those that were accepted.
         requests: keeps what requests were answered with.
         threads: judge what comes in batches.
@@ -63,6 +67,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         compiler: Compiler,
         balancer: Balancer,
         certifier: Certifier,
+        inspector: Inspector,
         registry: ScenarioRegistry,
         requests: RequestLog,
         threads: Threads,
@@ -72,6 +77,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self._compiler = compiler
         self._balancer = balancer
         self._certifier = certifier
+        self._inspector = inspector
         self._registry = registry
         self._requests = requests
 
@@ -162,6 +168,18 @@ class ScenarioServicer(ScenarioServiceServicer):
         await self._requests.change_once(request.request_id, _fingerprint(request), change)
         return pb.DeleteScenarioResponse()
 
+    async def InspectScenario(  # noqa: N802 - the contract's name
+        self, request: pb.InspectScenarioRequest, _context: Any
+    ) -> pb.InspectScenarioResponse:
+        """Draw up what depends on what in a specification."""
+        options = asked.inspection_options(request)
+        source = request.WhichOneof("source")
+        require(source, ".source", _SOURCE)
+        if source == "spec":
+            return inspection_response(await self._inspector.inspect(request.spec, options))
+        require(request.scenario_id, ".scenario_id", "is empty; name a stored scenario")
+        return inspection_response(await self._inspector.inspect_stored(request.scenario_id, options))
+
     async def CertifyScenario(  # noqa: N802 - the contract's name
         self, request: pb.CertifyScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.CertifyScenarioResponse]:
@@ -196,7 +214,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     def _certifying(self, request: pb.CertifyScenarioRequest) -> AsyncIterator[CertifyEvent]:
         options = certificates.options_asked(request.options)
         source = request.WhichOneof("source")
-        require(source, ".source", "is required: send spec, or the scenario_id of a stored scenario")
+        require(source, ".source", _SOURCE)
         if source == "spec":
             return self._certifier.certify(request.spec, options)
         require(request.scenario_id, ".scenario_id", "is empty; name a stored scenario")
@@ -206,7 +224,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         options = asked.dry_run_options(request.dry_run)
         auto_repair = request.auto_repair if request.HasField("auto_repair") else True
         source = request.WhichOneof("source")
-        require(source, ".source", "is required: send spec, or the scenario_id of a stored scenario")
+        require(source, ".source", _SOURCE)
         if source == "spec":
             version_of = request.version_of or None
             return self._compiler.compile(

@@ -7,12 +7,13 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.scenarios.balancing.model import CONFIRMING_RUNS, BalanceOrder, Target
 from peripety.scenarios.batch import BatchOptions
 from peripety.scenarios.checks import require, unsupported
+from peripety.scenarios.inspecting.model import INSPECTING_RUNS
 from peripety.scenarios.messages import parts
 from peripety.scenarios.messages.certificates import options_asked
 from peripety.scenarios.model import DryRunOptions, GenerationLimits, GenerationOrder, Level
 from peripety.sim import PERSONAS, Persona
 
-__all__ = ["balance_order", "batch_options", "dry_run_options", "level_asked", "order"]
+__all__ = ["balance_order", "batch_options", "dry_run_options", "inspection_options", "level_asked", "order"]
 
 _MAX_ANSWERS = 4
 _MAX_RUNS = 4_096
@@ -73,6 +74,11 @@ def balance_order(request: pb.BalanceScenarioRequest) -> BalanceOrder:
     require(request.HasField("target"), ".target", "is required: how often the persona should lose")
     target = Target(request.target.min_fail_rate, request.target.max_fail_rate)
     return BalanceOrder(request.spec, target, _simulated(request.dry_run, CONFIRMING_RUNS))
+
+
+def inspection_options(request: pb.InspectScenarioRequest) -> DryRunOptions | None:
+    """How to simulate to see what is at work, if at all; everybody may play."""
+    return _simulated(request.dry_run, INSPECTING_RUNS) if request.HasField("dry_run") else None
 
 
 def dry_run_options(options: pb.DryRunOptions) -> DryRunOptions:

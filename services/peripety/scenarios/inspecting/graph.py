@@ -1,0 +1,143 @@
+"""The rule graph of a specification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.scenarios.inspecting.model import Edge, EdgeKind, Graph, Node, NodeKind
+from peripety.scenarios.inspecting.touching import read_paths, written_paths
+from peripety.sim.proofs.signs import signs
+from peripety.sim.schema import pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from peripety.scenarios.inspecting.touching import Path
+
+__all__ = ["rule_graph"]
+
+
+def rule_graph(spec: Mapping[str, Any]) -> Graph:
+    """What depends on what in a valid specification.
+
+    A quantity is what some rule reads or writes: a value of the state, or an array as a whole. A rule that
+    touches an object touches all of its quantities.
+    """
+    rules = [rule for section in _sections(spec) for rule in section]
+    quantities = _Quantities(spec["state"], (path for rule in rules for path, _ in rule.touched))
+    edges = (
+        edge
+        for rule in rules
+        for edge in (
+            *rule.schedules,
+            *(
+                Edge(rule.node.node_id, quantity, kind)
+                for path, kind in rule.touched
+                for quantity in quantities.at(path)
+            ),
+        )
+    )
+    return Graph((*quantities.nodes(), *(rule.node for rule in rules)), tuple(dict.fromkeys(edges)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A node with what it touches and schedules."""
+
+    node: Node
+    touched: list[tuple[Path, EdgeKind]] = field(default_factory=list)
+    schedules: list[Edge] = field(default_factory=list)
+
+
+def _sections(spec: Mapping[str, Any]) -> Iterator[Iterator[_Rule]]:
+    yield _acting(spec["actions"], "actions", NodeKind.ACTION, "preconditions")
+    yield _acting(spec["random_events"], "random_events", NodeKind.EVENT, "when")
+    yield _endings(spec["loss_conditions"], "loss_conditions", NodeKind.LOSS)
+    yield _decays(spec["negativity_budget"].get("decay_per_turn", {}))
+    yield _endings(spec.get("win_conditions", []), "win_conditions", NodeKind.WIN)
+
+
+def _acting(
+    rules: Iterable[Mapping[str, Any]], section: str, kind: NodeKind, condition: str
+) -> Iterator[_Rule]:
+    """Actions or events, each with what it schedules."""
+    for index, rule in enumerate(rules):
+        place = pointer([section, index])
+        made = _Rule(Node(place, kind, rule["id"], rule.get("name", rule["id"])))
+        derives = rule.get("derives", {})
+        read = read_paths([rule[condition], *derives.values()])
+        made.touched.extend((path, EdgeKind.READS) for path in read)
+        yield from _carried_out(made, rule["effects"], signs(rule))
+
+
+def _carried_out(
+    rule: _Rule, effects: Iterable[Mapping[str, Any]], known: Mapping[str, int]
+) -> Iterator[_Rule]:
+    """A rule with what its effects touch, and then what they schedule."""
+    later = []
+    for index, effect in enumerate(effects):
+        if effect["op"] == "schedule":
+            place = f"{rule.node.node_id}/effects/{index}"
+            scheduled = _Rule(Node(place, NodeKind.SCHEDULE, effect["id"], effect["id"]))
+            rule.schedules.append(Edge(rule.node.node_id, place, EdgeKind.SCHEDULES))
+            later.append((scheduled, effect["effects"]))
+        else:
+            rule.touched.extend(written_paths(effect, known))
+    yield rule
+    for scheduled, inner in later:
+        yield from _carried_out(scheduled, inner, known)
+
+
+def _endings(conditions: Iterable[Mapping[str, Any]], section: str, kind: NodeKind) -> Iterator[_Rule]:
+    for index, condition in enumerate(conditions):
+        node = Node(pointer([section, index]), kind, condition["id"], condition["id"])
+        yield _Rule(node, [(path, EdgeKind.READS) for path in read_paths(condition["when"])])
+
+
+def _decays(amounts: Mapping[str, float]) -> Iterator[_Rule]:
+    for text, amount in amounts.items():
+        path = sim.parse_path(text)
+        place = pointer(["negativity_budget", "decay_per_turn", text])
+        node = Node(place, NodeKind.DECAY, text, f"{_label(path)}: decay")
+        yield _Rule(node, [(path, EdgeKind.LOWERS if amount > 0 else EdgeKind.RAISES)] if amount else [])
+
+
+class _Quantities:
+    """The quantities behind the paths that rules touch: what is touched within others stands for them."""
+
+    def __init__(self, state: Any, touched: Iterable[Path]) -> None:
+        self._state = state
+        paths = {self._whole(path) for path in touched}
+        holding = {path[:end] for path in paths for end in range(1, len(path))}
+        self._paths = sorted(paths - holding)
+        self._within: dict[Path, list[str]] = {}
+        for path in self._paths:
+            for end in range(1, len(path) + 1):
+                self._within.setdefault(path[:end], []).append(sim.format_path(path))
+
+    def nodes(self) -> Iterator[Node]:
+        """A node for each."""
+        for path in self._paths:
+            text = sim.format_path(path)
+            yield Node(text, NodeKind.QUANTITY, text, _label(path))
+
+    def at(self, path: Path) -> list[str]:
+        """The ids of the quantities at a path."""
+        return self._within[self._whole(path)]
+
+    def _whole(self, path: Path) -> Path:
+        """A path as far as it leads into objects: elements of an array stand for the array."""
+        value = self._state
+        for end, segment in enumerate(path[1:], start=1):
+            if isinstance(value, list) or isinstance(segment, int):
+                return path[:end]
+            value = value.get(segment) if isinstance(value, dict) else None
+        return path
+
+
+def _label(path: Path) -> str:
+    """The name of a quantity for a person: its path without what all of them begin with."""
+    text = sim.format_path(path)
+    return text.removeprefix("state.")

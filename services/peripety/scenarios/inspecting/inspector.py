@@ -1,0 +1,63 @@
+"""Inspections of documents and of stored scenarios."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety import sim
+from peripety.errors import InternalError
+from peripety.gateway.streams import following
+from peripety.scenarios.checks import check_document, check_options
+from peripety.scenarios.inspecting.inspecting import inspect
+from peripety.scenarios.inspecting.model import Inspection
+
+if TYPE_CHECKING:
+    from peripety.scenarios.model import DryRunOptions
+    from peripety.scenarios.registry import ScenarioRegistry
+    from peripety.scenarios.workers import Workers
+
+__all__ = ["Inspector"]
+
+
+class Inspector:
+    """Inspects scenarios.
+
+    Args:
+        registry: has those that are stored.
+        workers: check and play.
+    """
+
+    def __init__(self, registry: ScenarioRegistry, workers: Workers) -> None:
+        self._registry = registry
+        self._workers = workers
+
+    async def inspect(self, document: bytes, options: DryRunOptions | None) -> Inspection:
+        """Inspect a document.
+
+        Args:
+            document: the specification, any bytes.
+            options: the runs that show what is at work; None for none.
+
+        Raises:
+            InvalidArgumentError: the document is empty or too large, or an option out of range.
+            SpecError: the document has errors.
+            ResourceExhaustedError: the runs take longer than there is time.
+        """
+        check_document(document)
+        if options is not None:
+            check_options(options)
+        program = await self._workers.run(sim.compile, document)
+        async with following(inspect(program, options, self._workers)) as events:
+            async for event in events:
+                if isinstance(event, Inspection):
+                    return event
+        raise InternalError("The inspection ended without its result")
+
+    async def inspect_stored(self, scenario_id: str, options: DryRunOptions | None) -> Inspection:
+        """Inspect the latest version of a stored scenario; see `inspect`.
+
+        Raises:
+            NotFoundError: there is no such scenario.
+        """
+        scenario = await self._registry.compiled(scenario_id)
+        return await self.inspect(scenario.document, options)
