@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 
 from peripety.cli.agent_commands import agent
+from peripety.cli.options import About, Seed  # noqa: TC001 - typer reads the annotations
+from peripety.cli.scenario_commands import scenarios
 from peripety.cli.streams import discard_output, open_closed_streams
 from peripety.errors import PeripetyError
 
 __all__ = ["app", "main"]
 
 DEBUG = "PERIPETY_DEBUG"
-MAX_SEED = 2**53 - 1
 
 app = typer.Typer(
     name="peripety",
@@ -31,6 +32,7 @@ app = typer.Typer(
 
 
 app.add_typer(agent)
+app.add_typer(scenarios)
 
 
 class Service(Enum):
@@ -40,36 +42,6 @@ class Service(Enum):
     GATEWAY = "gateway"
     SCENARIOS = "scenarios"
     SESSIONS = "sessions"
-
-
-class Level(Enum):
-    """How much of a specification is checked."""
-
-    SCHEMA = "schema"
-    STATIC = "static"
-    DRY_RUN = "dry-run"
-    CERTIFICATE = "certificate"
-
-
-class Persona(Enum):
-    """Who plays in a dry-run."""
-
-    IDLE = "idle"
-    RANDOM = "random"
-    GREEDY = "greedy"
-    CAUTIOUS = "cautious"
-    PLANNER = "planner"
-    SABOTEUR = "saboteur"
-
-
-About = Annotated[
-    str | None,
-    typer.Option("--about", metavar="TEXT", help="What the scenario is about, in any language; - reads it."),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", min=0, max=MAX_SEED, help="Makes chance repeatable. [default: the scenario's]"),
-]
 
 
 def main() -> None:
@@ -152,156 +124,6 @@ def serve(
     from peripety.cli.serve import serve  # noqa: PLC0415 - loads the services
 
     serve(None if service is Service.ALL else service.value, listen)
-
-
-@app.command()
-def generate(
-    about: About = None,
-    seed: Seed = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the specification and nothing else.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the specification to a file.")
-    ] = None,
-    random: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Write so many valid ones at random instead, a line each; --seed is 0."
-        ),
-    ] = None,
-) -> None:
-    """Write the specification of a scenario from a description, or many at random."""
-    if random is not None:
-        if about is not None:
-            raise typer.BadParameter("--random is about nothing: leave --about out, or --random")
-        from peripety.cli.random_specs import generate_random  # noqa: PLC0415 - loads the engine
-
-        generate_random(random, seed=seed or 0, out=out)
-        return
-    from peripety.cli.generate import generate  # noqa: PLC0415 - loads the services
-
-    generate(about=about, seed=seed, as_json=as_json, out=out)
-
-
-@app.command()
-def validate(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE",
-            help="JSON, JSON Lines, Parquet (columns spec and id), a folder of them; - reads standard input.",
-        ),
-    ],
-    level: Annotated[Level, typer.Option(help="How much is checked.")] = Level.STATIC,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Threads that share the work. [default: 2 a core]")
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Keep verdicts there, and do not check again what has one."),
-    ] = None,
-    persona: Annotated[Persona, typer.Option(help="Who plays in the dry-run.")] = Persona.RANDOM,
-    seed: Seed = None,
-    max_runs: Annotated[
-        int | None,
-        typer.Option(min=64, max=100_000, help="Most runs of a persona. [default: what the verdict takes]"),
-    ] = None,
-    horizon: Annotated[
-        int | None, typer.Option(min=1, max=1_000, help="Most turns of a run. [default: the scenario's]")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each verdict as a line of JSON.")] = False,
-) -> None:
-    """Check specifications: exit code 0 when all are valid, 1 when one is not, 2 when one cannot be read.
-
-    Verdicts come in any order, each with its file and line. What is the same is checked once.
-    """
-    from peripety.cli import validate as command  # noqa: PLC0415 - loads the engine
-
-    options = command.options(level.name, persona.value, seed, max_runs, horizon)
-    raise typer.Exit(command.validate(files, options, jobs=jobs, resume=resume, as_json=as_json))
-
-
-@app.command("dry-run")
-def dry_run(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
-    runs: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many games to simulate.")] = 200,
-    persona: Annotated[Persona, typer.Option(help="Who plays.")] = Persona.RANDOM,
-    seed: Seed = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
-) -> None:
-    """Simulate a specification and say how often it is lost, and why."""
-    from peripety.cli.dry_run import dry_run  # noqa: PLC0415 - loads the engine
-
-    dry_run(file, runs=runs, persona=persona.value, seed=seed, as_json=as_json)
-
-
-@app.command()
-def balance(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
-    target: Annotated[
-        str, typer.Option(metavar="LOW-HIGH", help="How often it should be lost, in percent, such as 30-40.")
-    ],
-    persona: Annotated[Persona, typer.Option(help="Who plays.")] = Persona.RANDOM,
-    seed: Seed = None,
-    max_runs: Annotated[
-        int | None, typer.Option(min=1, help="Games that are played to confirm it. [default: 10,000]")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON, with the specification in it.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the specification to a file.")
-    ] = None,
-) -> None:
-    """Move the fewest numbers after which a specification is lost as often as wanted; rules stay as they are.
-
-    Exit code 0 when it is balanced, 1 when the target is out of reach.
-    """
-    from peripety.cli import balance as command  # noqa: PLC0415 - loads the engine
-
-    options = command.options(persona.value, seed, max_runs)
-    raise typer.Exit(command.balance(file, command.target(target), options, as_json=as_json, out=out))
-
-
-@app.command()
-def certify(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
-    persona: Annotated[
-        list[Persona] | None,
-        typer.Option(help="Who plays besides random; may be repeated. [default: everybody]"),
-    ] = None,
-    seed: Seed = None,
-    max_runs: Annotated[
-        int | None,
-        typer.Option(min=64, max=9_604, help="Most runs of a persona. [default: what ± 1 point takes]"),
-    ] = None,
-    horizon: Annotated[
-        int | None, typer.Option(min=1, max=1_000, help="Most turns of a run. [default: the scenario's]")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate and nothing else.")] = False,
-    out: Annotated[Path | None, typer.Option(metavar="CERT", help="Write the certificate to a file.")] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="REPORT", help="Write a report with plots to a file.")
-    ] = None,
-    check: Annotated[
-        str | None, typer.Option(metavar="CERT", help="Compute this certificate again and compare.")
-    ] = None,
-) -> None:
-    """Measure how fair a specification is: exit code 0 when it is certified, 1 when it is refused.
-
-    With --check: 0 when the certificate is right about FILE, 1 when something differs or it cannot be told.
-    """
-    from peripety.cli import certify as command  # noqa: PLC0415 - loads the engine
-
-    if check is not None:
-        if any(option is not None for option in (persona, seed, max_runs, horizon, out, html)):
-            raise typer.BadParameter(
-                "--check goes with FILE and --json alone: the certificate has its options"
-            )
-        raise typer.Exit(command.check(check, file, as_json=as_json))
-    options = command.options([chosen.value for chosen in persona or ()], seed, max_runs, horizon)
-    raise typer.Exit(command.certify(file, options, as_json=as_json, out=out, html=html))
 
 
 @app.command()
