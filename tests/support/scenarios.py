@@ -13,6 +13,7 @@ from peripety import sim
 from peripety.gateway.streams import following
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.model import DryRunOptions
+from peripety.scenarios.programs import Programs
 from peripety.scenarios.registry import ScenarioRegistry
 from peripety.scenarios.workers import Workers
 from peripety.storage import Database
@@ -86,7 +87,7 @@ async def compiling(
     registry: ScenarioRegistry, data: bytes, options: DryRunOptions | None = None, **more: Any
 ) -> list[CompileEvent]:
     """Everything that happens while a document is compiled."""
-    compiler = Compiler(registry, WORKERS)
+    compiler = Compiler(registry, Programs(), WORKERS)
     async with following(compiler.compile(data, options or DryRunOptions(), **more)) as events:
         return [event async for event in events]
 

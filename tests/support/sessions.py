@@ -16,6 +16,7 @@ from peripety.gateway.model import ChatMessage, Completed, Completion, Spent, St
 from peripety.gateway.objects.structured import ask_until_valid
 from peripety.gateway.streams import completion_of, following
 from peripety.scenarios.model import CompiledScenario
+from peripety.scenarios.programs import Programs
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest
 from peripety.sessions.narrator import Narrator
 from peripety.sessions.service import room
@@ -158,7 +159,7 @@ async def table(
     try:
         kept = store(database)
         narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds)
-        sessions = Sessions(kept, OneScenario(document), narrator, room(message_bytes))
+        sessions = Sessions(kept, OneScenario(document), Programs(), narrator, room(message_bytes))
         made = await sessions.create(NewSession(new_id(), "scenario"))
         yield Table(sessions, kept, database, made.session.session_id)
     finally:

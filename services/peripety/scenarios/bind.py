@@ -15,6 +15,7 @@ from peripety.scenarios.compile import Compiler
 from peripety.scenarios.generate import Generator
 from peripety.scenarios.inspecting.inspector import Inspector
 from peripety.scenarios.model import ScenarioSource
+from peripety.scenarios.programs import Programs
 from peripety.scenarios.registry import ScenarioRegistry
 from peripety.scenarios.requests import RequestLog
 from peripety.scenarios.service import ScenarioServicer
@@ -27,24 +28,27 @@ __all__ = ["bind"]
 
 
 async def bind(wiring: Wiring) -> None:
-    """Find a gateway, provide `ScenarioSource`, and register the service."""
+    """Find a gateway, provide `ScenarioSource` and `Programs`, and register the service."""
     gateway = wiring.local(ModelGateway)
     if gateway is None:
         gateway = RemoteModelGateway(wiring.channel("gateway"))
     database = await wiring.database()
     registry = ScenarioRegistry(database)
     wiring.provide(ScenarioSource, registry)
+    programs = Programs()
+    wiring.provide(Programs, programs)
     workers = Workers()
     wiring.resources.callback(workers.close)
     threads = Threads()
     wiring.resources.callback(threads.close)
     servicer = ScenarioServicer(
         Generator(gateway, wiring.config.model_provider, workers),
-        Compiler(registry, workers),
+        Compiler(registry, programs, workers),
         Balancer(workers),
-        Certifier(registry, workers),
-        Inspector(registry, workers),
+        Certifier(registry, programs, workers),
+        Inspector(registry, programs, workers),
         registry,
+        programs,
         RequestLog(database),
         threads,
     )

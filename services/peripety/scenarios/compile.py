@@ -23,11 +23,13 @@ from peripety.scenarios.model import (
     errors_among,
 )
 from peripety.scenarios.proving import proved
+from peripety.sim.documents import findings_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from peripety.scenarios.model import CompileEvent, NumberEdit
+    from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
     from peripety.scenarios.workers import Workers
     from peripety.sim import Program
@@ -40,11 +42,13 @@ class Compiler:
 
     Args:
         registry: keeps what is accepted.
+        programs: the compiled form of that.
         workers: check and play.
     """
 
-    def __init__(self, registry: ScenarioRegistry, workers: Workers) -> None:
+    def __init__(self, registry: ScenarioRegistry, programs: Programs, workers: Workers) -> None:
         self._workers = workers
+        self._programs = programs
         self._registry = registry
 
     async def compile(
@@ -82,22 +86,10 @@ class Compiler:
             return
         yield Progress(Stage.COMPILING, "compiling the rules", 0.1)
         program = await self._workers.run(load, document)
-        findings += await self._workers.run(proved, program)
-        if errors_among(findings):
-            yield NotCompiled(tuple(findings))
-            return
-        trial = _Trial(program, options, self._workers)
-        async with following(trial.events(auto_repair=auto_repair)) as events:
+        accepting = self._accept(program, findings, options, auto_repair=auto_repair, version_of=version_of)
+        async with following(accepting) as events:
             async for event in events:
                 yield event
-        if trial.verdict is not None and trial.verdict.accepted:
-            yield Progress(Stage.STORING, "storing the scenario", 0.95)
-            warnings = (*findings, *trial.verdict.findings)
-            yield Compiled(
-                await self._registry.save(
-                    trial.program, trial.verdict.report, trial.edits, warnings, version_of=version_of
-                )
-            )
 
     async def recompile(
         self, scenario_id: str, options: DryRunOptions, *, auto_repair: bool = True
@@ -107,11 +99,42 @@ class Compiler:
         Raises:
             NotFoundError: there is no such scenario.
         """
+        check_options(options)
         scenario = await self._registry.compiled(scenario_id)
-        events = self.compile(scenario.document, options, auto_repair=auto_repair, version_of=scenario_id)
-        async with following(events):
+        program = await self._programs.of(scenario.spec_hash, scenario.document)
+        # Its document passed the border once, and may have numbers there which that takes only from others.
+        findings = await self._workers.run(findings_of, program.spec)
+        accepting = self._accept(program, findings, options, auto_repair=auto_repair, version_of=scenario_id)
+        async with following(accepting) as events:
             async for event in events:
                 yield event
+
+    async def _accept(
+        self,
+        program: Program,
+        warnings: Sequence[Finding],
+        options: DryRunOptions,
+        *,
+        auto_repair: bool,
+        version_of: str | None,
+    ) -> AsyncIterator[CompileEvent]:
+        """Prove, play and store what is compiled."""
+        findings = [*warnings, *await self._workers.run(proved, program)]
+        if errors_among(findings):
+            yield NotCompiled(tuple(findings))
+            return
+        trial = _Trial(program, options, self._workers)
+        async with following(trial.events(auto_repair=auto_repair)) as events:
+            async for event in events:
+                yield event
+        if trial.verdict is not None and trial.verdict.accepted:
+            yield Progress(Stage.STORING, "storing the scenario", 0.95)
+            remaining = (*findings, *trial.verdict.findings)
+            record = await self._registry.save(
+                trial.program, trial.verdict.report, trial.edits, remaining, version_of=version_of
+            )
+            self._programs.keep(trial.program)
+            yield Compiled(record)
 
 
 class _Trial:

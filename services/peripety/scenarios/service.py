@@ -14,6 +14,7 @@ from peripety.scenarios.batch.streaming import validated
 from peripety.scenarios.checks import check_certificate_options, check_options, require
 from peripety.scenarios.messages import asked, certificates, events, stored, verdicts
 from peripety.scenarios.messages.inspection import inspection_response
+from peripety.scenarios.tools import scenario_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from peripety.scenarios.generate import Generator
     from peripety.scenarios.inspecting.inspector import Inspector
     from peripety.scenarios.model import CompileEvent
+    from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
     from peripety.scenarios.requests import RequestLog
 
@@ -57,6 +59,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         certifier: measures how fair they are.
         inspector: says what depends on what in them.
         registry: keeps those that were accepted.
+        programs: the compiled form of those.
         requests: keeps what requests were answered with.
         threads: judge what comes in batches.
     """
@@ -69,6 +72,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         certifier: Certifier,
         inspector: Inspector,
         registry: ScenarioRegistry,
+        programs: Programs,
         requests: RequestLog,
         threads: Threads,
     ) -> None:
@@ -79,6 +83,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self._certifier = certifier
         self._inspector = inspector
         self._registry = registry
+        self._programs = programs
         self._requests = requests
 
     async def GenerateScenario(  # noqa: N802 - the contract's name
@@ -179,6 +184,17 @@ class ScenarioServicer(ScenarioServiceServicer):
             return inspection_response(await self._inspector.inspect(request.spec, options))
         require(request.scenario_id, ".scenario_id", "is empty; name a stored scenario")
         return inspection_response(await self._inspector.inspect_stored(request.scenario_id, options))
+
+    async def GetScenarioTools(  # noqa: N802 - the contract's name
+        self, request: pb.GetScenarioToolsRequest, _context: Any
+    ) -> pb.GetScenarioToolsResponse:
+        """The actions of a stored scenario as tools."""
+        require(request.scenario_id, ".scenario_id", "is required")
+        provider = asked.provider(request.provider)
+        scenario = await self._registry.compiled(request.scenario_id, request.spec_hash or None)
+        program = await self._programs.of(scenario.spec_hash, scenario.document)
+        offered = scenario_tools(program.spec, on_the_wire=provider is not None)
+        return stored.tools(offered, program.spec_hash)
 
     async def CertifyScenario(  # noqa: N802 - the contract's name
         self, request: pb.CertifyScenarioRequest, _context: Any

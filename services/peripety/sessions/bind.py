@@ -9,6 +9,7 @@ from peripety.api.session.v1.session_pb2_grpc import add_SessionServiceServicer_
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.scenarios.model import ScenarioSource
+from peripety.scenarios.programs import Programs
 from peripety.scenarios.remote import RemoteScenarioSource
 from peripety.sessions.narrator import Narrator
 from peripety.sessions.service import SessionServicer, room
@@ -26,6 +27,7 @@ async def bind(wiring: Wiring) -> None:
     gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
     scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
     store = SessionStore(await wiring.database())
-    sessions = Sessions(store, scenarios, Narrator(gateway), room(wiring.config.max_message_bytes))
+    programs = wiring.local(Programs) or Programs()
+    sessions = Sessions(store, scenarios, programs, Narrator(gateway), room(wiring.config.max_message_bytes))
     add_SessionServiceServicer_to_server(SessionServicer(sessions), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["SessionService"].full_name)

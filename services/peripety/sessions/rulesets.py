@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from peripety import sim
 from peripety.sessions.visibility import Viewers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from peripety.scenarios.programs import Programs
     from peripety.sim import Program
 
 __all__ = ["Ruleset", "Rulesets"]
-
-_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +31,17 @@ class Ruleset:
 
 
 class Rulesets:
-    """Compiles versions of scenarios once, and keeps those that were used last.
+    """The rulesets of versions; who may look is found out once for each that is kept compiled.
 
     Args:
         document: finds the specification of a version by its hash.
+        programs: keeps what is compiled.
     """
 
-    def __init__(self, document: Callable[[str], Awaitable[bytes]]) -> None:
+    def __init__(self, document: Callable[[str], Awaitable[bytes]], programs: Programs) -> None:
         self._document = document
-        self._kept: OrderedDict[str, Ruleset] = OrderedDict()
+        self._programs = programs
+        self._viewers: WeakKeyDictionary[Program, Viewers] = WeakKeyDictionary()
 
     async def of(self, spec_hash: str, document: bytes | None = None) -> Ruleset:
         """The ruleset of a version.
@@ -51,11 +50,10 @@ class Rulesets:
             spec_hash: names the version.
             document: its specification, when it is at hand.
         """
-        if spec_hash not in self._kept:
-            document = document or await self._document(spec_hash)
-            program = await asyncio.to_thread(sim.load, document)
-            self._kept[spec_hash] = Ruleset(program, Viewers(program.spec))
-        self._kept.move_to_end(spec_hash)
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
-        return self._kept[spec_hash]
+        program = self._programs.kept(spec_hash)
+        if program is None:
+            program = await self._programs.of(spec_hash, document or await self._document(spec_hash))
+        viewers = self._viewers.get(program)
+        if viewers is None:
+            viewers = self._viewers[program] = Viewers(program.spec)
+        return Ruleset(program, viewers)

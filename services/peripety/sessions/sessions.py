@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from peripety.pages import Page
     from peripety.scenarios.model import ScenarioSource
+    from peripety.scenarios.programs import Programs
     from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
     from peripety.sessions.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset
@@ -56,16 +57,22 @@ class Sessions:
     Args:
         store: where they are kept.
         scenarios: where their scenarios come from.
+        programs: the compiled form of those.
         narrator: who tells their turns.
         room: how large a turn, and a page of turns, may grow.
     """
 
     def __init__(
-        self, store: SessionStore, scenarios: ScenarioSource, narrator: Narrator, room: Room
+        self,
+        store: SessionStore,
+        scenarios: ScenarioSource,
+        programs: Programs,
+        narrator: Narrator,
+        room: Room,
     ) -> None:
         self._store = store
         self._scenarios = scenarios
-        self._rulesets = Rulesets(store.document)
+        self._rulesets = Rulesets(store.document, programs)
         self._turns = Turns(store, self._rulesets, narrator, room)
         self._room = room
 

@@ -12,6 +12,7 @@ from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.scenarios.balancing.searching import FRESH_RUN
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.model import Compiled, DryRunOptions, NotCompiled, NumbersMoved, Progress, Stage
+from peripety.scenarios.programs import Programs
 from support.scenarios import WORKERS, chance, compiling, document, opened_registry, siege
 from support.specs import at_most, spec
 
@@ -169,14 +170,16 @@ async def test_the_same_document_gives_the_same_scenario(registry: ScenarioRegis
     assert first.record.dry_run == second.record.dry_run
 
 
+async def recompiling(registry: ScenarioRegistry, scenario_id: str, options: DryRunOptions) -> list[Any]:
+    compiler = Compiler(registry, Programs(), WORKERS)
+    return [event async for event in compiler.recompile(scenario_id, options)]
+
+
 async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioRegistry) -> None:
     first = (await compiling(registry, document(chance(0.5))))[-1]
     assert isinstance(first, Compiled)
     scenario_id = first.record.scenario.scenario_id
-    events: list[Any] = [
-        event
-        async for event in Compiler(registry, WORKERS).recompile(scenario_id, DryRunOptions(persona="idle"))
-    ]
+    events = await recompiling(registry, scenario_id, DryRunOptions(persona="idle"))
     assert isinstance(events[-1], Compiled)
     assert events[-1].record.scenario.scenario_id == scenario_id
     assert (await registry.get(scenario_id)).dry_run.persona == "idle"
@@ -197,4 +200,23 @@ async def test_versions_of_nothing_are_refused_before_any_work(registry: Scenari
     with pytest.raises(NotFoundError):
         await compiling(registry, document(chance(0.5)), version_of="scn_0")
     with pytest.raises(NotFoundError):
-        _ = [event async for event in Compiler(registry, WORKERS).recompile("scn_0", DryRunOptions())]
+        await recompiling(registry, "scn_0", DryRunOptions())
+
+
+async def test_numbers_that_canonical_form_writes_out_are_no_hindrance(registry: ScenarioRegistry) -> None:
+    first: Any = (await compiling(registry, document(chance(0.5) | {"state": {"a": 1, "vast": 1e20}})))[-1]
+    assert b"100000000000000000000" in first.record.scenario.document
+    events = await recompiling(registry, first.record.scenario.scenario_id, DryRunOptions())
+    assert events[-1] == first
+
+
+async def test_what_was_stored_is_not_compiled_once_more(registry: ScenarioRegistry) -> None:
+    programs = Programs()
+    compiler = Compiler(registry, programs, WORKERS)
+    done = [event async for event in compiler.compile(document(siege(min_fail_rate=0.6)), DryRunOptions())]
+    assert isinstance(done[-1], Compiled)
+    stored = done[-1].record.scenario
+    kept = programs.kept(stored.spec_hash)
+    assert kept is not None
+    assert kept.document == stored.document
+    assert await programs.of(stored.spec_hash, stored.document) is kept

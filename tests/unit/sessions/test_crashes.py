@@ -12,6 +12,7 @@ import pytest
 
 from peripety import sim
 from peripety.errors import UnavailableError
+from peripety.scenarios.programs import Programs
 from peripety.sessions.narrator import Narrator
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
@@ -92,7 +93,9 @@ class FaultyDatabase:
 def process(game: Table, faults: Faults) -> Sessions:
     """A process of its own over the same database."""
     database = cast("Database", FaultyDatabase(game.database, faults))
-    return Sessions(SessionStore(database), OneScenario(document()), Narrator(ScriptedGateway()), ROOM)
+    return Sessions(
+        SessionStore(database), OneScenario(document()), Programs(), Narrator(ScriptedGateway()), ROOM
+    )
 
 
 async def attempt(game: Table, faults: Faults, request: Any) -> None:

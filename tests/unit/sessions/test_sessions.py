@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from peripety.scenarios.programs import Programs
 from peripety.sessions.events import Committed
 from peripety.sessions.model import NewSession
 from peripety.sessions.narrator import Narrator
@@ -47,7 +48,7 @@ async def served(database_url: str, source: OneScenario | None = None) -> AsyncI
     database = await Database.open(database_url)
     try:
         scenarios = source or OneScenario(document())
-        yield Sessions(SessionStore(database), scenarios, Narrator(ScriptedGateway()), ROOM)
+        yield Sessions(SessionStore(database), scenarios, Programs(), Narrator(ScriptedGateway()), ROOM)
     finally:
         await database.close()
 
@@ -288,12 +289,10 @@ async def test_a_page_of_turns_ends_where_a_message_does(database_url: str) -> N
     assert [seen.turn.turn for seen in second.items] == [3, 4]
 
 
-async def test_more_scenarios_than_are_kept_compiled_can_be_played(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("peripety.sessions.rulesets._KEPT", 1)
+async def test_more_scenarios_than_are_kept_compiled_can_be_played(database_url: str) -> None:
     async with table(database_url, document()) as game:
-        other = Sessions(game.store, OneScenario(document(seed=8)), Narrator(ScriptedGateway()), ROOM)
+        one, narrator = OneScenario(document(seed=8)), Narrator(ScriptedGateway())
+        other = Sessions(game.store, one, Programs(most=1), narrator, ROOM)
         made = await other.create(new())
         assert (await other.get(game.session_id, None)).session.seed == 7
         assert await other.get(made.session.session_id, None) == made

@@ -15,6 +15,7 @@ from peripety.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
+from peripety.scenarios.programs import Programs
 from peripety.sessions.events import Accepted, Committed, Degraded, RuleFailed
 from peripety.sessions.model import ActionCall, NewSession, Resolution
 from peripety.sessions.narrator import Narrator
@@ -257,7 +258,7 @@ async def _in_two_processes(
             [game.request(1, "act")] * 2 if same_request else [game.request(1, "act") for _ in range(2)]
         )
         sessions = [
-            Sessions(SessionStore(database), OneScenario(document()), Narrator(gateway), ROOM)
+            Sessions(SessionStore(database), OneScenario(document()), Programs(), Narrator(gateway), ROOM)
             for database in (game.database, other)
         ]
 

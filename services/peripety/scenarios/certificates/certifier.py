@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from peripety.errors import Finding
     from peripety.scenarios.certificates.checking import Comparison
     from peripety.scenarios.certificates.model import CertificateOptions
+    from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
     from peripety.scenarios.workers import Workers
 
@@ -41,11 +42,13 @@ class Certifier:
 
     Args:
         registry: keeps scenarios and their certificates.
+        programs: the compiled form of those scenarios.
         workers: check, prove and play.
     """
 
-    def __init__(self, registry: ScenarioRegistry, workers: Workers) -> None:
+    def __init__(self, registry: ScenarioRegistry, programs: Programs, workers: Workers) -> None:
         self._registry = registry
+        self._programs = programs
         self._workers = workers
 
     async def certify(self, document: bytes, options: CertificateOptions) -> AsyncIterator[CertifyEvent]:
@@ -79,11 +82,15 @@ class Certifier:
     ) -> AsyncIterator[CertifyEvent]:
         """Certify the latest version of a stored scenario, and keep the certificate with it; see `certify`.
 
+        It was checked when it was stored, and is not checked again.
+
         Raises:
             NotFoundError: there is no such scenario, or not any more.
         """
+        check_certificate_options(options)
         scenario = await self._registry.compiled(scenario_id)
-        async with following(self.certify(scenario.document, options)) as events:
+        program = await self._programs.of(scenario.spec_hash, scenario.document)
+        async with following(certify(program, options, self._workers)) as events:
             async for event in events:
                 if isinstance(event, Certificate):
                     await self._registry.certify(scenario_id, event)

@@ -13,8 +13,10 @@ from peripety.scenarios.inspecting.model import Inspection
 
 if TYPE_CHECKING:
     from peripety.scenarios.model import DryRunOptions
+    from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
     from peripety.scenarios.workers import Workers
+    from peripety.sim import Program
 
 __all__ = ["Inspector"]
 
@@ -24,11 +26,13 @@ class Inspector:
 
     Args:
         registry: has those that are stored.
+        programs: the compiled form of those.
         workers: check and play.
     """
 
-    def __init__(self, registry: ScenarioRegistry, workers: Workers) -> None:
+    def __init__(self, registry: ScenarioRegistry, programs: Programs, workers: Workers) -> None:
         self._registry = registry
+        self._programs = programs
         self._workers = workers
 
     async def inspect(self, document: bytes, options: DryRunOptions | None) -> Inspection:
@@ -46,12 +50,7 @@ class Inspector:
         check_document(document)
         if options is not None:
             check_options(options)
-        program = await self._workers.run(sim.compile, document)
-        async with following(inspect(program, options, self._workers)) as events:
-            async for event in events:
-                if isinstance(event, Inspection):
-                    return event
-        raise InternalError("The inspection ended without its result")
+        return await self._inspected(await self._workers.run(sim.compile, document), options)
 
     async def inspect_stored(self, scenario_id: str, options: DryRunOptions | None) -> Inspection:
         """Inspect the latest version of a stored scenario; see `inspect`.
@@ -59,5 +58,15 @@ class Inspector:
         Raises:
             NotFoundError: there is no such scenario.
         """
+        if options is not None:
+            check_options(options)
         scenario = await self._registry.compiled(scenario_id)
-        return await self.inspect(scenario.document, options)
+        program = await self._programs.of(scenario.spec_hash, scenario.document)
+        return await self._inspected(program, options)
+
+    async def _inspected(self, program: Program, options: DryRunOptions | None) -> Inspection:
+        async with following(inspect(program, options, self._workers)) as events:
+            async for event in events:
+                if isinstance(event, Inspection):
+                    return event
+        raise InternalError("The inspection ended without its result")

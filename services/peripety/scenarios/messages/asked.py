@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.config import ProviderName
 from peripety.scenarios.balancing.model import CONFIRMING_RUNS, BalanceOrder, Target
 from peripety.scenarios.batch import BatchOptions
 from peripety.scenarios.checks import require, unsupported
@@ -13,7 +14,15 @@ from peripety.scenarios.messages.certificates import options_asked
 from peripety.scenarios.model import DryRunOptions, GenerationLimits, GenerationOrder, Level
 from peripety.sim import PERSONAS, Persona
 
-__all__ = ["balance_order", "batch_options", "dry_run_options", "inspection_options", "level_asked", "order"]
+__all__ = [
+    "balance_order",
+    "batch_options",
+    "dry_run_options",
+    "inspection_options",
+    "level_asked",
+    "order",
+    "provider",
+]
 
 _MAX_ANSWERS = 4
 _MAX_RUNS = 4_096
@@ -97,3 +106,10 @@ def _simulated(options: pb.DryRunOptions, runs: int) -> DryRunOptions:
         max_runs=options.max_runs or runs,
         horizon=options.horizon or None,
     )
+
+
+def provider(name: str) -> ProviderName | None:
+    """The provider whose rules have to be met, if one was named."""
+    known = {known.value: known for known in ProviderName}
+    require(not name or name in known, ".provider", f"is none of {', '.join(known)}; empty for none")
+    return known.get(name)

@@ -1,7 +1,8 @@
-"""Scenarios that are kept."""
+"""Scenarios that are kept, and what they offer."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,13 @@ from peripety.scenarios.messages import parts
 from peripety.scenarios.model import CompiledScenario
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from peripety.pages import Page
     from peripety.scenarios.model import ScenarioRecord, ScenarioSummary
+    from peripety.scenarios.tools import ScenarioTool
 
-__all__ = ["compiled_scenario", "scenario", "summaries"]
+__all__ = ["compiled_scenario", "scenario", "summaries", "tools"]
 
 
 def scenario(record: ScenarioRecord) -> pb.CompiledScenario:
@@ -58,3 +62,16 @@ def compiled_scenario(message: pb.CompiledScenario) -> CompiledScenario:
         document=message.spec,
         create_time=message.create_time.ToDatetime(UTC),
     )
+
+
+def tools(offered: Iterable[ScenarioTool], spec_hash: str) -> pb.GetScenarioToolsResponse:
+    """What models may be offered in a version of a scenario."""
+    response = pb.GetScenarioToolsResponse(spec_hash=spec_hash)
+    for one in offered:
+        response.tools.add(
+            action_id=one.action_id or "",
+            name=one.tool.name,
+            description=one.tool.description,
+            input_schema=json.dumps(one.tool.input_schema, ensure_ascii=False).encode(),
+        )
+    return response

@@ -1,0 +1,126 @@
+"""The actions of a scenario as tools for a model, and beside them what the engine offers itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.gateway.model import Tool
+from peripety.gateway.tool_names import to_wire_name
+from peripety.scenarios.phrases import condition, effect
+from peripety.scenarios.reading import FALLING, RISING, directions, readings
+from peripety.sim.schemas import OUTCOME, schema_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["QUERY", "ROLL", "ScenarioTool", "scenario_tools"]
+
+QUERY, ROLL = "query", "roll"
+_ACTION = "action:{}"
+# No provider takes more of a description.
+_LONGEST = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioTool:
+    """Something that a model may do in a scenario.
+
+    Attributes:
+        tool: as models are offered it.
+        action_id: the action that a call of it takes; None for a tool of the engine's own.
+    """
+
+    tool: Tool
+    action_id: str | None = None
+
+
+def scenario_tools(spec: Mapping[str, Any], *, on_the_wire: bool = False) -> tuple[ScenarioTool, ...]:
+    """The actions in the order of the scenario, then `query` and `roll`.
+
+    Args:
+        spec: a valid scenario.
+        on_the_wire: whether names have to be made of what providers take. The gateway sees to that itself
+            when it is given the tools, and tells calls by the names that it was given.
+    """
+    hurts = directions(reading for loss in spec["loss_conditions"] for reading in readings(loss["when"]))
+    tools = (*(_of_action(action, hurts) for action in spec["actions"]), *_OWN)
+    return tuple(map(_renamed, tools)) if on_the_wire else tools
+
+
+def _renamed(offered: ScenarioTool) -> ScenarioTool:
+    return replace(offered, tool=replace(offered.tool, name=to_wire_name(offered.tool.name)))
+
+
+def _of_action(action: Mapping[str, Any], hurts: Mapping[str, int]) -> ScenarioTool:
+    description = " ".join(_told(action, hurts))
+    tool = Tool(_ACTION.format(action["id"]), _clipped(description), _schema_of(action["params"]))
+    return ScenarioTool(tool, action["id"])
+
+
+def _told(action: Mapping[str, Any], hurts: Mapping[str, int]) -> Iterator[str]:
+    """What a model has to know of an action: what it is, what it takes, what it costs, what it does."""
+    name, description = action.get("name") or action["id"], action.get("description") or ""
+    needed = condition(action["preconditions"])
+    derives = action.get("derives") or {}
+    costs = [effect(one, derives) for one in action["effects"] if _is_price(one, hurts)]
+    others = [effect(one, derives) for one in action["effects"] if not _is_price(one, hurts)]
+    yield _sentence(name)
+    if needed:
+        yield f"Only when {needed}."
+    if costs:
+        yield f"Costs: {', '.join(costs)}."
+    if others:
+        yield f"Effects: {', '.join(others)}."
+    if description:
+        yield _sentence(description)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def _is_price(done: Mapping[str, Any], hurts: Mapping[str, int]) -> bool:
+    """Whether an effect is a step toward losing, or takes from what nothing is lost by."""
+    if done["op"] not in {"inc", "dec"} or isinstance(done["value"], str):
+        return False
+    rises = (done["value"] > 0) == (done["op"] == "inc")
+    return (RISING if rises else FALLING) == hurts.get(done["path"], FALLING)
+
+
+def _schema_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters have the keywords of JSON Schema, so each is its own schema."""
+    return _arguments({name: dict(param) for name, param in params.items()}, required=sorted(params))
+
+
+def _arguments(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _own_tools() -> tuple[ScenarioTool, ...]:
+    path = {"type": "string", "maxLength": 512, "description": "A path such as state.a.b[2]; state for all."}
+    query = Tool(
+        QUERY,
+        "Read a value of the state that is visible from here. Changes nothing.",
+        _arguments({"path": path}, required=["path"]),
+    )
+    asked: dict[str, Any] = schema_document(OUTCOME)["$defs"]["RollRequest"]
+    roll = Tool(
+        ROLL,
+        "Roll a die of twenty faces against a difficulty, for what is uncertain. Changes nothing.",
+        _arguments(asked["properties"], asked["required"]),
+    )
+    return ScenarioTool(query), ScenarioTool(roll)
+
+
+_OWN = _own_tools()

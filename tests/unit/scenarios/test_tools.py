@@ -1,0 +1,95 @@
+"""Actions as tools: what a model is told, and what it may call them with."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+
+from peripety import sim
+from peripety.gateway.tool_names import ToolNames
+from peripety.scenarios.random_specs import random_spec
+from peripety.scenarios.tools import scenario_tools
+from support.scenarios import program
+from support.specs import action, at_most, never, spec
+
+ON_THE_WIRE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+def described(*effects: dict[str, Any], **more: Any) -> str:
+    acting = action("act", list(effects)) | more
+    losses = [at_most("low", "state.a", 0), {"id": "high", "when": {">=": [{"var": "state.b"}, 9]}}]
+    return scenario_tools(spec(actions=[acting], loss_conditions=losses))[0].tool.description
+
+
+def moved(op: str, name: str, value: float = 1) -> dict[str, Any]:
+    return {"op": op, "path": f"state.{name}", "value": value}
+
+
+def test_actions_come_in_their_order_and_the_engines_own_tools_last() -> None:
+    tools = scenario_tools(spec(actions=[action("two"), action("one")]))
+    assert [tool.tool.name for tool in tools] == ["action:two", "action:one", "query", "roll"]
+    assert [tool.action_id for tool in tools] == ["two", "one", None, None]
+
+
+def test_a_description_says_what_it_takes_what_it_costs_and_what_it_does() -> None:
+    told = described(
+        moved("dec", "a", 2),
+        moved("inc", "b"),
+        moved("inc", "a", 3),
+        moved("dec", "b"),
+        name="Do it",
+        description="In full",
+        preconditions={">": [{"var": "state.a"}, 2]},
+    )
+    assert told == "Do it. Only when a > 2. Costs: a -2, b +1. Effects: a +3, b -1. In full."
+
+
+def test_what_nothing_is_lost_by_costs_where_it_falls() -> None:
+    assert described(moved("dec", "c"), moved("inc", "d")) == "act. Costs: c -1. Effects: d +1."
+
+
+def test_an_action_without_anything_to_say_has_its_name() -> None:
+    assert described() == "act."
+
+
+def test_no_description_is_longer_than_providers_take() -> None:
+    told = described(moved("dec", "a"), description="x" * 5_000)
+    assert len(told) == 1_024
+    assert told.startswith("act. Costs: a -1. x")
+
+
+def test_a_call_that_the_schema_takes_is_legal_and_another_is_not() -> None:
+    params = {
+        "count": {"type": "integer", "minimum": 1, "maximum": 3},
+        "kind": {"type": "string", "enum": ["x", "y"]},
+        "note": {"type": "string", "maxLength": 2},
+        "sure": {"type": "boolean"},
+    }
+    losses = [never("one"), never("two")]
+    scenario = spec(actions=[action("act", params=params)], loss_conditions=losses)
+    (tool, *_) = scenario_tools(scenario)
+    schema = jsonschema.Draft202012Validator(dict(tool.tool.input_schema))
+    rules = program(scenario)
+    good: dict[str, Any] = {"count": 2, "kind": "y", "note": "ok", "sure": False}
+    calls = [good, *({**good, **wrong} for wrong in (
+        {"count": 4}, {"count": 1.5}, {"kind": "z"}, {"note": "long"}, {"sure": 1}, {"more": 1},
+    )), {"count": 2}]  # fmt: skip
+    for call in calls:
+        accepted = rules.act(rules.new_state(), "act", call).accepted
+        assert schema.is_valid(call) == accepted == (call == good), call
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_names_are_taken_by_every_provider_and_lead_back(index: int) -> None:
+    scenario = sim.parse(random_spec(3, index))
+    plain, wired = scenario_tools(scenario), scenario_tools(scenario, on_the_wire=True)
+    names = ToolNames(tool.tool.name for tool in plain)
+    assert len({tool.tool.name for tool in wired}) == len(plain)
+    for tool, told in zip(plain, wired, strict=True):
+        assert ON_THE_WIRE.fullmatch(told.tool.name)
+        assert names.from_wire(told.tool.name) == tool.tool.name
+        assert (told.action_id, told.tool.input_schema) == (tool.action_id, tool.tool.input_schema)
+        jsonschema.Draft202012Validator.check_schema(dict(told.tool.input_schema))
