@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, InvalidArgumentError, PeripetyError
-from peripety.gateway.model import Completed, Repairing, Spent, TextDelta
+from peripety.gateway.model import Completed, Options, Repairing, Spent, TextDelta
 from peripety.gateway.objects.structured import parse_json_with_schema, used_until
 from peripety.gateway.streams import following
 from peripety.scenarios.diff import rule_edits
@@ -48,7 +48,8 @@ class Asker:
 
     def __init__(self, limits: GenerationLimits) -> None:
         self._limits = limits
-        self._deadline = None if limits.seconds is None else _now() + limits.seconds
+        seconds = limits.budget.max_seconds
+        self._deadline = None if seconds is None else _now() + seconds
         self.attempts = 0
         self.spent = Spent()
         self._spent_before = Spent()
@@ -62,13 +63,13 @@ class Asker:
 
     def exhausted(self) -> Finding | None:
         """What is used up, so that the model cannot be asked again."""
-        limits, usage = self._limits, self.spent.usage
+        limits, budget, usage = self._limits, self._limits.budget, self.spent.usage
         if self.attempts >= limits.answers:
             message = f"the {limits.answers} answers that were allowed are used up; allow more"
-        elif limits.tokens is not None and usage.input_tokens + usage.output_tokens >= limits.tokens:
-            message = f"the {limits.tokens} tokens that were allowed are used up; allow more"
+        elif budget.max_tokens is not None and usage.input_tokens + usage.output_tokens >= budget.max_tokens:
+            message = f"the {budget.max_tokens} tokens that were allowed are used up; allow more"
         elif self._deadline is not None and _now() >= self._deadline:
-            message = f"the {limits.seconds:g} s that were allowed are over; allow more"
+            message = f"the {budget.max_seconds:g} s that were allowed are over; allow more"
         else:
             return None
         return Finding("BUDGET_USED_UP", "", message)
@@ -90,7 +91,8 @@ class Asker:
         self.completion, self.findings = None, ()
         self._spent_before = self.spent
         text = as_json(question).decode()
-        stream = conversation.stream(text, schema=schema, seed=seed, max_output_tokens=max_output_tokens)
+        options = Options(seed=seed, max_output_tokens=max_output_tokens, budget=self._limits.budget)
+        stream = conversation.stream(text, schema=schema, options=options)
         draft = _Draft()
         self._begin_answer()
         try:

@@ -61,8 +61,6 @@ def check_order(order: GenerationOrder) -> None:
     require(size <= MAX_DESCRIPTION_BYTES, ".description", reason)
     _check_seed(order.seed, ".seed")
     require(order.limits.answers > 0, ".max_attempts", "must not be negative")
-    require((order.limits.tokens or 1) > 0, ".budget.max_tokens", "must not be negative")
-    require((order.limits.seconds or 1) > 0, ".budget.max_time", "must not be negative")
 
 
 def check_document(document: bytes) -> None:

@@ -17,7 +17,7 @@ from peripety.authoring import author
 from peripety.config import ProviderName
 from peripety.errors import Finding, Severity
 from peripety.gateway.conversations import Conversation
-from peripety.gateway.model import ResponseSchema
+from peripety.gateway.model import Options, ResponseSchema
 from peripety.gateway.streams import following
 from peripety.scenarios.asking import Asker, as_json
 from peripety.scenarios.certificates.certifying import certificate_of
@@ -116,7 +116,7 @@ class _Writing:
         self._order = order
         self._seed = _seed(order)
         self._asker = Asker(order.limits)
-        self._converse = partial(Conversation, gateway, model=order.model)
+        self._converse = partial(Conversation, gateway, options=Options(model=order.model))
         self._ask = partial(self._asker.ask, seed=self._seed % _SAMPLING_SEEDS)
         self._refused: tuple[Finding, ...] = ()
 

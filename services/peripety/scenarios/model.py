@@ -7,7 +7,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from peripety.errors import Finding, Severity
-from peripety.gateway.model import Spent
+from peripety.gateway.model import Budget, Spent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,17 +150,15 @@ class DryRunOptions:
 
 @dataclass(frozen=True, slots=True)
 class GenerationLimits:
-    """Caps on the model work of one request; None is no cap of the caller's.
+    """Caps on the model work of one request.
 
     Attributes:
         answers: most answers of the model, refused ones included.
-        tokens: no further call is made once this many tokens, in and out, were used.
-        seconds: most time.
+        budget: most calls, tokens, money and time of all of them together.
     """
 
     answers: int = 4
-    tokens: int | None = None
-    seconds: float | None = None
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import pytest
 from peripety.gateway.calling import Caller
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.model import ResponseSchema, SchemaMethod, SchemaReport
+from peripety.gateway.model import Options, ResponseSchema, SchemaMethod, SchemaReport
 from peripety.gateway.providers.registry import Providers
 from support.apps import config_for
 
@@ -88,8 +88,12 @@ async def test_a_real_model_answers_to_a_schema_and_caches_the_conversation(
     assert "Gemma Terms of Use" in "".join(notice)
     async with conversing(url, tmp_path, "Name a thing and an amount of it.") as conversation:
         schema = ResponseSchema("thing", SCHEMA)
-        first = await conversation.send("first", schema=schema, max_output_tokens=200, seed=1)
-        second = await conversation.send("second", schema=schema, max_output_tokens=200, seed=1)
+        first = await conversation.send(
+            "first", schema=schema, options=Options(max_output_tokens=200, seed=1)
+        )
+        second = await conversation.send(
+            "second", schema=schema, options=Options(max_output_tokens=200, seed=1)
+        )
     assert set(first.value or {}) == set(second.value or {}) == {"name", "amount"}
     assert first.schema_report == SchemaReport(SchemaMethod.GRAMMAR)
     assert second.usage.cache_read_tokens > first.usage.cache_read_tokens
@@ -102,7 +106,7 @@ async def test_every_turn_reads_more_of_a_long_conversation_from_the_cache(
     asked = [f"Gauge {number} reads {number * number}." for number in range(10)]
     async with conversing(served[1], tmp_path, "Say in a few words what each reading means.") as conversation:
         for text in asked:
-            await conversation.send(text, max_output_tokens=12, temperature=0.0, seed=1)
+            await conversation.send(text, options=Options(max_output_tokens=12, temperature=0.0, seed=1))
     usage = [turn.completion.usage for turn in conversation.turns]
     read = [each.cache_read_tokens for each in usage]
     assert all(earlier < later for earlier, later in pairwise(read)), read

@@ -160,6 +160,7 @@ async def test_wrong_requests_to_compile_name_the_field(
         ({"seed": -1}, ".seed"),
         ({"max_attempts": -1}, ".max_attempts"),
         ({"budget": common.Budget(max_tokens=-1)}, ".budget.max_tokens"),
+        ({"budget": common.Budget(max_cost=common.Money(pico_units=1))}, ".budget.max_cost.currency_code"),
         ({"level": 99}, ".level"),
     ],
 )
@@ -171,21 +172,10 @@ async def test_wrong_requests_to_generate_name_the_field(
     assert [violation.field for violation in caught.value.violations] == [field]
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        generation(budget=common.Budget(max_cost=common.Money(currency_code="USD", pico_units=1))),
-        compilation(spec=b"{}", dry_run=pb.DryRunOptions(persona=engine.PERSONA_PLANNER)),
-    ],
-    ids=["cost", "persona"],
-)
-async def test_what_this_server_lacks_is_refused_and_not_ignored(
-    stub: ScenarioServiceAsyncStub, request_: Any
-) -> None:
-    is_generation = isinstance(request_, pb.GenerateScenarioRequest)
-    call = stub.GenerateScenario if is_generation else stub.CompileScenario
+async def test_what_this_server_lacks_is_refused_and_not_ignored(stub: ScenarioServiceAsyncStub) -> None:
+    request = compilation(spec=b"{}", dry_run=pb.DryRunOptions(persona=engine.PERSONA_PLANNER))
     with pytest.raises(UnsupportedError) as caught:
-        await all_of(call(request_))
+        await all_of(stub.CompileScenario(request))
     assert caught.value.code == "FIELD_UNSUPPORTED"
 
 

@@ -14,6 +14,7 @@ from peripety.gateway.model import (
     GatewayEvent,
     GenerateRequest,
     ModelGateway,
+    Options,
     ResponseSchema,
 )
 from peripety.gateway.streams import completion_of, following
@@ -51,7 +52,7 @@ class Conversation:
     Args:
         gateway: answers.
         system: the instructions, for good.
-        model: as in `GenerateRequest.model`.
+        options: how to generate, where a turn says nothing else.
         turns: earlier turns to go on from.
     """
 
@@ -60,11 +61,11 @@ class Conversation:
         gateway: ModelGateway,
         system: str | None,
         *,
-        model: str | None = None,
+        options: Options = Options(),  # noqa: B008 - frozen
         turns: Sequence[Turn] = (),
     ) -> None:
         self._gateway = gateway
-        self._model = model
+        self._options = options
         self._turns = list(turns)
         self._busy = False
         self.system = system
@@ -84,11 +85,14 @@ class Conversation:
         text: str,
         *,
         schema: ResponseSchema | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        seed: int | None = None,
+        options: Options = Options(),  # noqa: B008 - frozen
     ) -> AsyncIterator[GatewayEvent]:
-        """Say `text` and follow the answer; the turn is kept when the answer is complete and valid.
+        """Say `text` and follow the answer; the turn is kept when the answer is complete and was accepted.
+
+        Args:
+            text: what the user says.
+            schema: what the answer has to satisfy.
+            options: how to generate, before what the conversation has.
 
         Raises:
             ConflictError: another turn of this conversation is under way.
@@ -101,10 +105,7 @@ class Conversation:
             system=self.system,
             messages=(*self.messages, user),
             schema=schema,
-            model=self._model,
-            max_output_tokens=max_output_tokens,
-            temperature=temperature,
-            seed=seed,
+            **(self._options.set_fields() | options.set_fields()),
         )
         self._busy = True
         try:
@@ -121,16 +122,10 @@ class Conversation:
         text: str,
         *,
         schema: ResponseSchema | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        seed: int | None = None,
+        options: Options = Options(),  # noqa: B008 - frozen
     ) -> Completion:
-        """Say `text` and wait for the whole answer; raises what `stream` raises."""
-        return await completion_of(
-            self.stream(
-                text, schema=schema, max_output_tokens=max_output_tokens, temperature=temperature, seed=seed
-            )
-        )
+        """Say `text` and wait for the whole answer; see `stream`."""
+        return await completion_of(self.stream(text, schema=schema, options=options))
 
 
 def under_way() -> ConflictError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.config import ProviderName
+from peripety.gateway.messages.requests import budget_from_proto
 from peripety.scenarios.balancing.model import CONFIRMING_RUNS, BalanceOrder, Target
 from peripety.scenarios.batch import BatchOptions
 from peripety.scenarios.checks import require, unsupported
@@ -52,15 +53,8 @@ def order(request: pb.GenerateScenarioRequest) -> GenerationOrder:
 
 
 def _limits(request: pb.GenerateScenarioRequest) -> GenerationLimits:
-    budget = request.budget
-    if budget.HasField("max_cost"):
-        raise unsupported(".budget.max_cost", "a cap on money")
-    answers = request.max_attempts or _MAX_ANSWERS
-    return GenerationLimits(
-        answers=min(answers, budget.max_calls or answers),
-        tokens=budget.max_tokens or None,
-        seconds=budget.max_time.ToMilliseconds() / 1000 or None,
-    )
+    budget = budget_from_proto(".budget", request.budget)
+    return GenerationLimits(request.max_attempts or _MAX_ANSWERS, budget)
 
 
 def level_asked(level: pb.ValidationLevel.ValueType) -> Level:

@@ -7,12 +7,14 @@ import pytest
 from peripety.errors import ConflictError, UnavailableError
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import (
+    Budget,
     ChatMessage,
     ChatRole,
     Completed,
     Completion,
     GatewayEvent,
     GenerateRequest,
+    Options,
     Repairing,
     StopReason,
     TextDelta,
@@ -63,12 +65,21 @@ async def test_user_and_assistant_are_kept_together() -> None:
 
 async def test_each_request_extends_the_one_before() -> None:
     gateway = Gateway()
-    conversation = Conversation(gateway, "s", model="m")
+    conversation = Conversation(gateway, "s", options=Options(model="m"))
     for text in "abc":
         await conversation.send(text)
     for earlier, later in zip(gateway.requests, gateway.requests[1:], strict=False):
         assert later.messages[: len(earlier.messages)] == earlier.messages
         assert (later.system, later.model) == (earlier.system, earlier.model)
+
+
+async def test_what_a_turn_says_of_its_options_comes_before_what_the_conversation_says() -> None:
+    gateway = Gateway()
+    conversation = Conversation(gateway, "s", options=Options(model="m", seed=1))
+    await conversation.send("a", options=Options(seed=2, budget=Budget(max_calls=1)))
+    await conversation.send("b")
+    asked = [(request.model, request.seed, request.budget) for request in gateway.requests]
+    assert asked == [("m", 2, Budget(max_calls=1)), ("m", 1, None)]
 
 
 async def test_a_failed_turn_leaves_the_conversation_as_it_was() -> None:

@@ -1,0 +1,112 @@
+"""What one order may use of language models, over all the answers that it takes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from peripety.errors import Finding, PeripetyError, ResourceExhaustedError
+from peripety.gateway.calling.budgets import Amount, BudgetKind, remaining
+from peripety.gateway.calling.budgets.refusals import BUDGET_EXHAUSTED
+from peripety.gateway.calling.faults import was_answered
+from peripety.gateway.catalogue import in_dollars
+from peripety.gateway.model import Spent
+from peripety.gateway.objects.structured import used_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.gateway.model import Budget
+    from peripety.scenarios.model import GenerationLimits
+
+__all__ = ["Allowance"]
+
+
+class Allowance:
+    """Keeps account of what an order uses, and of what that leaves for its next request.
+
+    Time runs from the beginning of the order, checks and dry-runs included.
+
+    Args:
+        limits: what the order may use in all.
+        now: seconds on a clock that never goes back.
+
+    Attributes:
+        answers: answers that the model was asked for.
+        spent: what they used; money is not known once an answer that broke off may have cost some.
+    """
+
+    def __init__(self, limits: GenerationLimits, now: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._now = now
+        self._begun = now()
+        self.answers = 0
+        self.spent = Spent()
+
+    def used_up(self) -> Finding | None:
+        """What keeps the model from being asked again; None while there is something left."""
+        if self.answers >= self._limits.answers:
+            return _used_up(f"the {self._limits.answers} answers that were allowed are used up")
+        try:
+            self.left()
+        except ResourceExhaustedError as error:
+            return self._refusal(error)
+        return None
+
+    def left(self) -> Budget:
+        """What the next request may use; with it, the gateway stops before a cap would be passed.
+
+        Raises:
+            ResourceExhaustedError: nothing.
+        """
+        usage = self.spent.usage
+        used = Amount(self.spent.calls, usage.input_tokens + usage.output_tokens, self.spent.cost or 0)
+        return remaining(self._limits.budget, used, self._now() - self._begun)
+
+    def ask(self) -> None:
+        """Count an answer that the model is asked for."""
+        self.answers += 1
+
+    def count(self, spent: Spent) -> None:
+        """Count what an answer has used."""
+        self.spent += spent
+
+    def failed(self, error: PeripetyError) -> Finding | None:
+        """Count what a request used to which no answer came.
+
+        Returns:
+            What is used up, where that is why none came; None for any other failure.
+        """
+        finding = self._refusal(error)
+        self.spent += used_until(error) or _at_least(error)
+        return finding
+
+    def _refusal(self, error: PeripetyError) -> Finding | None:
+        details, budget = error.details, self._limits.budget
+        if error.code != BUDGET_EXHAUSTED or details.get("budget") != BudgetKind.REQUEST.value:
+            return None
+        usage = self.spent.usage
+        match details.get("cap"):
+            case "max_time":
+                return _used_up(f"the {budget.max_seconds:g} s that were allowed are over")
+            case "max_cost":
+                limit, used = f"${in_dollars(budget.max_cost or 0)}", f"${in_dollars(self.spent.cost or 0)}"
+            case "max_calls":
+                limit, used = f"{budget.max_calls} calls", str(self.spent.calls)
+            case _:
+                limit, used = f"{budget.max_tokens} tokens", str(usage.input_tokens + usage.output_tokens)
+        return _used_up(f"of the {limit} that were allowed {used} are used, and another answer may take more")
+
+
+def _at_least(error: PeripetyError) -> Spent:
+    """What a failed request has used, as far as that is known."""
+    is_over = error.details.get("cap") == "max_time"
+    if error.code == BUDGET_EXHAUSTED and not is_over:
+        return Spent()  # it was never sent
+    if was_answered(error) and not is_over:
+        return Spent(calls=1)
+    return Spent(calls=1, cost=None, cache_savings=None)
+
+
+def _used_up(what: str) -> Finding:
+    return Finding("BUDGET_USED_UP", "", f"{what}; allow more")

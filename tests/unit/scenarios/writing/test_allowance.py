@@ -1,0 +1,133 @@
+"""What is left of an order's budget, and what is said when that is too little."""
+
+from __future__ import annotations
+
+import pytest
+
+from peripety.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    PeripetyError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from peripety.gateway.model import Budget, Spent, Usage
+from peripety.scenarios.model import GenerationLimits
+from peripety.scenarios.writing.allowance import Allowance
+
+CENT = 10**10
+ANSWER = Spent(2, Usage(input_tokens=70, output_tokens=30, cache_read_tokens=40), cost=CENT, cache_savings=5)
+BUDGET = Budget(max_calls=3, max_tokens=1_000, max_cost=2 * CENT, max_seconds=60)
+
+
+class Watch:
+    """A clock that stands still until it is told otherwise."""
+
+    seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def allowance(watch: Watch | None = None, answers: int = 4, budget: Budget = BUDGET) -> Allowance:
+    return Allowance(GenerationLimits(answers, budget), watch or Watch())
+
+
+def test_the_next_request_may_use_what_is_left() -> None:
+    watch = Watch()
+    order = allowance(watch)
+    order.ask()
+    order.count(ANSWER)
+    watch.seconds += 20
+    assert order.left() == Budget(max_calls=1, max_tokens=900, max_cost=CENT, max_seconds=40)
+    assert order.used_up() is None
+
+
+def test_without_caps_there_is_no_end_to_it_but_the_answers() -> None:
+    order = allowance(answers=2, budget=Budget())
+    for _ in range(2):
+        assert order.used_up() is None
+        order.ask()
+        order.count(ANSWER)
+    finding = order.used_up()
+    assert finding is not None
+    assert (finding.code, finding.message) == (
+        "BUDGET_USED_UP",
+        "the 2 answers that were allowed are used up; allow more",
+    )
+    assert order.left() == Budget()
+
+
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        (Budget(max_calls=2), "of the 2 calls that were allowed 2 are used"),
+        (Budget(max_tokens=100), "of the 100 tokens that were allowed 100 are used"),
+        (Budget(max_cost=CENT), "of the $0.01 that were allowed $0.01 are used"),
+        (Budget(max_seconds=20), "the 20 s that were allowed are over"),
+    ],
+)
+def test_a_cap_that_is_reached_is_named_with_what_was_used_of_it(budget: Budget, told: str) -> None:
+    watch = Watch()
+    order = allowance(watch, budget=budget)
+    order.count(ANSWER)
+    watch.seconds += 20
+    finding = order.used_up()
+    assert finding is not None
+    assert (finding.code, finding.path) == ("BUDGET_USED_UP", "")
+    assert finding.message.startswith(told)
+    with pytest.raises(ResourceExhaustedError):
+        order.left()
+
+
+def exhausted(budget: str, cap: str) -> ResourceExhaustedError:
+    return ResourceExhaustedError("no", code="BUDGET_EXHAUSTED", details={"budget": budget, "cap": cap})
+
+
+def test_a_call_for_which_too_little_was_left_is_told_by_what_the_whole_order_used() -> None:
+    order = allowance()
+    order.count(ANSWER)
+    finding = order.failed(exhausted("request", "max_cost"))
+    assert finding is not None
+    assert "of the $0.02 that were allowed $0.01 are used" in finding.message
+    assert order.spent == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("error", "spent"),
+    [
+        (exhausted("day", "max_cost"), Spent()),
+        (UnavailableError("broken off", code="STREAM_TRUNCATED"), Spent(1, cost=None, cache_savings=None)),
+        (InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED"), Spent(1)),
+        (
+            FailedPreconditionError(
+                "no",
+                code="ANSWER_REFUSED",
+                details={
+                    "calls": "2",
+                    "input_tokens": "5",
+                    "output_tokens": "6",
+                    "cache_read_tokens": "0",
+                    "cache_write_tokens": "0",
+                    "reasoning_tokens": "0",
+                    "long_cache_write_tokens": "0",
+                    "cost": "7",
+                    "cache_savings": "0",
+                },
+            ),
+            Spent(2, Usage(5, 6), 7, 0),
+        ),
+    ],
+)
+def test_any_other_failure_counts_what_it_is_known_to_have_used(error: PeripetyError, spent: Spent) -> None:
+    order = allowance()
+    assert order.failed(error) is None
+    assert order.spent == spent
+
+
+def test_an_answer_that_time_ended_cost_nobody_knows_what() -> None:
+    order = allowance()
+    finding = order.failed(exhausted("request", "max_time"))
+    assert finding is not None
+    assert finding.message == "the 60 s that were allowed are over; allow more"
+    assert order.spent == Spent(1, cost=None, cache_savings=None)
