@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety import sim
-from peripety.errors import Finding, InternalError
 from peripety.gateway.streams import following
-from peripety.scenarios.balancing.knobs import LARGEST_MOVE
-from peripety.scenarios.balancing.repairing import Repair, repair
-from peripety.scenarios.balancing.searching import FRESH_RUN
 from peripety.scenarios.checking import load
 from peripety.scenarios.checks import check_document, check_options
-from peripety.scenarios.gate import Verdict, judge, rate_sentence
-from peripety.scenarios.model import (
-    Compiled,
-    DryRunOptions,
-    NotCompiled,
-    NumbersMoved,
-    Progress,
-    Stage,
-    errors_among,
-)
+from peripety.scenarios.model import Compiled, NotCompiled, Progress, Stage, errors_among
 from peripety.scenarios.proving import proved
+from peripety.scenarios.trial import Trial
 from peripety.sim.documents import findings_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from peripety.scenarios.model import CompileEvent, NumberEdit
+    from peripety.errors import Finding
+    from peripety.scenarios.model import CompileEvent, DryRunOptions, NumbersMoved
     from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
     from peripety.scenarios.workers import Workers
@@ -123,89 +113,23 @@ class Compiler:
         if errors_among(findings):
             yield NotCompiled(tuple(findings))
             return
-        trial = _Trial(program, options, self._workers)
-        async with following(trial.events(auto_repair=auto_repair)) as events:
-            async for event in events:
-                yield event
-        if trial.verdict is not None and trial.verdict.accepted:
-            yield Progress(Stage.STORING, "storing the scenario", 0.95)
-            remaining = (*findings, *trial.verdict.findings)
-            record = await self._registry.save(
-                trial.program, trial.verdict.report, trial.edits, remaining, version_of=version_of
-            )
-            self._programs.keep(trial.program)
-            yield Compiled(record)
-
-
-class _Trial:
-    """One program before the gate, with its one repair.
-
-    Attributes:
-        program: the program; after a repair, the repaired one.
-        edits: the numbers that the repair moved.
-        verdict: what the gate said last; None until it did.
-    """
-
-    def __init__(self, program: Program, options: DryRunOptions, workers: Workers) -> None:
-        self._workers = workers
-        self._options = options
-        self.program = program
-        self.edits: tuple[NumberEdit, ...] = ()
-        self.verdict: Verdict | None = None
-
-    async def events(self, *, auto_repair: bool) -> AsyncIterator[CompileEvent]:
-        """Judge, and where only the budget is missed, repair and judge again on fresh runs."""
-        async with following(self._judged(0, "playing runs without a model", 0.2)) as steps:
+        trial = Trial(program, options, self._workers)
+        async with following(trial.events(auto_repair=auto_repair)) as steps:
             async for step in steps:
-                yield step
-        first = self._verdict()
-        if first.accepted:
+                yield _within(step)
+        verdict = trial.verdict
+        if not verdict.accepted:
+            yield NotCompiled(verdict.findings, verdict.report)
             return
-        if first.miss is None or not auto_repair:
-            yield NotCompiled(first.findings, first.report)
-            return
-        yield Progress(Stage.REPAIRING, f"{first.miss.value}: looking for the smallest change", 0.5)
-        found = await repair(self.program, first.miss, self._options, self._workers)
-        if found.program is None:
-            yield NotCompiled((*first.findings, _out_of_reach(found)), first.report)
-            return
-        self.program, self.edits = found.program, found.edits
-        yield NumbersMoved(self.edits, first.report)
-        async with following(self._judged(FRESH_RUN, "confirming the change on fresh runs", 0.7)) as steps:
-            async for step in steps:
-                yield step
-        second = self._verdict()
-        if not second.accepted:
-            yield NotCompiled((*second.findings, _not_confirmed()), second.report)
-
-    async def _judged(self, first_run: int, purpose: str, since: float) -> AsyncIterator[Progress]:
-        steps = judge(self.program, self._options, self._workers, first_run=first_run)
-        yield Progress(Stage.DRY_RUNNING, purpose, since)
-        async with following(steps):
-            async for step in steps:
-                if isinstance(step, Verdict):
-                    self.verdict = step
-                else:
-                    share = step.runs / self._options.max_runs
-                    yield Progress(Stage.DRY_RUNNING, rate_sentence(step), since + 0.2 * share)
-
-    def _verdict(self) -> Verdict:
-        if self.verdict is None:
-            raise InternalError("The gate ended without a verdict")
-        return self.verdict
-
-
-def _out_of_reach(found: Repair) -> Finding:
-    if not found.edits:
-        message = "there is no event weight, event effect or decay whose number could be moved"
-    else:
-        message = (
-            f"moving every weight and effect of events and every decay by as much as {LARGEST_MOVE:.0%}"
-            f" brings the rate to {found.fail_rate:.1%} only; change the rules"
+        yield Progress(Stage.STORING, "storing the scenario", 0.95)
+        remaining = (*findings, *verdict.findings)
+        record = await self._registry.save(
+            trial.program, verdict.report, trial.edits, remaining, version_of=version_of
         )
-    return Finding("REPAIR_OUT_OF_REACH", "/negativity_budget", message)
+        self._programs.keep(trial.program)
+        yield Compiled(record)
 
 
-def _not_confirmed() -> Finding:
-    message = "numbers were moved, and the result did not hold on fresh runs; change the rules"
-    return Finding("REPAIR_NOT_CONFIRMED", "/negativity_budget", message)
+def _within(step: Progress | NumbersMoved) -> Progress | NumbersMoved:
+    """A step of the trial as one of the whole work."""
+    return replace(step, fraction=0.2 + 0.7 * step.fraction) if isinstance(step, Progress) else step
