@@ -60,11 +60,11 @@ class GrowingValue:
     def _look(self) -> Any | None:
         text = "".join(self._pieces)
         self._pieces = [text]
-        for start, document in documents_begun(text):
-            value = self._beginning(document)
+        for begun in documents_begun(text):
+            value = self._beginning(begun.document)
             if value and self._start is None:
-                self._start = start
-            if start == self._start:
+                self._start = begun.start
+            if begun.start == self._start:
                 return value
         return None
 

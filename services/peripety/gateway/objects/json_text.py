@@ -28,7 +28,7 @@ from peripety.sim.schema import MAX_FINDINGS, pointer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Reading", "documents_begun", "readings"]
+__all__ = ["Begun", "Reading", "documents_begun", "readings"]
 
 # A bracket before something that no document goes on with is prose.
 _OPENER = re.compile(r"""\{(?=\s*+["'}\w$/\#])|\[(?=\s*+["'\]{\[\d/\#tfnTFNI-])""")
@@ -127,15 +127,26 @@ def readings(text: str, *, cut: bool = False) -> Iterator[Reading]:
         yield Reading(None, findings=(Finding("NOT_JSON", "", "there is no object or array in it"),))
 
 
-def documents_begun(text: str) -> Iterator[tuple[int, str]]:
-    """The documents in a text that is still being written, in order.
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A document that may not be finished.
 
-    Yields:
-        Where each begins in the text, and as JSON what is whole of it: what is not finished is left out, and
-        what is open is closed.
+    Attributes:
+        start: where it begins in the text.
+        document: as JSON what is whole of it: what is not finished is left out, and what is open is closed.
+        depth: how many brackets were open, one inside of the other; 0 when it is finished.
     """
+
+    start: int
+    document: str
+    depth: int
+
+
+def documents_begun(text: str) -> Iterator[Begun]:
+    """The documents in a text that is still being written, or was cut off, in order."""
     for stretch in _stretches(text):
-        yield stretch.start, stretch.tidied[: stretch.whole] + stretch.closers
+        closed = stretch.tidied[: stretch.whole] + stretch.closers
+        yield Begun(stretch.start, closed, len(stretch.closers))
 
 
 @dataclass(frozen=True, slots=True)
