@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from peripety.api.agent.v1 import agent_pb2 as pb
-from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
 from peripety.cli.agent_tools import Command
+from peripety.cli.spending import budget
 from peripety.errors import FieldViolation, InvalidArgumentError
 from peripety.simulator.scenario.files import FileError, Files
 
@@ -21,10 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from peripety.api.common.v1 import common_pb2 as common
+
 __all__ = ["AgentFile", "read_agent"]
 
 _FILE = "$file"
-_PICO = 10**12
 _TTLS = {"5m": gateway.CACHE_TTL_FIVE_MINUTES, "1h": gateway.CACHE_TTL_ONE_HOUR}
 
 _Count = Annotated[int, Field(ge=0)]
@@ -69,13 +69,12 @@ class _Budget(_Table):
     max_seconds: _Number = 0
 
     def message(self) -> common.Budget:
-        written = common.Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
-        if self.max_dollars:
-            written.max_cost.currency_code = "USD"
-            written.max_cost.pico_units = round(self.max_dollars * _PICO)
-        if self.max_seconds:
-            written.max_time.FromTimedelta(timedelta(seconds=self.max_seconds))
-        return written
+        return budget(
+            calls=self.max_calls,
+            tokens=self.max_tokens,
+            dollars=self.max_dollars,
+            seconds=self.max_seconds,
+        )
 
 
 class _Cache(_Table):

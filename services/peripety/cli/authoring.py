@@ -18,17 +18,15 @@ __all__ = ["compile_scenario", "write_specification"]
 
 
 async def write_specification(
-    channel: grpc.aio.Channel, *, description: str, seed: int | None, view: View
+    channel: grpc.aio.Channel, request: scenario_pb2.GenerateScenarioRequest, view: View
 ) -> scenario_pb2.GenerateScenarioResponse.Completed:
-    """Have a specification written.
+    """Have a specification written; the request gets an id here.
 
     Raises:
-        SpecError: no draft was valid.
+        SpecError: no draft passed.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
-    request = scenario_pb2.GenerateScenarioRequest(
-        request_id=str(uuid4()), description=description, seed=seed
-    )
+    request.request_id = str(uuid4())
     async for event in stub.GenerateScenario(request):
         view.generation(event)
         if event.HasField("completed"):

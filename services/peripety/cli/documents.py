@@ -70,10 +70,14 @@ def read_specification(source: str) -> bytes:
     """Read a file that holds one specification, or standard input for `-`.
 
     Raises:
-        InvalidArgumentError: it cannot be read.
+        InvalidArgumentError: it cannot be read, or nothing came from standard input.
         SpecError: it is longer than anything the engine accepts.
     """
     document = read_document(source)
+    if source == STDIN and not document.content:
+        raise InvalidArgumentError(
+            "nothing came from standard input; the command before this one may have failed", code="UNREADABLE"
+        )
     if document.too_large:
         raise SpecError("The specification is too large", [TOO_LARGE])
     return document.content

@@ -11,6 +11,7 @@ from uuid import uuid4
 import typer
 
 from peripety.api.common.v1 import engine_pb2
+from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
 from peripety.cli.authoring import compile_scenario, write_specification
 from peripety.cli.choosing import Person, RoundRobin, ask
@@ -44,7 +45,11 @@ class _Game:
 
     async def prepare(self, description: str, seed: int | None, pov: str | None) -> session_pb2.Session:
         """Turn the description into a scenario and start a session of it, seen as `pov` sees it."""
-        written = await write_specification(self.channel, description=description, seed=seed, view=self.view)
+        # What is compiled afterwards has to pass its dry-run, and no certificate is waited for.
+        order = scenario_pb2.GenerateScenarioRequest(
+            description=description, seed=seed, level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN
+        )
+        written = await write_specification(self.channel, order, self.view)
         scenario = await compile_scenario(self.channel, spec=written.spec, view=self.view)
         self.viewpoint = viewpoint_of(scenario.spec, pov)
         request = session_pb2.CreateSessionRequest(

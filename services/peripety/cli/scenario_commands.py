@@ -39,8 +39,25 @@ class Persona(Enum):
 def generate(
     about: About = None,
     seed: Seed = None,
+    level: Annotated[Level, typer.Option(help="What it has to pass.")] = Level.CERTIFICATE,
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="Who writes: provider/model. [default: the configured one]")
+    ] = "",
+    attempts: Annotated[int, typer.Option(min=1, help="Most answers of the model.")] = 4,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Most tokens, in and out. [default: no cap]")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=1e-6, metavar="DOLLARS", help="Most money. [default: no cap]")
+    ] = None,
+    max_time: Annotated[
+        float | None, typer.Option(min=1e-3, metavar="SECONDS", help="Most time. [default: no cap]")
+    ] = None,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Ask again, although the same was written before.")
+    ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the specification and nothing else.")
+        bool, typer.Option("--json", help="Print the specification and nothing else, at a terminal too.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the specification to a file.")
@@ -52,17 +69,26 @@ def generate(
         ),
     ] = None,
 ) -> None:
-    """Write the specification of a scenario from a description, or many at random."""
+    """Write the specification of a scenario from a description, or many at random.
+
+    It goes to standard output, or to a file; at a terminal it is told what it holds. Exit code 0 when it
+    passed, 1 when nothing did: the findings say why.
+    """
     if random is not None:
-        if about is not None:
-            raise typer.BadParameter("--random is about nothing: leave --about out, or --random")
+        if about is not None or model:
+            raise typer.BadParameter(
+                "--random is about nothing, and asks nobody: leave --about and --model out"
+            )
         from peripety.cli.random_specs import generate_random  # noqa: PLC0415 - loads the engine
 
         generate_random(random, seed=seed or 0, out=out)
         return
-    from peripety.cli.generate import generate  # noqa: PLC0415 - loads the services
+    from peripety.cli import generate as command  # noqa: PLC0415 - loads the services
 
-    generate(about=about, seed=seed, as_json=as_json, out=out)
+    wishes = command.Wishes(
+        level.name, seed, model, attempts, max_tokens or 0, max_cost or 0.0, max_time or 0.0, refresh
+    )
+    command.generate(about, wishes, as_json=as_json, out=out)
 
 
 @scenarios.command()

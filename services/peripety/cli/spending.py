@@ -1,16 +1,29 @@
-"""What calls used, in a line for a person."""
+"""What calls used, in a line for a person, and what they may use."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from peripety.api.common.v1 import common_pb2 as common
+
 if TYPE_CHECKING:
-    from peripety.api.common.v1 import common_pb2 as common
     from peripety.api.gateway.v1 import gateway_pb2 as pb
 
-__all__ = ["dollars", "model_usage_line", "usage_line"]
+__all__ = ["budget", "dollars", "model_usage_line", "usage_line"]
 
 _PICO = 10**12
+
+
+def budget(*, calls: int = 0, tokens: int = 0, dollars: float = 0.0, seconds: float = 0.0) -> common.Budget:
+    """The most that calls may use; 0 is no cap."""
+    written = common.Budget(max_calls=calls, max_tokens=tokens)
+    if dollars:
+        written.max_cost.currency_code = "USD"
+        written.max_cost.pico_units = round(dollars * _PICO)
+    if seconds:
+        written.max_time.FromTimedelta(timedelta(seconds=seconds))
+    return written
 
 
 def usage_line(completion: pb.Completion) -> str:
@@ -33,11 +46,12 @@ def usage_line(completion: pb.Completion) -> str:
 
 
 def model_usage_line(used: common.ModelUsage) -> str:
-    """What several calls used."""
+    """What several calls used, with the share of their input that came from the prompt cache."""
     tokens = used.tokens
+    share = tokens.cache_read_tokens / max(tokens.input_tokens, 1)
     words = [
-        f"{used.calls:,} calls",
-        f"{tokens.input_tokens:,} in ({tokens.cache_read_tokens:,} cached)",
+        f"{used.calls:,} call{'' if used.calls == 1 else 's'}",
+        f"{tokens.input_tokens:,} in ({tokens.cache_read_tokens:,} cached, {share:.0%})",
         _output(tokens),
     ]
     if used.HasField("cost"):

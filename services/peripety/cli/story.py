@@ -12,6 +12,7 @@ from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.cli.failure import finding_lines
 from peripety.cli.jsonify import enum_word
+from peripety.cli.spending import model_usage_line
 from peripety.cli.text import printable
 from peripety.client.findings import finding_from_proto
 
@@ -34,10 +35,18 @@ _HOW = {
 
 
 class Story:
-    """Prints what happens to a console. One story is one game: it knows whether a line of prose is open."""
+    """Prints what happens to a console. One story is one game: it knows whether a line of prose is open.
 
-    def __init__(self, out: Console) -> None:
+    Args:
+        out: the console.
+        follow: is told how far work has come, each time; the story itself tells only what it is busy with.
+    """
+
+    def __init__(
+        self, out: Console, follow: Callable[[scenario_pb2.Progress], None] = lambda _: None
+    ) -> None:
         self._out = out
+        self._follow = follow
         self._prose_is_open = False
         self._stage = scenario_pb2.STAGE_UNSPECIFIED
 
@@ -46,16 +55,23 @@ class Story:
         match event.WhichOneof("event"):
             case "progress":
                 self._progress(event.progress)
+            case "draft":
+                self._line(f"  answer {event.draft.attempt}{_used(event.draft.usage)}")
             case "findings":
                 self._lines(_finding_lines(event.findings.findings, event.findings.total), "yellow")
             case "repaired":
-                self._line(f"  repaired by answer {event.repaired.attempt}", "yellow")
+                head = f"  repaired by answer {event.repaired.attempt}{_used(event.repaired.usage)}"
+                self._line(head, "yellow")
                 self._lines(f"    {printable(edit.summary)}" for edit in event.repaired.edits)
+            case "rebalanced":
+                self._rebalanced(event.rebalanced)
             case "completed":
-                title, author = _summary(event.completed)
+                title, *lines = _summary(event.completed)
                 self._line(title, "bold")
-                self._line(author)
+                self._lines(lines)
                 self._lines(_finding_lines(event.completed.findings), "yellow")
+            case "rejected":
+                self._line(f"  given up after {_answers(event.rejected)}{_used(event.rejected.usage)}", "red")
 
     def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
         """Tell an event of compiling it."""
@@ -63,8 +79,7 @@ class Story:
             case "progress":
                 self._progress(event.progress)
             case "repaired":
-                self._line(f"  missed its budget: {_dry_run(event.repaired.before)}", "yellow")
-                self._lines(f"    {printable(edit.summary)}" for edit in event.repaired.edits)
+                self._rebalanced(event.repaired)
             case "compiled":
                 self._report(event.compiled.dry_run)
                 self._lines(_finding_lines(event.compiled.findings), "yellow")
@@ -97,6 +112,13 @@ class Story:
             )
             self._line(f"  {word}: {printable(progress.message)}", "dim")
         self._stage = stage
+        self._follow(progress)
+
+    def _rebalanced(
+        self, moved: scenario_pb2.Rebalanced | scenario_pb2.CompileScenarioResponse.Repaired
+    ) -> None:
+        self._line(f"  missed its budget: {_dry_run(moved.before)}", "yellow")
+        self._lines(f"    {printable(edit.summary)}" for edit in moved.edits)
 
     def _report(self, report: scenario_pb2.DryRunReport) -> None:
         self._line(f"  dry-run: {_dry_run(report)}", "green")
@@ -226,8 +248,17 @@ def _finding_lines(findings: Sequence[common_pb2.Finding], total: int = 0) -> li
     return finding_lines(list(map(finding_from_proto, findings)), total, indent="    ")
 
 
-def _summary(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> tuple[str, str]:
-    """Tell what a specification holds, and who wrote it, in a line each."""
+def _used(usage: common_pb2.ModelUsage) -> str:
+    tokens = usage.tokens
+    return f": {model_usage_line(usage)}" if tokens.input_tokens or tokens.output_tokens else ""
+
+
+def _answers(result: scenario_pb2.GenerateScenarioResponse.Rejected) -> str:
+    return f"{result.attempts} answer{'' if result.attempts == 1 else 's'}"
+
+
+def _summary(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> list[str]:
+    """Tell what a specification holds, who wrote it, and how fair it is, in a line each."""
     spec = json.loads(completed.spec)
     counts = ", ".join(
         f"{len(spec.get(key, []))} {name}"
@@ -238,4 +269,15 @@ def _summary(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> tupl
         ]
     )
     by = "rules, without a language model" if completed.authored_without_model else completed.model
-    return f"{printable(spec['name'])}: {counts}", f"  written by {printable(by)}"
+    when = " before, for the same description" if completed.from_cache else _used(completed.usage)
+    lines = [f"{printable(spec['name'])}: {counts}", f"  written by {printable(by)}{when}"]
+    return [*lines, _fairness(completed.certificate)] if completed.HasField("certificate") else lines
+
+
+def _fairness(certificate: scenario_pb2.Certificate) -> str:
+    verdict = enum_word(scenario_pb2.Certificate.DESCRIPTOR.fields_by_name["verdict"], certificate.verdict)
+    persona = scenario_pb2.PersonaReport.DESCRIPTOR.fields_by_name["persona"]
+    lost = ", ".join(
+        f"{enum_word(persona, fared.persona)} {fared.lost.value:.1%}" for fared in certificate.personas
+    )
+    return f"  {verdict} {certificate.certificate_hash[:_SHOWN_HASH]}: lost by {lost}"
