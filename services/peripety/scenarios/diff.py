@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.scenarios.model import RuleEdit, RuleEditKind
 from peripety.scenarios.parts import parts
+from peripety.scenarios.telling import content, difference, subject
 
 if TYPE_CHECKING:
     from peripety.scenarios.parts import Part
@@ -24,24 +25,23 @@ def rule_edits(before: Any, after: Any) -> tuple[RuleEdit, ...]:
     edits = []
     for name, part in new.items():
         if name not in old:
-            edits.append(_edit(RuleEditKind.ADDED, part, after=_json(part.value)))
+            summary = f"{subject(name)} added: {content(name, part.value)}"
+            edits.append(RuleEdit(RuleEditKind.ADDED, part.path, None, _json(part.value), summary))
         elif old[name].value != part.value:
-            was = _json(old[name].value)
-            edits.append(_edit(RuleEditKind.CHANGED, part, before=was, after=_json(part.value)))
+            edits.append(_changed(part, old[name].value))
     for name, part in old.items():
         if name not in new:
-            edits.append(_edit(RuleEditKind.REMOVED, part, before=_json(part.value)))
+            summary = f"{subject(name)} removed"
+            edits.append(RuleEdit(RuleEditKind.REMOVED, part.path, _json(part.value), None, summary))
     return tuple(edits)
 
 
-def _edit(
-    kind: RuleEditKind,
-    part: Part,
-    *,
-    before: bytes | None = None,
-    after: bytes | None = None,
-) -> RuleEdit:
-    return RuleEdit(kind, part.path, before, after, f"{kind.value} {' '.join(part.name)}")
+def _changed(part: Part, before: Any) -> RuleEdit:
+    told = difference(part.name, before, part.value)
+    # A number needs no colon behind what it is the value of.
+    colon = ":" if isinstance(part.value, dict) else ""
+    summary = f"{subject(part.name)}{colon} {told}"
+    return RuleEdit(RuleEditKind.CHANGED, part.path, _json(before), _json(part.value), summary)
 
 
 def _json(value: Any) -> bytes:

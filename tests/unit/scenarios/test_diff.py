@@ -38,8 +38,8 @@ def test_other_parts_are_matched_by_their_keys() -> None:
 
 
 def test_an_edit_holds_both_sides_and_a_sentence() -> None:
-    (edit,) = rule_edits({"a": [1]}, {"a": {"é": None}})
-    assert edit == RuleEdit(CHANGED, "/a", b"[1]", '{"é": null}'.encode(), "changed a")
+    (edit,) = rule_edits({"a": [1]}, {"a": ["é", None]})
+    assert edit == RuleEdit(CHANGED, "/a", b"[1]", '["é", null]'.encode(), 'a [1] → ["é", null]')
     (added,) = rule_edits({}, {"b": None})
     assert (added.before, json.loads(added.after or b"0")) == (None, None)
 

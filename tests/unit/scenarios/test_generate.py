@@ -120,7 +120,7 @@ async def test_what_was_wrong_and_what_was_changed_is_told() -> None:
     assert json.loads(draft.document)["rules"] == []
     assert codes(found) == ["UNKNOWN_KEY"]
     assert rewritten.attempt == 2
-    assert "removed rules" in [edit.summary for edit in rewritten.edits]
+    assert "rules removed" in [edit.summary for edit in rewritten.edits]
     order = [events.index(event) for event in (draft, found, rewritten, last)]
     assert order == sorted(order)
     assert "UNKNOWN_KEY" in gateway.requests[1].messages[-1].text
