@@ -34,13 +34,14 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message"} 
 _PLAIN = re.compile(r"[^\s\"=\\]+", re.ASCII)
 
 
-def configure(config: Config, stream: TextIO = sys.stderr) -> None:
+def configure(config: Config, stream: TextIO | None = None) -> None:
     """Set up the logs of this process, those of libraries included.
 
     Args:
         config: says how much is written, and in which form.
-        stream: where to; never standard output, which belongs to results.
+        stream: where to, standard error by default; never standard output, which belongs to results.
     """
+    stream = stream or sys.stderr
     level = logging.getLevelNamesMapping()[config.log_level.name]
     terminal = config.log_format is LogFormat.AUTO and stream.isatty()
     handler = logging.StreamHandler(stream)

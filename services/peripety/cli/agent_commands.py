@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
+from peripety.cli.options import Server  # noqa: TC001 - typer reads the annotations
+
 __all__ = ["agent"]
 
 agent = typer.Typer(
     name="agent", help="Work through phases over one conversation with a model.", no_args_is_help=True
 )
 
-Server = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT", help="Ask this server. [default: run everything in this process]"),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 
 

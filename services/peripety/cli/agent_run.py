@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
@@ -13,12 +13,11 @@ from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
 from peripety.cli.choosing import ask
-from peripety.cli.embedded import embedded_services
+from peripety.cli.embedded import services_at
 from peripety.cli.jsonify import enum_word, jsonify, readable
 from peripety.cli.output import asides, errors, results, tables, write_json
 from peripety.cli.spending import model_usage_line
 from peripety.cli.text import printable
-from peripety.client.channel import open_channel
 from peripety.errors import DeadlineError, FailedPreconditionError
 
 if TYPE_CHECKING:
@@ -77,9 +76,8 @@ def show_run(run_id: str, server: str | None, *, as_json: bool) -> None:
 
 @asynccontextmanager
 async def _agents(server: str | None) -> AsyncIterator[AgentServiceAsyncStub]:
-    async with AsyncExitStack() as stack:
-        where = embedded_services("gateway") if server is None else open_channel(server)
-        yield AgentServiceStub(await stack.enter_async_context(where))
+    async with services_at(server, "gateway") as channel:
+        yield AgentServiceStub(channel)
 
 
 async def _run(

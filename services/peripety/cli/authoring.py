@@ -39,15 +39,15 @@ async def write_specification(
 
 
 async def compile_scenario(
-    channel: grpc.aio.Channel, *, spec: bytes, view: View
+    channel: grpc.aio.Channel, *, spec: bytes, view: View, version_of: str = ""
 ) -> scenario_pb2.CompiledScenario:
-    """Have a specification checked, dry-run and stored.
+    """Have a specification checked, dry-run and stored, as a version of another scenario when one is named.
 
     Raises:
         SpecError: it cannot be accepted.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
-    request = scenario_pb2.CompileScenarioRequest(request_id=str(uuid4()), spec=spec)
+    request = scenario_pb2.CompileScenarioRequest(request_id=str(uuid4()), spec=spec, version_of=version_of)
     async for event in stub.CompileScenario(request):
         view.compilation(event)
         if event.HasField("compiled"):

@@ -13,6 +13,7 @@ import typer
 from peripety.cli.agent_commands import agent
 from peripety.cli.options import About, Seed  # noqa: TC001 - typer reads the annotations
 from peripety.cli.scenario_commands import scenarios
+from peripety.cli.stored_commands import stored
 from peripety.cli.streams import discard_output, open_closed_streams
 from peripety.errors import PeripetyError
 
@@ -33,6 +34,7 @@ app = typer.Typer(
 
 app.add_typer(agent)
 app.add_typer(scenarios)
+app.add_typer(stored)
 
 
 class Service(Enum):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-__all__ = ["embedded_services"]
+__all__ = ["embedded_services", "services_at"]
 
 
 @asynccontextmanager
@@ -32,4 +32,16 @@ async def embedded_services(*names: str) -> AsyncIterator[grpc.aio.Channel]:
         serve(config, services=set(names), address="127.0.0.1:0") as app,
         open_channel(app.address, max_message_bytes=config.max_message_bytes) as channel,
     ):
+        yield channel
+
+
+@asynccontextmanager
+async def services_at(server: str | None, *names: str) -> AsyncIterator[grpc.aio.Channel]:
+    """Give a channel to a server, or run the named services where none is given.
+
+    Args:
+        server: its `host:port`.
+        names: what to run without it.
+    """
+    async with embedded_services(*names) if server is None else open_channel(server) as channel:
         yield channel

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["About", "Seed"]
+__all__ = ["About", "Seed", "Server"]
 
 _MAX_SEED = 2**53 - 1
 
@@ -17,4 +17,8 @@ About = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option("--seed", min=0, max=_MAX_SEED, help="Makes chance repeatable. [default: the scenario's]"),
+]
+Server = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Ask this server. [default: run everything in this process]"),
 ]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peripety.cli.options import About, Seed  # noqa: TC001 - typer reads the annotations
+from peripety.cli.options import About, Seed, Server  # noqa: TC001 - typer reads the annotations
 
 __all__ = ["scenarios"]
 
@@ -127,6 +127,26 @@ def validate(
 
     options = command.options(level.name, persona.value, seed, max_runs, horizon)
     raise typer.Exit(command.validate(files, options, jobs=jobs, resume=resume, as_json=as_json))
+
+
+@scenarios.command("compile")
+def compile_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
+    version_of: Annotated[
+        str | None, typer.Option(metavar="ID", help="Store it as the latest version of this scenario.")
+    ] = None,
+    server: Server = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the stored scenario as one line of JSON.")
+    ] = False,
+) -> None:
+    """Check, dry-run and store a specification; where only its budget is missed, its numbers are moved first.
+
+    Exit code 0 when it is stored, 1 when it is refused. `peripety scenarios` has what is stored.
+    """
+    from peripety.cli.compile import compile_specification  # noqa: PLC0415 - loads the services
+
+    compile_specification(file, version_of=version_of, server=server, as_json=as_json)
 
 
 @scenarios.command("dry-run")

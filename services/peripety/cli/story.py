@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from peripety.api.common.v1 import common_pb2
     from peripety.cli.viewpoint import Viewpoint
 
-__all__ = ["Story"]
+__all__ = ["Story", "dry_run_line"]
 
 _SHOWN_VALUE = 60
 _SHOWN_HASH = 12
@@ -117,11 +117,11 @@ class Story:
     def _rebalanced(
         self, moved: scenario_pb2.Rebalanced | scenario_pb2.CompileScenarioResponse.Repaired
     ) -> None:
-        self._line(f"  missed its budget: {_dry_run(moved.before)}", "yellow")
+        self._line(f"  missed its budget: {dry_run_line(moved.before)}", "yellow")
         self._lines(f"    {printable(edit.summary)}" for edit in moved.edits)
 
     def _report(self, report: scenario_pb2.DryRunReport) -> None:
-        self._line(f"  dry-run: {_dry_run(report)}", "green")
+        self._line(f"  dry-run: {dry_run_line(report)}", "green")
         self._lines(f"    {printable(loss.id)}: {loss.count}" for loss in report.losses)
 
     def _prose(self, text: str) -> None:
@@ -238,7 +238,8 @@ def _status(status: engine_pb2.RunStatus) -> str:
     )
 
 
-def _dry_run(report: scenario_pb2.DryRunReport) -> str:
+def dry_run_line(report: scenario_pb2.DryRunReport) -> str:
+    """What came of a dry-run, in a line."""
     persona = enum_word(scenario_pb2.DryRunReport.DESCRIPTOR.fields_by_name["persona"], report.persona)
     interval = f"95 % interval {report.wilson_low:.1%} to {report.wilson_high:.1%}"
     return f"{report.lost} of {report.runs} runs lost ({report.fail_rate:.1%}; {interval}), persona {persona}"

@@ -1,0 +1,39 @@
+"""`peripety compile`: a specification checked, dry-run, repaired where only its budget is missed; stored."""
+
+from __future__ import annotations
+
+import asyncio
+
+from peripety.cli.authoring import compile_scenario
+from peripety.cli.documents import read_specification
+from peripety.cli.embedded import services_at
+from peripety.cli.jsonify import jsonify
+from peripety.cli.output import asides, results, write_json
+from peripety.cli.story import Story
+
+__all__ = ["compile_specification"]
+
+
+def compile_specification(source: str, *, version_of: str | None, server: str | None, as_json: bool) -> None:
+    """Compile the specification in `source`, and tell what happened to it and where it is now.
+
+    Args:
+        source: a file, or - for standard input.
+        version_of: the stored scenario that it becomes the latest version of.
+        server: `host:port` of a server; None compiles it in this process, into the configured database.
+        as_json: whether to print the stored scenario as a line of JSON instead.
+
+    Raises:
+        SpecError: it cannot be accepted.
+    """
+    asyncio.run(_compile(read_specification(source), version_of, server, as_json=as_json))
+
+
+async def _compile(spec: bytes, version_of: str | None, server: str | None, *, as_json: bool) -> None:
+    story = Story(asides() if as_json else results())
+    async with services_at(server, "gateway", "scenarios") as channel:
+        scenario = await compile_scenario(channel, spec=spec, view=story, version_of=version_of or "")
+    if as_json:
+        write_json(jsonify(scenario))
+    else:
+        results().print(f"stored as {scenario.scenario_id}, version {scenario.spec_hash}", style="bold")
