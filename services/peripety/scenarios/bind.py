@@ -20,8 +20,10 @@ from peripety.scenarios.registry import ScenarioRegistry
 from peripety.scenarios.requests import RequestLog
 from peripety.scenarios.service import ScenarioServicer
 from peripety.scenarios.workers import Workers
+from peripety.scenarios.writing.drafts import Drafts
 
 if TYPE_CHECKING:
+    from peripety.config import Config
     from peripety.wiring import Wiring
 
 __all__ = ["bind"]
@@ -42,7 +44,9 @@ async def bind(wiring: Wiring) -> None:
     threads = Threads()
     wiring.resources.callback(threads.close)
     servicer = ScenarioServicer(
-        Generator(gateway, wiring.config.model_provider, workers),
+        Drafts(
+            Generator(gateway, wiring.config.model_provider, workers), database, _configured(wiring.config)
+        ),
         Compiler(registry, programs, workers),
         Balancer(workers),
         Certifier(registry, programs, workers),
@@ -54,3 +58,9 @@ async def bind(wiring: Wiring) -> None:
     )
     add_ScenarioServiceServicer_to_server(servicer, wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["ScenarioService"].full_name)
+
+
+def _configured(config: Config) -> str:
+    """The model that answers where a request names none: of some servers, only their address tells which."""
+    named = (config.model_provider.value, config.model_name, config.openai_api_base, config.ollama_api_base)
+    return " ".join(filter(None, named))

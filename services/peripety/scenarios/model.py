@@ -171,6 +171,7 @@ class GenerationOrder:
         model: as in `GenerateRequest.model`.
         level: what the result must pass.
         limits: caps on the model work.
+        refresh: whether to write anew although the same was written before.
     """
 
     description: str
@@ -178,6 +179,7 @@ class GenerationOrder:
     model: str | None = None
     level: Level = Level.STATIC
     limits: GenerationLimits = field(default_factory=GenerationLimits)
+    refresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,7 @@ class Completed:
         model: who wrote it, as `provider/model`.
         without_model: whether rules wrote it, without any language model.
         certificate: its certificate, when one was ordered.
+        from_cache: whether it was written earlier for the same order, so that no model was asked.
     """
 
     document: bytes
@@ -248,6 +251,7 @@ class Completed:
     model: str
     without_model: bool
     certificate: Certificate | None = None
+    from_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from peripety.scenarios.batch.threads import Threads
     from peripety.scenarios.certificates.certifier import Certifier, CertifyEvent
     from peripety.scenarios.compile import Compiler
-    from peripety.scenarios.generate import Generator
     from peripety.scenarios.inspecting.inspector import Inspector
     from peripety.scenarios.model import CompileEvent
     from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
     from peripety.scenarios.requests import RequestLog
+    from peripety.scenarios.writing.drafts import Writes
 
 __all__ = ["ScenarioServicer"]
 
@@ -66,7 +66,7 @@ class ScenarioServicer(ScenarioServiceServicer):
 
     def __init__(
         self,
-        generator: Generator,
+        generator: Writes,
         compiler: Compiler,
         balancer: Balancer,
         certifier: Certifier,

@@ -49,6 +49,7 @@ def order(request: pb.GenerateScenarioRequest) -> GenerationOrder:
         model=request.model or None,
         level=level_asked(request.level),
         limits=_limits(request),
+        refresh=request.refresh,
     )
 
 

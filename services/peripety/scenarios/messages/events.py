@@ -79,6 +79,7 @@ def _completed(event: Completed) -> pb.GenerateScenarioResponse.Completed:
         usage=spent_to_proto(event.spent),
         authored_without_model=event.without_model,
         model=event.model,
+        from_cache=event.from_cache,
         certificate=certificates.certificate(event.certificate) if event.certificate else None,
     )
 

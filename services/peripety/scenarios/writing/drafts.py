@@ -1,0 +1,168 @@
+"""What was written before for the same order: handed over again, without asking a model.
+
+A row holds a specification and how it came about. Of what was asked it has a digest, never the description.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
+
+from sqlalchemy import Column, Float, Integer, LargeBinary, String, Table, Text, delete, insert, select
+
+from peripety import __version__
+from peripety.gateway.model import Spent
+from peripety.gateway.streams import following
+from peripety.gateway.writing import dumps, read_findings, write_findings
+from peripety.scenarios.certificates.document import decode, encode
+from peripety.scenarios.certificates.model import ENGINE_VERSION
+from peripety.scenarios.checks import check_order
+from peripety.scenarios.model import Completed
+from peripety.scenarios.prompts import prompts
+from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety.storage import METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from sqlalchemy import Row
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from peripety.scenarios.model import GenerationEvent, GenerationOrder
+    from peripety.storage import Database
+
+__all__ = ["Drafts", "Writes"]
+
+_KEPT = 1_000
+
+_drafts = Table(
+    "scenario_drafts",
+    METADATA,
+    Column("key", String(64), primary_key=True),
+    Column("document", LargeBinary, nullable=False),
+    Column("findings", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("certificate", LargeBinary),
+    Column("create_time", Float, nullable=False, index=True),
+)
+_columns = _drafts.c
+
+
+class Writes(Protocol):
+    """Writes specifications, such as `Generator`."""
+
+    def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
+        """Write a specification; `Completed` or `NotGenerated` is the last event."""
+        ...
+
+
+class Drafts:
+    """Writes specifications, each only once: what a model completed is kept and handed over again.
+
+    What rules wrote without a model is not kept: it costs nothing, and next time a model may answer. Equal
+    orders at the same time in this process wait for the first of them. The newest 1,000 are kept.
+
+    Args:
+        writer: writes what is not there yet.
+        database: keeps what it wrote, for all processes that share it.
+        configured: who writes where an order names nobody: whatever tells one from another.
+        now: the time in seconds since 1970.
+    """
+
+    def __init__(
+        self, writer: Writes, database: Database, configured: str, now: Callable[[], float] = time.time
+    ) -> None:
+        self._writer = writer
+        self._database = database
+        self._configured = configured
+        self._now = now
+        self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
+        """Write a specification, or find the one that was written for the same order.
+
+        Yields:
+            What the writer yields; of a specification that was there already, `Completed` alone.
+
+        Raises:
+            PeripetyError: what the writer raises.
+        """
+        check_order(order)
+        key = self._key(order)
+        lock = self._under_way.setdefault(key, asyncio.Lock())
+        async with lock:
+            kept = None if order.refresh else await self._find(key)
+            if kept is not None:
+                yield kept
+                return
+            async with following(self._writer.generate(order)) as events:
+                async for event in events:
+                    if isinstance(event, Completed) and not event.without_model:
+                        await self._keep(key, event)
+                    yield event
+
+    def _key(self, order: GenerationOrder) -> str:
+        """A digest of all that a result depends on. How much an order may use says nothing about it."""
+        asked = [
+            _fingerprint(),
+            order.description,
+            order.seed,
+            order.level.name,
+            order.model or "",
+            "" if order.model else self._configured,
+        ]
+        return sha256(json.dumps(asked).encode()).hexdigest()
+
+    async def _find(self, key: str) -> Completed | None:
+        async with self._database.read() as connection:
+            row = (await connection.execute(select(_drafts).where(_columns.key == key))).one_or_none()
+        return None if row is None else _completed(row)
+
+    async def _keep(self, key: str, event: Completed) -> None:
+        certificate = event.certificate and encode(event.certificate)
+        async with self._database.write("drafts") as connection:
+            await connection.execute(delete(_drafts).where(_columns.key == key))
+            await connection.execute(
+                insert(_drafts).values(
+                    key=key,
+                    document=event.document,
+                    findings=dumps(write_findings(event.findings)),
+                    attempts=event.attempts,
+                    model=event.model,
+                    certificate=certificate,
+                    create_time=self._now(),
+                )
+            )
+            await _forget_the_oldest(connection)
+
+
+@cache
+def _fingerprint() -> str:
+    """What every result depends on: the program, the engine, and what models are told."""
+    told = [__version__, ENGINE_VERSION, prompts(), schema_document(SCENARIO_SPEC)]
+    return sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _completed(row: Row[tuple[object, ...]]) -> Completed:
+    return Completed(
+        row.document,
+        read_findings(json.loads(row.findings)),
+        row.attempts,
+        Spent(),
+        row.model,
+        without_model=False,
+        certificate=row.certificate and decode(row.certificate),
+        from_cache=True,
+    )
+
+
+async def _forget_the_oldest(connection: AsyncConnection) -> None:
+    times = select(_columns.create_time).order_by(_columns.create_time.desc())
+    first_too_many = times.offset(_KEPT).limit(1).scalar_subquery()
+    await connection.execute(delete(_drafts).where(_columns.create_time <= first_too_many))
