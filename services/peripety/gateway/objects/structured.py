@@ -238,8 +238,12 @@ def _following(refused: Completion | None, completion: Completion) -> Completion
 def _with_findings(
     request: GenerateRequest, answer: ChatMessage, findings: Sequence[Finding]
 ) -> GenerateRequest:
-    told = [{"code": f.code, "path": f.path, "message": f.message} for f in findings[:_MAX_FINDINGS_TOLD]]
-    complaint = json.dumps({"findings": told, "instruction": _INSTRUCTION}, ensure_ascii=False)
+    worst = findings[:_MAX_FINDINGS_TOLD]
+    told = [{"code": f.code, "path": f.path, "message": f.message} for f in worst]
+    fixes = {f.code: f.remedy for f in worst if f.remedy}
+    complaint = json.dumps(
+        {"findings": told, "fixes": fixes, "instruction": _INSTRUCTION}, ensure_ascii=False
+    )
     return replace(request, messages=(*request.messages, _said(answer), ChatMessage.user(complaint)))
 
 

@@ -43,6 +43,7 @@ from peripety.gateway.objects.structured import (
     schema_hint,
     used_until,
 )
+from peripety.remedies import remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -358,7 +359,9 @@ async def test_the_repair_extends_the_question_and_changes_nothing_of_it() -> No
     refused, complaint = second.messages[1:]
     assert refused == ChatMessage.assistant('{"a": "x"}')
     assert complaint.role is ChatRole.USER
-    assert [told["path"] for told in json.loads(complaint.text)["findings"]] == ["/a"]
+    said = json.loads(complaint.text)
+    assert [told["path"] for told in said["findings"]] == ["/a"]
+    assert said["fixes"] == {"WRONG_TYPE": remedy_of("WRONG_TYPE")}
 
 
 async def test_a_second_invalid_answer_is_an_error_with_the_findings() -> None:
