@@ -17,9 +17,10 @@ from peripety.cli import app
 from peripety.scenarios.certificates.certifying import certificate_of
 from peripety.scenarios.certificates.document import encode
 from peripety.scenarios.certificates.model import CertificateOptions
-from peripety.scenarios.certificates.report.drawing import standalone
-from peripety.scenarios.certificates.report.markup import xml
+from peripety.scenarios.certificates.report.drawing import style
 from peripety.scenarios.certificates.report.plots import plots
+from peripety.scenarios.drawing.frame import standalone
+from peripety.scenarios.drawing.markup import xml
 from peripety.scenarios.workers import Workers
 from support.repository import ROOT
 
@@ -55,7 +56,9 @@ def golden(program: Program) -> bytes:
 def example() -> dict[Path, bytes]:
     """The files that the worked example shows, by the core that runs here."""
     made = certificate(sim.compile(SPEC.read_bytes()), CertificateOptions())
-    drawn = {_FOLDER / f"{name}.svg": xml(standalone(svg)) for name, svg in plots(made).items()}
+    drawn = {
+        _FOLDER / f"{name}.svg": xml(standalone(svg, style("plots"))) for name, svg in plots(made).items()
+    }
     return {PAGE: _page(), _FOLDER / "certificate.json": encode(made) + b"\n", **drawn}
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from peripety.errors import Finding
 from peripety.scenarios.certificates.model import NamedCount, TurnCount
-from peripety.scenarios.certificates.report.drawing import standalone, style
-from peripety.scenarios.certificates.report.markup import xml
+from peripety.scenarios.certificates.report.drawing import style
 from peripety.scenarios.certificates.report.page import page
 from peripety.scenarios.certificates.report.plots import plots
+from peripety.scenarios.drawing.frame import standalone
+from peripety.scenarios.drawing.markup import xml
 from support.certificates import certified_alone, contest
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ async def test_style_sheets_arrive_as_they_were_written(certificate: Certificate
     assert style("page") in text
     assert style("plots") in text
     for svg in plots(certificate).values():
-        assert style("plots") in xml(standalone(svg)).decode()
+        assert style("plots") in xml(standalone(svg, style("plots"))).decode()
 
 
 async def test_each_plot_says_what_it_shows_and_has_its_figures_in_a_table(certificate: Certificate) -> None:
@@ -85,7 +86,7 @@ async def test_drawings_stand_alone(certificate: Certificate) -> None:
     drawn = plots(certificate)
     assert set(drawn) == PLOTS
     for svg in drawn.values():
-        root = fromstring(xml(standalone(svg)))  # noqa: S314 - we wrote it
+        root = fromstring(xml(standalone(svg, style("plots"))))  # noqa: S314 - we wrote it
         assert root.tag.endswith("}svg")
         assert root.find("{http://www.w3.org/2000/svg}style") is not None
 

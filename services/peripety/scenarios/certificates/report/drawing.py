@@ -1,4 +1,4 @@
-"""Axes, legends and the frame of a drawing; units are pixels of a drawing 720 wide."""
+"""Axes, legends and styles of plots; units are pixels of a drawing 720 wide."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from peripety.scenarios.certificates.report.markup import Element, element, number
+from peripety.scenarios.drawing.markup import Element, element, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["LEFT", "RIGHT", "WIDTH", "Scale", "drawing", "legend", "share_grid", "standalone", "style"]
+__all__ = ["LEFT", "RIGHT", "WIDTH", "Scale", "legend", "share_grid", "style"]
 
 WIDTH = 720.0
 LEFT = 100.0
@@ -33,28 +33,6 @@ class Scale:
     def __call__(self, figure: float) -> float:
         """Where a figure is drawn."""
         return self.start + (figure - self.first) / (self.last - self.first) * (self.end - self.start)
-
-
-def drawing(name: str, title: str, description: str, height: float, *children: Element) -> Element:
-    """A drawing that says in words what it shows.
-
-    Args:
-        name: tells it from others of the same page.
-        title: what it is.
-        description: what it shows, for whoever does not see it.
-        height: its height.
-        children: what is drawn.
-    """
-    return element(
-        "svg",
-        element("title", title, id=f"{name}-title"),
-        element("desc", description, id=f"{name}-desc"),
-        *children,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(WIDTH)} {number(height)}",
-        role="img",
-        aria_labelledby=f"{name}-title {name}-desc",
-    )
 
 
 def share_grid(places: Scale, across: tuple[float, float], *, vertical: bool) -> Iterator[Element]:
@@ -92,13 +70,6 @@ def legend(entries: Sequence[tuple[str, str]], *, lines: bool) -> tuple[list[Ele
             drawn.append(element("rect", class_=style_class, **corner))
         drawn.append(element("text", _short(label), x=number(x + 30), y=number(y + 4)))
     return drawn, 12 + _LEGEND_ROW * -(-len(entries) // _LEGEND_COLUMNS)
-
-
-def standalone(svg: Element) -> Element:
-    """A drawing that brings its own style, for a file of its own."""
-    alone = element("svg", element("style", style("plots")), *svg)
-    alone.attrib.update(svg.attrib)
-    return alone
 
 
 def style(name: str) -> str:

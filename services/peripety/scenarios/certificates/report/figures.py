@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.scenarios.certificates.report.markup import percent, table
+from peripety.scenarios.drawing.markup import percent, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from peripety.scenarios.certificates.model import Certificate, PersonaReport, Rate
-    from peripety.scenarios.certificates.report.markup import Element
+    from peripety.scenarios.drawing.markup import Element
 
 __all__ = ["tables"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from peripety.scenarios.certificates.document import certificate_hash, encode
 from peripety.scenarios.certificates.report.drawing import style
 from peripety.scenarios.certificates.report.figures import tables
-from peripety.scenarios.certificates.report.markup import Element, element, html, percent, table
 from peripety.scenarios.certificates.report.plots import plots
+from peripety.scenarios.drawing.markup import Element, element, html, percent, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

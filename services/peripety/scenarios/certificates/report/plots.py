@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from peripety.scenarios.certificates.report.drawing import (
     LEFT,
     RIGHT,
+    WIDTH,
     Scale,
-    drawing,
     legend,
     share_grid,
 )
-from peripety.scenarios.certificates.report.markup import Element, element, number, percent
+from peripety.scenarios.drawing.frame import drawing
+from peripety.scenarios.drawing.markup import Element, element, number, percent
 from peripety.sim import PERSONAS
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def fail_rates(certificate: Certificate) -> Element:
         "How often each persona loses",
         f"{_rates(reports)}. Asked for: the random persona from {percent(band.min_fail_rate)} to"
         f" {percent(band.max_fail_rate)}.",
-        bottom + 30,
+        (WIDTH, bottom + 30),
         _band(band, x, bottom),
         *share_grid(x, (10, bottom), vertical=True),
         *(
@@ -68,7 +69,7 @@ def survival(certificate: Certificate) -> Element:
         f"Not lost after {horizon} turns: "
         + ", ".join(f"{report.persona} {percent(1 - report.lost.value)}" for report in reports)
         + ".",
-        top + 285,
+        (WIDTH, top + 285),
         *keys,
         *share_grid(y, (LEFT, RIGHT), vertical=False),
         *_turns_axis(x, horizon, top + 240),
@@ -86,7 +87,7 @@ def loss_causes(certificate: Certificate) -> Element:
         "loss-causes",
         "Which conditions end the runs of each persona",
         "; ".join(f"{report.persona}: {_told_causes(report, causes)}" for report in reports) + ".",
-        bottom + 30,
+        (WIDTH, bottom + 30),
         *keys,
         *share_grid(x, (top + 10, bottom), vertical=True),
         *(
@@ -115,7 +116,7 @@ def loss_turns(certificate: Certificate) -> Element:
         "Half of the losses have come by turn: "
         + ", ".join(f"{report.persona} {_median(report)}" for report in reports)
         + ".",
-        bottom + 45,
+        (WIDTH, bottom + 45),
         *panels,
         *_turns_axis(x, horizon, bottom),
     )
