@@ -229,3 +229,32 @@ def certify(
         raise typer.Exit(command.check(check, file, as_json=as_json))
     options = command.options([chosen.value for chosen in persona or ()], seed, max_runs, horizon)
     raise typer.Exit(command.certify(file, options, as_json=as_json, out=out, html=html))
+
+
+@scenarios.command()
+def inspect(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|ID", help="One specification, or a stored scenario; - reads standard input."
+        ),
+    ],
+    svg: Annotated[Path | None, typer.Option(metavar="DRAWING", help="Draw it to a file, in SVG.")] = None,
+    mermaid: Annotated[
+        bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart and nothing else.")
+    ] = False,
+    runs: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Games that show what is at work; 0 for none.")
+    ] = 1_024,
+    persona: Annotated[Persona, typer.Option(help="Who plays them.")] = Persona.RANDOM,
+    seed: Seed = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as one line of JSON.")] = False,
+) -> None:
+    """Show what depends on what in a scenario: how often each rule is at work, and where games end."""
+    from peripety.cli import inspect as command  # noqa: PLC0415 - loads the engine
+    from peripety.scenarios.model import DryRunOptions  # noqa: PLC0415 - loads the engine
+
+    if mermaid and as_json:
+        raise typer.BadParameter("--mermaid and --json both print nothing else: leave one out")
+    played = DryRunOptions(persona.value, seed, runs) if runs else None
+    command.inspect(source, played, drawing=svg, as_mermaid=mermaid, as_json=as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _INFIX = {
     "%": ("mod", _PRODUCT),
 }
 _ROOTS = ("state.", "params.", "derives.")
+_QUOTED = re.compile(r'\[("[^"\\]*")\]')
 
 
 def condition(logic: Any) -> str:
@@ -45,8 +47,9 @@ def expression(logic: Any) -> str:
 
 
 def quantity(path: str) -> str:
-    """A path, or the name of a variable, without the root that goes without saying."""
-    return next((path.removeprefix(root) for root in _ROOTS if path.startswith(root)), path)
+    """A path, or the name of a variable, without brackets and the root that goes without saying."""
+    told = _QUOTED.sub(lambda key: f".{json.loads(key[1])}", path)
+    return next((told.removeprefix(root) for root in _ROOTS if told.startswith(root)), told)
 
 
 def literal(value: Any) -> str:

@@ -31,7 +31,8 @@ A, B, C = ({"var": f"state.{name}"} for name in "abc")
         ({"if": [{">": [A, 1]}, B, 0]}, "b if a > 1 else 0"),
         ({"max": [A, 0]}, "max(a, 0)"),
         ({"var": ["state.a", 1]}, "a"),
-        ({"var": 'state["odd key"]'}, 'state["odd key"]'),
+        ({"var": 'state["odd key"]'}, "odd key"),
+        ({"var": 'state.a["odd key"].b'}, "a.odd key.b"),
     ],
 )  # fmt: skip
 def test_expressions(logic: Any, words: str) -> None:

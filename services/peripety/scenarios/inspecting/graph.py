@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
+from peripety.scenarios import phrases
 from peripety.scenarios.inspecting.model import Edge, EdgeKind, Graph, Node, NodeKind
 from peripety.scenarios.inspecting.touching import read_paths, written_paths
 from peripety.sim.proofs.signs import signs
@@ -65,7 +66,8 @@ def _acting(
     """Actions or events, each with what it schedules."""
     for index, rule in enumerate(rules):
         place = pointer([section, index])
-        made = _Rule(Node(place, kind, rule["id"], rule.get("name", rule["id"])))
+        told = phrases.condition(rule[condition])
+        made = _Rule(Node(place, kind, rule["id"], rule.get("name", rule["id"]), told))
         derives = rule.get("derives", {})
         read = read_paths([rule[condition], *derives.values()])
         made.touched.extend((path, EdgeKind.READS) for path in read)
@@ -92,7 +94,8 @@ def _carried_out(
 
 def _endings(conditions: Iterable[Mapping[str, Any]], section: str, kind: NodeKind) -> Iterator[_Rule]:
     for index, condition in enumerate(conditions):
-        node = Node(pointer([section, index]), kind, condition["id"], condition["id"])
+        name, told = condition["id"], phrases.condition(condition["when"])
+        node = Node(pointer([section, index]), kind, name, name, told)
         yield _Rule(node, [(path, EdgeKind.READS) for path in read_paths(condition["when"])])
 
 
@@ -100,7 +103,7 @@ def _decays(amounts: Mapping[str, float]) -> Iterator[_Rule]:
     for text, amount in amounts.items():
         path = sim.parse_path(text)
         place = pointer(["negativity_budget", "decay_per_turn", text])
-        node = Node(place, NodeKind.DECAY, text, f"{_label(path)}: decay")
+        node = Node(place, NodeKind.DECAY, text, f"{phrases.quantity(text)}: decay")
         yield _Rule(node, [(path, EdgeKind.LOWERS if amount > 0 else EdgeKind.RAISES)] if amount else [])
 
 
@@ -121,7 +124,7 @@ class _Quantities:
         """A node for each."""
         for path in self._paths:
             text = sim.format_path(path)
-            yield Node(text, NodeKind.QUANTITY, text, _label(path))
+            yield Node(text, NodeKind.QUANTITY, text, phrases.quantity(text))
 
     def at(self, path: Path) -> list[str]:
         """The ids of the quantities at a path."""
@@ -135,9 +138,3 @@ class _Quantities:
                 return path[:end]
             value = value.get(segment) if isinstance(value, dict) else None
         return path
-
-
-def _label(path: Path) -> str:
-    """The name of a quantity for a person: its path without what all of them begin with."""
-    text = sim.format_path(path)
-    return text.removeprefix("state.")

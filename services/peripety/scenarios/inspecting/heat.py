@@ -65,10 +65,14 @@ def heat_levels(inspection: Inspection) -> dict[str, int]:
     for node in inspection.graph.nodes:
         alike = _alike(node)
         hottest[alike] = max(hottest[alike], inspection.heat.get(node.node_id, 0))
-    return {
+    levels = {
         node.node_id: _level(inspection.heat.get(node.node_id, 0), hottest[_alike(node)])
         for node in inspection.graph.nodes
     }
+    for edge in inspection.graph.edges:
+        if edge.kind is EdgeKind.SCHEDULES:
+            levels[edge.target] = levels[edge.source]
+    return levels
 
 
 def told_heat(node: Node, inspection: Inspection) -> str:

@@ -48,12 +48,14 @@ class Node:
         kind: what it is.
         key: what the specification calls it: its id, or the path of what decays; of a quantity its path.
         label: its name for a person.
+        condition: when it may be done or happen, or when it ends a run, in words; empty for always.
     """
 
     node_id: str
     kind: NodeKind
     key: str
     label: str
+    condition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

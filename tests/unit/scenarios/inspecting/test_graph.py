@@ -53,7 +53,7 @@ def test_rules_go_by_their_names_and_quantities_by_their_paths() -> None:
         spec(state={"a": 1, "odd key": 1}, actions=[{**action("x", written), "name": "Do X"}, action("y")])
     )
     labels = [node.label for node in graph.nodes]
-    assert labels == ["a", 'state["odd key"]', "Do X", "y", "first", "second"]
+    assert labels == ["a", "odd key", "Do X", "y", "first", "second"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""Labels in lines that fit, without knowing the font: most characters take one cell, wide ones two."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from unicodedata import combining, east_asian_width
+
+__all__ = ["cells", "wrapped"]
+
+_BREAKS = re.compile(r"(?<=[\s._:/\-])")
+
+
+def cells(text: str) -> int:
+    """How many cells a text takes."""
+    return sum(_width(character) for character in text)
+
+
+def wrapped(text: str, most_cells: int, most_lines: int) -> list[str]:
+    """A text in lines, broken between words where that is possible; what is left over is cut, and shows it.
+
+    Args:
+        text: what is to be shown.
+        most_cells: how many cells a line has.
+        most_lines: how many lines there may be.
+    """
+    lines = [""]
+    for word in _words(" ".join(text.split()), most_cells):
+        if cells((lines[-1] + word).rstrip()) <= most_cells:
+            lines[-1] += word
+        else:
+            lines.append(word)
+    told = [line.strip() for line in lines]
+    if len(told) <= most_lines:
+        return told
+    return [*told[: most_lines - 1], _cut(" ".join(told[most_lines - 1 :]), most_cells - 1) + "…"]
+
+
+def _words(text: str, most_cells: int) -> list[str]:
+    """The words of a text, each with what ends it; those longer than a line in pieces."""
+    starts = [0, *(match.start() for match in _BREAKS.finditer(text)), len(text)]
+    words = []
+    for start, end in pairwise(starts):
+        word = text[start:end]
+        while cells(word) > most_cells:
+            piece = _cut(word, most_cells)
+            words.append(piece)
+            word = word[len(piece) :]
+        words.append(word)
+    return words
+
+
+def _cut(text: str, most_cells: int) -> str:
+    """As much of the beginning as fits."""
+    room = most_cells
+    for index, character in enumerate(text):
+        room -= _width(character)
+        if room < 0:
+            return text[:index]
+    return text
+
+
+def _width(character: str) -> int:
+    if combining(character):
+        return 0
+    return 2 if east_asian_width(character) in {"W", "F"} else 1

@@ -1,0 +1,95 @@
+"""Lines between boxes, and the signs at their ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.scenarios.drawing.markup import Element, element, number
+from peripety.scenarios.inspecting.model import EdgeKind
+
+if TYPE_CHECKING:
+    from peripety.scenarios.inspecting.drawing.links import Link
+    from peripety.scenarios.inspecting.drawing.placing import Box
+
+__all__ = ["SIGN", "line", "sign", "stem", "tip"]
+
+SIGN = 6.5
+"""Radius of a sign."""
+
+_TIP = 8.0
+_BEND = 0.5
+_GLYPHS = {
+    EdgeKind.RAISES: "M-3.5 0H3.5M0 -3.5V3.5",
+    EdgeKind.LOWERS: "M-3.5 0H3.5",
+    EdgeKind.WRITES: "M-3.2 -1.8H3.2M-3.2 1.8H3.2",
+}
+
+
+def line(link: Link, rule: Box, quantity: Box, style: str, told: str) -> Element:
+    """A line from a rule to a quantity, with a sign where it writes and a tip where it reads.
+
+    Args:
+        link: what it stands for.
+        rule: the one end.
+        quantity: the other.
+        style: further classes.
+        told: the same in words.
+    """
+    way = 1 if rule.x < quantity.x else -1
+    start = rule.x + rule.width if way > 0 else rule.x
+    end = quantity.x if way > 0 else quantity.x + quantity.width
+    y1, y2 = rule.ports[link.quantity], quantity.ports[link.rule]
+    parts = []
+    begin = start
+    if link.reads:
+        parts.append(tip(start, y1, -way))
+        begin += way * (_TIP - 1)
+    stop = end
+    if link.effect is not None:
+        parts.append(sign(link.effect, end - way * SIGN, y2))
+        stop -= way * 2 * SIGN
+    bend = (stop - begin) * _BEND
+    path = (
+        f"M{number(begin)} {number(y1)}C{number(begin + bend)} {number(y1)}"
+        f" {number(stop - bend)} {number(y2)} {number(stop)} {number(y2)}"
+    )
+    return element(
+        "g",
+        element("title", told),
+        element("path", class_="line", d=path),
+        *parts,
+        class_=f"link {link.kind.value}{style}",
+    )
+
+
+def sign(kind: EdgeKind, x: float, y: float) -> Element:
+    """What a rule does to a quantity: a disc with a plus, a minus, or two bars."""
+    return element(
+        "g",
+        element("circle", class_="sign", r=number(SIGN)),
+        element("path", class_="glyph", d=_GLYPHS[kind]),
+        transform=f"translate({number(x)} {number(y)})",
+    )
+
+
+def tip(x: float, y: float, way: int) -> Element:
+    """An arrow's tip that touches a box: what the box stands for depends on the other end."""
+    back = x - way * _TIP
+    return element(
+        "path",
+        class_="tip",
+        d=f"M{number(x)} {number(y)}L{number(back)} {number(y - 4)}V{number(y + 4)}Z",
+    )
+
+
+def stem(rule: Box, scheduled: Box) -> Element:
+    """From a rule down to what it schedules, along the edge that is set back."""
+    is_left = scheduled.x > rule.x
+    x = rule.x + 9 if is_left else rule.x + rule.width - 9
+    end = scheduled.x if is_left else scheduled.x + scheduled.width
+    top, bottom = rule.y + rule.height, scheduled.middle
+    return element(
+        "g",
+        element("path", class_="line", d=f"M{number(x)} {number(top)}V{number(bottom)}H{number(end)}"),
+        class_="link schedules",
+    )

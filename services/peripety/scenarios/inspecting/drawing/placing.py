@@ -1,0 +1,272 @@
+"""Where everything stands: boxes in three columns, and the ends of lines along their sides.
+
+The highest column is as high as it has to be. In the others each block comes as close to the middle of what
+it is linked with as order and height allow, so that lines are short and level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from peripety.scenarios.inspecting.drawing.labels import wrapped
+from peripety.scenarios.inspecting.model import NodeKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.scenarios.inspecting.drawing.columns import Block, Columns, Section
+    from peripety.scenarios.inspecting.drawing.links import Link
+    from peripety.scenarios.inspecting.model import Node
+
+__all__ = ["BOX_WIDTH", "INDENT", "LINE_HEIGHT", "MARGIN", "PADDING", "Box", "Heading", "Places", "placed"]
+
+MARGIN = 24.0
+BOX_WIDTH = 216.0
+INDENT = 20.0
+LINE_HEIGHT = 17.0
+PADDING = 9.0
+_CELL, _NOTE_CELL = 7.4, 6.6
+_MOST_LINES = 2
+_HEADING = 30.0
+_BETWEEN_BLOCKS = 14.0
+_BETWEEN_SECTIONS = 20.0
+_WITHIN_BLOCK = 6.0
+_LEAST_GAP, _MOST_GAP = 170.0, 300.0
+_PORT, _SIGNED_PORT = 9.0, 16.0
+_MOST_SLACK = 40.0
+_ROUNDS = 6
+
+
+@dataclass(slots=True)
+class Box:
+    """A node in the drawing.
+
+    Attributes:
+        node: what it stands for.
+        lines: its label.
+        notes: what stands below that.
+        x: its left edge.
+        width: from there.
+        height: of it.
+        y: its top edge.
+        ports: where lines end, from the top down, by the id of the other node.
+    """
+
+    node: Node
+    lines: list[str]
+    notes: list[str]
+    x: float
+    width: float
+    height: float
+    y: float = 0.0
+    ports: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def middle(self) -> float:
+        """Half way down."""
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What stands above a section: its text, and where its line begins."""
+
+    text: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Everything with its place; the top is at 0."""
+
+    boxes: dict[str, Box]
+    headings: list[Heading]
+    width: float
+    height: float
+
+
+def placed(columns: Columns, links: Sequence[Link], notes: Mapping[str, Sequence[str]]) -> Places:
+    """Find a place for everything.
+
+    Args:
+        columns: the nodes in their order.
+        links: the lines between them.
+        notes: what stands below the label of each node, by its id.
+    """
+    gap = min(_MOST_GAP, _LEAST_GAP + 3 * len(links))
+    lefts = [MARGIN + index * (BOX_WIDTH + gap) for index in range(3)]
+    counts = _port_counts(columns, links)
+    sides = (columns.left, columns.middle, columns.right)
+    stacks = [
+        _Stack(sections, left, counts, notes, mirrored=index == len(sides) - 1)
+        for index, (sections, left) in enumerate(zip(sides, lefts, strict=True))
+    ]
+    height = max(stack.height for stack in stacks)
+    for stack in stacks:
+        stack.loosen(height)
+        stack.center(height)
+    boxes = {name: box for stack in stacks for name, box in stack.boxes.items()}
+    linked: dict[str, list[Box]] = {}
+    for link in links:
+        linked.setdefault(link.rule, []).append(boxes[link.quantity])
+        linked.setdefault(link.quantity, []).append(boxes[link.rule])
+    left, middle, right = stacks
+    for _ in range(_ROUNDS):
+        for stack in (middle, left, right):
+            stack.approach(linked, height)
+    _set_ports(boxes, links, middle=lefts[1])
+    headings = [heading for stack in stacks for heading in stack.headings()]
+    return Places(boxes, headings, lefts[-1] + BOX_WIDTH + MARGIN, height)
+
+
+class _Stack:
+    """A column: blocks below each other, which move without changing their order.
+
+    Attributes:
+        height: the least it needs.
+        boxes: all nodes in it.
+    """
+
+    def __init__(
+        self,
+        sections: Sequence[Section],
+        left: float,
+        counts: Mapping[str, int],
+        notes: Mapping[str, Sequence[str]],
+        *,
+        mirrored: bool,
+    ) -> None:
+        self._left = left
+        self.boxes: dict[str, Box] = {}
+        self._blocks: list[list[Box]] = []
+        self._headings: list[str] = []
+        self._before: list[float] = []
+        for section in sections:
+            for index, block in enumerate(section.blocks):
+                boxes = [
+                    _box(
+                        node, left, depth, counts.get(node.node_id, 0), notes[node.node_id], mirrored=mirrored
+                    )
+                    for node, depth in block.nodes
+                ]
+                self.boxes.update((box.node.node_id, box) for box in boxes)
+                self._before.append(self._space_before(index))
+                self._blocks.append(boxes)
+                self._headings.append("" if index else section.heading)
+        self._heights = [_height(boxes) for boxes in self._blocks]
+        self.height = sum(self._before) + sum(self._heights)
+
+    def _space_before(self, index: int) -> float:
+        if index:
+            return _BETWEEN_BLOCKS
+        return _HEADING + (_BETWEEN_SECTIONS if self._blocks else 0.0)
+
+    def loosen(self, height: float) -> None:
+        """Use some of a height that is more than what is needed, for more space between the blocks."""
+        more = min(_MOST_SLACK, (height - self.height) / 2 / len(self._blocks)) if self._blocks else 0.0
+        self._before = [before + more for before in self._before]
+        self.height += more * len(self._blocks)
+
+    def center(self, height: float) -> None:
+        """Stand without gaps, in the middle of a height."""
+        self._move([(height - self.height) / 2] * len(self._blocks))
+
+    def approach(self, linked: Mapping[str, Sequence[Box]], height: float) -> None:
+        """Come as close to what the blocks are linked with as order and height allow."""
+        wanted = []
+        for boxes, packed in zip(self._blocks, self._packed(), strict=True):
+            others = [other.middle for box in boxes for other in linked.get(box.node.node_id, ())]
+            middle = fmean(others) if others else fmean(box.middle for box in boxes)
+            wanted.append(middle - _height(boxes) / 2 - packed)
+        self._move([min(max(shift, 0.0), height - self.height) for shift in _rising(wanted)])
+
+    def headings(self) -> list[Heading]:
+        """The headings of its sections."""
+        return [
+            Heading(text, self._left, boxes[0].y - 12)
+            for text, boxes in zip(self._headings, self._blocks, strict=True)
+            if text
+        ]
+
+    def _packed(self) -> list[float]:
+        """Where the blocks begin when nothing is between them but what has to be."""
+        tops, at = [], 0.0
+        for before, height in zip(self._before, self._heights, strict=True):
+            tops.append(at + before)
+            at += before + height
+        return tops
+
+    def _move(self, shifts: Sequence[float]) -> None:
+        for boxes, packed, shift in zip(self._blocks, self._packed(), shifts, strict=True):
+            at = packed + shift
+            for box in boxes:
+                box.y = at
+                at += box.height + _WITHIN_BLOCK
+
+
+def _box(
+    node: Node, left: float, depth: int, lines_to_it: int, notes: Sequence[str], *, mirrored: bool
+) -> Box:
+    """What is scheduled is set back from the edge that no line comes to."""
+    width = BOX_WIDTH - INDENT * depth
+    room = width - 2 * PADDING
+    label = wrapped(node.label, int(room / _CELL), _MOST_LINES)
+    below = [line for note in notes for line in wrapped(note, int(room / _NOTE_CELL), _MOST_LINES)]
+    port = _SIGNED_PORT if node.kind is NodeKind.QUANTITY else _PORT
+    text = LINE_HEIGHT * (len(label) + len(below))
+    height = max(2 * PADDING + text, port * lines_to_it + PADDING)
+    return Box(node, label, below, left if mirrored else left + INDENT * depth, width, height)
+
+
+def _height(boxes: Sequence[Box]) -> float:
+    return sum(box.height for box in boxes) + _WITHIN_BLOCK * (len(boxes) - 1)
+
+
+def _rising(wanted: Sequence[float]) -> list[float]:
+    """The numbers that never fall and are closest to these, by least squares."""
+    pools: list[tuple[float, int]] = []
+    for value in wanted:
+        total, count = value, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / count:
+            before, others = pools.pop()
+            total, count = total + before, count + others
+        pools.append((total, count))
+    return [total / count for total, count in pools for _ in range(count)]
+
+
+def _port_counts(columns: Columns, links: Sequence[Link]) -> dict[str, int]:
+    """How many lines come to the side of each node that has most of them."""
+    left = {node.node_id for block in _all(columns.left) for node, _ in block.nodes}
+    counts: dict[tuple[str, bool], int] = {}
+    for link in links:
+        is_left = link.rule in left
+        for end in ((link.rule, is_left), (link.quantity, is_left)):
+            counts[end] = counts.get(end, 0) + 1
+    most: dict[str, int] = {}
+    for (name, _), count in counts.items():
+        most[name] = max(most.get(name, 0), count)
+    return most
+
+
+def _all(sections: Sequence[Section]) -> list[Block]:
+    return [block for section in sections for block in section.blocks]
+
+
+def _set_ports(boxes: Mapping[str, Box], links: Sequence[Link], *, middle: float) -> None:
+    """Spread the ends of lines along the sides, in the order of what is at their other ends."""
+    sides: dict[tuple[str, bool], list[Box]] = {}
+    for link in links:
+        rule, quantity = boxes[link.rule], boxes[link.quantity]
+        is_left = rule.x < middle
+        sides.setdefault((link.rule, is_left), []).append(quantity)
+        sides.setdefault((link.quantity, is_left), []).append(rule)
+    for (name, _), others in sides.items():
+        box = boxes[name]
+        step = (box.height - PADDING) / len(others)
+        step = min(step, 2 * _SIGNED_PORT)
+        first = box.middle - step * (len(others) - 1) / 2
+        for index, other in enumerate(sorted(others, key=lambda other: other.middle)):
+            box.ports[other.node.node_id] = first + step * index
