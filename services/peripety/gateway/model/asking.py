@@ -65,7 +65,8 @@ class CacheConfig:
     Attributes:
         enabled: whether to use it at all.
         ttl: how long to keep what is written.
-        expected_reuse: how many more requests will start the same way; 0 when that is not known.
+        expected_reuse: how many more requests will start the same way, with the same schema; 0 when that is
+            not known.
     """
 
     enabled: bool = True

@@ -20,7 +20,7 @@ from peripety.gateway.model import (
     ToolResult,
 )
 from peripety.gateway.objects.structured import schema_hint
-from peripety.gateway.providers.schemas import method_of, with_answer_tool
+from peripety.gateway.providers.schemas import hint_stays, method_of, with_answer_tool, with_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,11 +61,13 @@ class Piece:
 
 
 def as_sent(call: Call) -> Call:
-    """Return the call with the tool that stands in for its schema, if one does."""
-    request = call.request
-    if request.schema is None or method_of(call) is not SchemaMethod.TOOL:
-        return call
-    return replace(call, request=with_answer_tool(request, request.schema))
+    """Return the call with what stands in for its schema and stays: a tool, or a part of the system text."""
+    request, method = call.request, method_of(call)
+    if request.schema is not None and method is SchemaMethod.TOOL:
+        return replace(call, request=with_answer_tool(request, request.schema))
+    if request.schema is not None and method is SchemaMethod.EXTRACTION and hint_stays(request):
+        return replace(call, request=replace(with_hint(request, request.schema), schema=None))
+    return call
 
 
 def pieces_of(call: Call, provider: str) -> Iterator[Piece]:

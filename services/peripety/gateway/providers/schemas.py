@@ -10,13 +10,21 @@ from peripety.gateway.model import SchemaMethod, SchemaReport, Text, Tool, ToolC
 from peripety.gateway.objects.structured import schema_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from peripety.errors import Finding
-    from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema
+    from peripety.gateway.model import GenerateRequest, ResponseSchema
     from peripety.gateway.providers.base import Call
 
-__all__ = ["ANSWER_TOOL", "Structured", "method_of", "structured", "with_answer_tool", "with_hint"]
+__all__ = [
+    "ANSWER_TOOL",
+    "Structured",
+    "hint_stays",
+    "method_of",
+    "structured",
+    "with_answer_tool",
+    "with_hint",
+]
 
 ANSWER_TOOL = "give_answer"
 """The tool whose arguments are the answer, with `SchemaMethod.TOOL`: its call becomes the answer's text."""
@@ -52,7 +60,7 @@ def structured(call: Call, express: Express) -> Structured:
         case SchemaMethod.TOOL:
             request = with_answer_tool(request, schema)
         case SchemaMethod.EXTRACTION:
-            request = replace(request, messages=with_hint(request.messages, schema))
+            request = with_hint(request, schema)
         case SchemaMethod.NATIVE | SchemaMethod.GRAMMAR:
             pass
     return Structured(replace(call, request=request), told, SchemaReport(method, dropped))
@@ -84,11 +92,22 @@ def with_answer_tool(request: GenerateRequest, schema: ResponseSchema) -> Genera
     return replace(request, schema=None, tools=(tool,), tool_choice=choice)
 
 
-def with_hint(messages: Sequence[ChatMessage], schema: ResponseSchema) -> tuple[ChatMessage, ...]:
-    """The messages with the schema told at their end, so that what is cached of them stays valid.
+def hint_stays(request: GenerateRequest) -> bool:
+    """Whether the words that tell a schema are a part of what later requests will begin with."""
+    return request.cache.expected_reuse > 0
 
-    It is a text of its own, the last part of the last message, which is the user's; it begins with a new
-    paragraph because providers may join the texts of a message.
+
+def with_hint(request: GenerateRequest, schema: ResponseSchema) -> GenerateRequest:
+    """The request with its schema told in words.
+
+    Where more requests are going to begin the same way, it ends the system text, which is cached. Else it
+    ends the messages, so that what is cached of them stays valid: it is a text of its own there, the last
+    part of the last message, which is the user's, and begins with a new paragraph because providers may join
+    the texts of a message.
     """
-    *before, last = messages
-    return (*before, replace(last, parts=(*last.parts, Text(f"\n\n{schema_hint(schema.document)}"))))
+    hint = schema_hint(schema.document)
+    if hint_stays(request):
+        return replace(request, system=f"{request.system}\n\n{hint}" if request.system else hint)
+    *before, last = request.messages
+    told = replace(last, parts=(*last.parts, Text(f"\n\n{hint}")))
+    return replace(request, messages=(*before, told))

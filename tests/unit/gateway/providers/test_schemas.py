@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.gateway.catalogue import Capability
-from peripety.gateway.model import ChatMessage, ResponseSchema, SchemaMethod, Text, Tool, ToolChoiceMode
+from peripety.gateway.model import (
+    CacheConfig,
+    ChatMessage,
+    GenerateRequest,
+    ResponseSchema,
+    SchemaMethod,
+    Text,
+    Tool,
+    ToolChoiceMode,
+)
 from peripety.gateway.objects.structured import schema_hint
 from peripety.gateway.providers.schemas import ANSWER_TOOL, method_of, with_answer_tool, with_hint
 from peripety.gateway.tool_names import to_wire_name
@@ -70,6 +79,15 @@ def test_the_answer_tool_takes_the_answer_as_its_arguments_and_has_to_be_called(
 
 def test_the_schema_is_told_at_the_end_and_nothing_before_it_changes() -> None:
     messages = (ChatMessage.user("a"), ChatMessage.assistant("b"), ChatMessage.user("c"))
-    told = with_hint(messages, SCHEMA)
-    assert told[:2] == messages[:2]
-    assert told[2].parts == (Text("c"), Text("\n\n" + schema_hint(SCHEMA.document)))
+    request = with_hint(GenerateRequest("s", messages), SCHEMA)
+    assert (request.system, request.messages[:2]) == ("s", messages[:2])
+    assert request.messages[2].parts == (Text("c"), Text("\n\n" + schema_hint(SCHEMA.document)))
+
+
+@pytest.mark.parametrize(("system", "before"), [("s", "s\n\n"), (None, "")])
+def test_the_schema_is_told_in_the_beginning_where_more_requests_will_begin_with_it(
+    system: str | None, before: str
+) -> None:
+    messages = (ChatMessage.user("a"),)
+    request = with_hint(GenerateRequest(system, messages, cache=CacheConfig(expected_reuse=1)), SCHEMA)
+    assert (request.system, request.messages) == (before + schema_hint(SCHEMA.document), messages)

@@ -12,7 +12,7 @@ from peripety.gateway.providers.anthropic.shapes import Shapes
 from peripety.gateway.providers.anthropic.tools import write_choice, write_tools
 from peripety.gateway.providers.anthropic.turns import Turns
 from peripety.gateway.providers.refusing import forced_tool, forces_tool, refuse_inexpressible
-from peripety.gateway.providers.schemas import structured
+from peripety.gateway.providers.schemas import hint_stays, structured
 from peripety.gateway.providers.wire import Body
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
     request, report = asked.call.request, asked.report
     turns = Turns(asked.call)
     blocks = list(turns.blocks)
-    if report is not None and report.method is SchemaMethod.EXTRACTION:
+    if report is not None and report.method is SchemaMethod.EXTRACTION and not hint_stays(request):
         # The text that tells the schema is not there in the next call: nothing is cached behind it.
         blocks[-1] = blocks[-1][:-1]
     tools = write_tools(request.tools, shapes)
