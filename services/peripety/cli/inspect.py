@@ -14,7 +14,7 @@ from peripety import sim
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.cli.documents import read_specification
-from peripety.cli.embedded import embedded_services
+from peripety.cli.embedded import services_at
 from peripety.cli.output import require_place, results, save, write_bytes, write_json
 from peripety.cli.text import in_one_line
 from peripety.cli.working import result_of
@@ -44,19 +44,26 @@ _PATIENCE = math.inf
 
 
 def inspect(
-    source: str, played: DryRunOptions | None, *, drawing: Path | None, as_mermaid: bool, as_json: bool
+    source: str,
+    server: str | None,
+    played: DryRunOptions | None,
+    *,
+    drawing: Path | None,
+    as_mermaid: bool,
+    as_json: bool,
 ) -> None:
     """Inspect a scenario, and print and save what there is in it.
 
     Args:
         source: a file, `-` for standard input, or the id of a stored scenario.
+        server: `host:port` of a server that has what is stored; None reads the configured database.
         played: the runs that show what is at work; None for none.
         drawing: a file for the drawing, in SVG; None for none.
         as_mermaid: whether to print a Mermaid flowchart and nothing else.
         as_json: whether to print one line of JSON and nothing else.
     """
     require_place(drawing)
-    program = sim.compile(_specification(source))
+    program = sim.compile(_specification(source, server))
     with closing(Workers()) as workers:
         found = result_of(inspecting(program, played, workers, _PATIENCE), "simulating", Inspection)
     if drawing is not None:
@@ -69,15 +76,15 @@ def inspect(
         _tell(found)
 
 
-def _specification(source: str) -> bytes:
+def _specification(source: str, server: str | None) -> bytes:
     """What a file holds, or what is stored under an id; a file of that name is the nearer of them."""
     if _STORED.fullmatch(source) and not Path(source).exists():
-        return asyncio.run(_stored(source))
+        return asyncio.run(_stored(source, server))
     return read_specification(source)
 
 
-async def _stored(scenario_id: str) -> bytes:
-    async with embedded_services("gateway", "scenarios") as channel:
+async def _stored(scenario_id: str, server: str | None) -> bytes:
+    async with services_at(server, "gateway", "scenarios") as channel:
         wanted = pb.GetScenarioRequest(scenario_id=scenario_id)
         spec: bytes = (await ScenarioServiceStub(channel).GetScenario(wanted)).scenario.spec
         return spec

@@ -248,6 +248,7 @@ def inspect(
     ] = 1_024,
     persona: Annotated[Persona, typer.Option(help="Who plays them.")] = Persona.RANDOM,
     seed: Seed = None,
+    server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as one line of JSON.")] = False,
 ) -> None:
     """Show what depends on what in a scenario: how often each rule is at work, and where games end."""
@@ -257,4 +258,4 @@ def inspect(
     if mermaid and as_json:
         raise typer.BadParameter("--mermaid and --json both print nothing else: leave one out")
     played = DryRunOptions(persona.value, seed, runs) if runs else None
-    command.inspect(source, played, drawing=svg, as_mermaid=mermaid, as_json=as_json)
+    command.inspect(source, server, played, drawing=svg, as_mermaid=mermaid, as_json=as_json)

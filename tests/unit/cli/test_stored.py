@@ -89,3 +89,11 @@ def test_what_is_deleted_is_gone() -> None:
     assert run("scenarios", "delete", scenario_id).stdout == f"{scenario_id} is deleted\n"
     for command in ("show", "delete"):
         assert isinstance(run("scenarios", command, scenario_id).exception, NotFoundError)
+
+
+def test_what_is_stored_is_inspected_by_its_id() -> None:
+    stored = compiled(chance(0.5))
+    result = run("inspect", stored["scenario_id"], "--runs", "64", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["spec_hash"] == stored["spec_hash"]
+    assert isinstance(run("inspect", f"scn_{'0' * 24}").exception, NotFoundError)
