@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 from peripety.errors import NotFoundError
+from peripety.gateway.calling.budgets import within
 from peripety.gateway.model import ChatMessage, Completed, Completion, Spent, StopReason, TextDelta, Usage
 from peripety.gateway.objects.structured import ask_until_valid
 from peripety.gateway.streams import completion_of, following
@@ -45,7 +46,7 @@ def outcome(narrative: str = "It is told.", **more: Any) -> str:
 
 @dataclass
 class ScriptedGateway:
-    """Gives the scripted answers one after the other, the last one for ever; the repair is the real one.
+    """Gives the scripted answers one after the other, the last one for ever; repair and time are real.
 
     An answer is a text, the pieces of one, an exception to raise, or `SILENCE`.
     """
@@ -58,7 +59,9 @@ class ScriptedGateway:
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         if request.schema is None:
             raise AssertionError("a narrator asks for an Outcome")
-        async with following(ask_until_valid(self._ask, request, request.schema)) as events:
+        answer = ask_until_valid(self._ask, request, request.schema)
+        seconds = None if request.budget is None else request.budget.max_seconds
+        async with following(answer if seconds is None else within(seconds, answer)) as events:
             async for event in events:
                 yield event
 

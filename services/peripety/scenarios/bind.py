@@ -12,7 +12,6 @@ from peripety.scenarios.balancing.balancing import Balancer
 from peripety.scenarios.batch.threads import Threads
 from peripety.scenarios.certificates.certifier import Certifier
 from peripety.scenarios.compile import Compiler
-from peripety.scenarios.generate import Generator
 from peripety.scenarios.inspecting.inspector import Inspector
 from peripety.scenarios.model import ScenarioSource
 from peripety.scenarios.programs import Programs
@@ -21,6 +20,7 @@ from peripety.scenarios.requests import RequestLog
 from peripety.scenarios.service import ScenarioServicer
 from peripety.scenarios.workers import Workers
 from peripety.scenarios.writing.drafts import Drafts
+from peripety.scenarios.writing.generator import Generator
 
 if TYPE_CHECKING:
     from peripety.config import Config

@@ -24,7 +24,7 @@ from peripety.scenarios.certificates.model import ENGINE_VERSION
 from peripety.scenarios.checks import check_order
 from peripety.scenarios.model import Completed
 from peripety.scenarios.prompts import prompts
-from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety.scenarios.writing.merging import answer_schema
 from peripety.storage import METADATA
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Drafts:
 @cache
 def _fingerprint() -> str:
     """What every result depends on: the program, the engine, and what models are told."""
-    told = [__version__, ENGINE_VERSION, prompts(), schema_document(SCENARIO_SPEC)]
+    told = [__version__, ENGINE_VERSION, prompts(), answer_schema()]
     return sha256(json.dumps(told).encode()).hexdigest()
 
 

@@ -1,7 +1,8 @@
 """Partial documents: what an answer says of a specification, put into what there is of it.
 
 What an answer says of a part replaces it, what it leaves out stays, and what it lists as `removed` goes. So
-one schema serves the first draft, which starts from nothing, and every change after it.
+one schema serves the first draft, which starts from nothing, and every change after it. An answer that has
+everything a specification needs is a whole one: what that leaves out goes as well.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ def merge(document: Mapping[str, Any], answer: Any, scope: Scope = EVERYTHING) -
     contents = {part.name: part.value for part in parts(document)}
     present = dict(contents)
     left_out: dict[str, None] = {}
+    if _is_whole(answer, unfit):
+        contents = {name: value for name, value in contents.items() if not scope.holds(name)}
     for name, told in _removed(answer, document):
         if name in present and scope.holds(name):
             contents.pop(name, None)
@@ -107,6 +110,13 @@ def restored(
         else:
             contents.pop(name, None)
     return assembled(contents)
+
+
+def _is_whole(answer: Any, unfit: Iterable[Finding]) -> bool:
+    """Whether an answer has everything a specification needs, whatever it has besides."""
+    if not isinstance(answer, dict) or any(finding.code != "UNKNOWN_KEY" for finding in unfit):
+        return False
+    return answer.keys() >= set(schema_document(SCENARIO_SPEC)["required"])
 
 
 def _removed(answer: Any, document: Mapping[str, Any]) -> Iterator[tuple[Name, str]]:

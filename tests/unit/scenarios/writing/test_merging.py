@@ -129,6 +129,19 @@ def test_a_part_that_is_wrong_in_itself_is_for_the_checks_of_the_document_to_fin
     assert {finding.path for finding in sim.validate(json.dumps(merged.document))} >= {"/actions/0"}
 
 
+def test_a_whole_answer_takes_the_place_of_what_may_be_changed() -> None:
+    other = spec(state={"c": 3}, actions=[action("three")])
+    assert merge(TWO, other).document == other
+    assert merge(TWO, {**other, "notes": "none"}).document == other
+    merged = merge(TWO, other, Scope(frozenset({("actions", "two")})))
+    assert ids(merged.document) == ["one", "three"]
+    assert merged.document["state"] == {"a": 1, "b": 2, "c": 3}
+
+
+def test_a_whole_answer_that_cannot_be_read_everywhere_takes_the_place_of_nothing_it_does_not_name() -> None:
+    assert ids(merge(TWO, {**TWO, "actions": {"one": {}}}).document) == ["one", "two"]
+
+
 def test_a_null_where_none_may_be_says_nothing() -> None:
     answer = {"horizon": None, "actions": [{**action("one"), "description": None}], "state": {"a": None}}
     merged = merge(TWO, answer)

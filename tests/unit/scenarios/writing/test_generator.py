@@ -15,7 +15,6 @@ from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import Budget, TextDelta
 from peripety.gateway.providers.registry import Providers
 from peripety.gateway.streams import following
-from peripety.scenarios.generate import Generator
 from peripety.scenarios.model import (
     Completed,
     Draft,
@@ -24,12 +23,14 @@ from peripety.scenarios.model import (
     GenerationOrder,
     Level,
     NotGenerated,
+    NumbersMoved,
     Progress,
     Rewritten,
     Stage,
 )
 from peripety.scenarios.prompts import prompt
-from support.scenarios import WORKERS, chance
+from peripety.scenarios.writing.generator import Generator
+from support.scenarios import WORKERS, chance, siege
 from support.sessions import SILENCE, SPENT, TOKENS, ScriptedGateway
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ OUTLINE = json.dumps(
         "person": "",
     }
 )
+BUDGET = json.dumps({"negativity_budget": {"decay_per_turn": {"state.a": 0}}})
+MISSED = json.dumps(siege(min_fail_rate=0.65))
 NO_ANSWER = "I would rather talk about something else."
 
 
@@ -65,7 +68,7 @@ async def generated(
     """Everything that happens when a model gives these answers, and what it was asked."""
     gateway = ScriptedGateway(list(answers))
     events = Generator(gateway, provider, WORKERS).generate(
-        GenerationOrder(**{"description": "a gauge falls", **order})
+        GenerationOrder(**{"description": "a gauge falls", "level": Level.STATIC, **order})
     )
     async with following(events) as stream:
         return [event async for event in stream], gateway
@@ -112,26 +115,30 @@ async def test_the_seed_is_the_orders_or_else_the_descriptions() -> None:
 
 
 async def test_what_was_wrong_and_what_was_changed_is_told() -> None:
-    events, gateway = await generated(WRONG, GOOD)
+    events, gateway = await generated(WRONG, WORSE, BUDGET)
     last = events[-1]
     assert isinstance(last, Completed)
-    assert (last.attempts, last.spent.calls) == (2, 2)
-    (draft,), (found,), (rewritten,) = of(Draft, events), of(FoundWrong, events), of(Rewritten, events)
+    assert (last.attempts, last.spent.calls) == (3, 3)
+    assert [type(event) for event in events if not isinstance(event, Progress)] == [
+        Draft,
+        FoundWrong,
+        Rewritten,
+        FoundWrong,
+        Rewritten,
+        Completed,
+    ]
+    (draft,), (first, second), (_, rewritten) = (
+        of(Draft, events),
+        of(FoundWrong, events),
+        of(Rewritten, events),
+    )
     assert json.loads(draft.document)["rules"] == []
-    assert codes(found) == ["UNKNOWN_KEY"]
-    assert rewritten.attempt == 2
-    assert "rules removed" in [edit.summary for edit in rewritten.edits]
-    order = [events.index(event) for event in (draft, found, rewritten, last)]
-    assert order == sorted(order)
+    assert (codes(first), codes(second)) == (["UNKNOWN_KEY"], ["UNKNOWN_PATH"])
+    assert rewritten.attempt == 3
+    assert rewritten.spent == draft.spent
+    assert [edit.summary for edit in rewritten.edits] == ["decay: a 0 added; z 1 removed"]
+    assert sim.canonical(json.loads(rewritten.document)) == last.document
     assert "UNKNOWN_KEY" in gateway.requests[1].messages[-1].text
-
-
-async def test_static_findings_go_back_to_the_model_like_those_of_the_schema() -> None:
-    events, gateway = await generated(WORSE, GOOD)
-    (found,) = of(FoundWrong, events)
-    assert codes(found) == ["UNKNOWN_PATH"]
-    assert len(gateway.requests) == 2
-    assert isinstance(events[-1], Completed)
 
 
 async def test_prose_around_the_specification_does_not_hurt() -> None:
@@ -139,8 +146,8 @@ async def test_prose_around_the_specification_does_not_hurt() -> None:
     assert isinstance(events[-1], Completed)
 
 
-async def test_a_model_that_fails_twice_is_asked_for_words() -> None:
-    events, gateway = await generated(WRONG, NO_ANSWER, OUTLINE)
+async def test_a_model_that_writes_nothing_of_a_document_twice_is_asked_for_words() -> None:
+    events, gateway = await generated(NO_ANSWER, NO_ANSWER, OUTLINE)
     last = events[-1]
     assert isinstance(last, Completed)
     assert codes(last) == ["WORDS_ONLY"]
@@ -148,7 +155,7 @@ async def test_a_model_that_fails_twice_is_asked_for_words() -> None:
     spec = json.loads(last.document)
     assert spec["name"] == "A gauge and its keeper"
     assert any("Fuel" in key for key in spec["state"])
-    assert len(of(FoundWrong, events)) == 2
+    assert [codes(found) for found in of(FoundWrong, events)] == [["NOT_JSON"], ["NOT_JSON"]]
     assert gateway.requests[2].system == prompt("outline")
     assert sim.validate(last.document) == []
 
@@ -193,21 +200,23 @@ async def test_a_model_that_gives_nothing_of_use_leaves_the_words_to_the_descrip
     last = events[-1]
     assert isinstance(last, Completed)
     assert codes(last) == ["WITHOUT_MODEL"]
-    assert (last.without_model, last.model, last.attempts) == (True, "", 2)
+    assert (last.without_model, last.model, last.attempts) == (True, "", 1)
     assert any("Gauge" in key for key in json.loads(last.document)["state"])
 
 
 async def test_attempts_are_counted_and_held() -> None:
-    for limit, asked in ((1, 1), (2, 2)):
-        events, gateway = await generated(WRONG, limits=GenerationLimits(answers=limit))
+    for limit in (1, 2, 3):
+        events, gateway = await generated(WORSE, limits=GenerationLimits(answers=limit))
         last = events[-1]
         assert isinstance(last, NotGenerated)
-        assert codes(last) == ["UNKNOWN_KEY", "BUDGET_USED_UP"]
-        assert (last.attempts, len(gateway.requests), last.spent.calls) == (limit, asked, asked)
+        assert codes(last) == ["UNKNOWN_PATH", "BUDGET_USED_UP"]
+        assert (last.attempts, len(gateway.requests), last.spent.calls) == (limit, limit, limit)
+        assert last.spent.usage.input_tokens == limit * TOKENS.input_tokens
 
 
 async def test_with_one_answer_left_the_words_are_asked_for_once() -> None:
-    events, gateway = await generated(WRONG, WRONG, NO_ANSWER, OUTLINE, limits=GenerationLimits(answers=3))
+    answers = (NO_ANSWER, NO_ANSWER, NO_ANSWER, OUTLINE)
+    events, gateway = await generated(*answers, limits=GenerationLimits(answers=3))
     assert isinstance(events[-1], Completed)
     assert codes(events[-1]) == ["WITHOUT_MODEL"]
     assert len(gateway.requests) == 3
@@ -215,31 +224,12 @@ async def test_with_one_answer_left_the_words_are_asked_for_once() -> None:
 
 async def test_no_call_is_made_once_the_tokens_are_used() -> None:
     limits = GenerationLimits(budget=Budget(max_tokens=TOKENS.input_tokens + TOKENS.output_tokens))
-    events, gateway = await generated(EASY, level=Level.DRY_RUN, limits=limits)
+    events, gateway = await generated(WORSE, GOOD, limits=limits)
     last = events[-1]
     assert isinstance(last, NotGenerated)
-    assert codes(last) == ["TOO_EASY", "IMPOSSIBLE_LOSS", "BUDGET_USED_UP"]
-    assert len(gateway.requests) == 1
-
-
-async def test_a_refused_answer_is_counted_before_it_is_asked_for_again() -> None:
-    limits = GenerationLimits(budget=Budget(max_tokens=TOKENS.input_tokens + TOKENS.output_tokens))
-    events, gateway = await generated(WRONG, GOOD, limits=limits)
-    last = events[-1]
-    assert isinstance(last, NotGenerated)
-    assert "BUDGET_USED_UP" in codes(last)
+    assert codes(last) == ["UNKNOWN_PATH", "BUDGET_USED_UP"]
     assert (last.spent.calls, last.spent.usage) == (1, TOKENS)
     assert len(gateway.requests) == 1
-
-
-async def test_answers_that_were_all_refused_are_counted() -> None:
-    events, gateway = await generated(WRONG, WRONG, NO_ANSWER)
-    last = events[-1]
-    assert isinstance(last, Completed)
-    calls = len(gateway.requests)
-    assert calls == 4
-    assert last.spent.calls == calls
-    assert last.spent.usage.input_tokens == calls * TOKENS.input_tokens
 
 
 async def test_the_time_of_an_order_ends_an_answer_that_does_not_come() -> None:
@@ -250,27 +240,49 @@ async def test_the_time_of_an_order_ends_an_answer_that_does_not_come() -> None:
     assert gateway.cancelled == 1
 
 
-async def test_a_dry_run_that_is_ordered_sends_its_findings_back_once() -> None:
+async def test_each_request_may_use_what_those_before_it_left() -> None:
+    _, gateway = await generated(WORSE, GOOD, limits=GenerationLimits(budget=Budget(max_calls=9)))
+    budgets = [request.budget for request in gateway.requests]
+    assert [budget.max_calls for budget in budgets if budget] == [9, 8]
+
+
+async def test_a_dry_run_that_is_ordered_sends_its_findings_back() -> None:
     events, gateway = await generated(EASY, GOOD, level=Level.DRY_RUN)
     last = events[-1]
     assert isinstance(last, Completed)
-    assert [codes(found) for found in of(FoundWrong, events)] == [["TOO_EASY", "IMPOSSIBLE_LOSS"]]
+    assert [codes(found) for found in of(FoundWrong, events)] == [
+        ["TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS"]
+    ]
     first, second = gateway.requests
-    assert second.system == first.system
+    assert (second.system, second.schema) == (first.system, first.schema)
     assert second.messages[: len(first.messages)] == first.messages
     told = json.loads(second.messages[-1].text)["findings"]
     assert [(finding["code"], finding["path"]) for finding in told] == [
         ("TOO_EASY", "/negativity_budget/min_fail_rate"),
+        ("REPAIR_OUT_OF_REACH", "/negativity_budget"),
         ("IMPOSSIBLE_LOSS", "/loss_conditions/1"),
     ]
 
 
-async def test_a_scenario_that_misses_its_budget_again_is_refused() -> None:
+async def test_where_only_the_budget_is_missed_numbers_are_moved_and_no_model_is_asked() -> None:
+    events, gateway = await generated(MISSED, level=Level.DRY_RUN)
+    last = events[-1]
+    assert isinstance(last, Completed)
+    (moved,) = of(NumbersMoved, events)
+    assert moved.edits
+    assert moved.before.fail_rate < 0.65
+    assert len(gateway.requests) == 1
+    assert of(FoundWrong, events) == []
+    weights = [json.loads(data)["random_events"][0]["weight"] for data in (MISSED, last.document)]
+    assert weights[0] < weights[1]
+
+
+async def test_a_scenario_that_misses_its_budget_again_and_again_is_refused() -> None:
     events, gateway = await generated(EASY, level=Level.DRY_RUN)
     last = events[-1]
     assert isinstance(last, NotGenerated)
-    assert codes(last) == ["TOO_EASY", "IMPOSSIBLE_LOSS"]
-    assert len(gateway.requests) == 2
+    assert codes(last) == ["TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS", "BUDGET_USED_UP"]
+    assert len(gateway.requests) == 4
 
 
 async def test_without_a_dry_run_in_the_order_the_budget_is_left_to_compiling() -> None:
@@ -313,7 +325,7 @@ async def test_a_long_answer_reports_how_far_it_is() -> None:
 
 
 async def test_progress_never_goes_back() -> None:
-    for answers in ((GOOD,), (WRONG, GOOD), (WRONG, WRONG, OUTLINE), (EASY, EASY)):
+    for answers in ((GOOD,), (WORSE, GOOD), (NO_ANSWER, NO_ANSWER, OUTLINE), (EASY, MISSED)):
         events, _ = await generated(*answers, level=Level.DRY_RUN)
         fractions = [event.fraction for event in of(Progress, events)]
         assert fractions == sorted(fractions)

@@ -1,0 +1,191 @@
+"""From a description to a specification: a model proposes it, the engine checks it, and the events say how.
+
+A model is asked for the whole specification, and then to put right what is wrong with it. One that writes
+nothing of the kind, or of which that would be too much to ask, is asked for words alone, and the rules are
+of a fixed design.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.authoring import author
+from peripety.config import ProviderName
+from peripety.errors import Finding, Severity
+from peripety.gateway.conversations import Conversation
+from peripety.gateway.model import Options
+from peripety.gateway.streams import following
+from peripety.scenarios.checks import check_order
+from peripety.scenarios.model import Completed, FoundWrong, NotGenerated, Progress, Stage
+from peripety.scenarios.outline import OUTLINE, excerpt, spec_from_outline
+from peripety.scenarios.prompts import prompt
+from peripety.scenarios.writing.asking import Asker
+from peripety.scenarios.writing.judging import Judge, Judgement
+from peripety.scenarios.writing.manuscript import Manuscript
+from peripety.scenarios.writing.risk import risk_kept
+from peripety.scenarios.writing.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.gateway.model import ModelGateway
+    from peripety.scenarios.model import GenerationEvent, GenerationOrder
+    from peripety.scenarios.workers import Workers
+    from peripety.scenarios.writing.asking import Answer
+
+__all__ = ["Generator"]
+
+_SEED_BYTES = 6
+_OUTLINE_TOKENS = 512
+
+_FROM_WORDS = Finding(
+    "WORDS_ONLY",
+    "",
+    "the model gave the words; the rules around them are of a fixed design",
+    Severity.WARNING,
+)
+_FROM_DESCRIPTION = Finding(
+    "WITHOUT_MODEL",
+    "",
+    "the model gave nothing of use; words of the description stand in rules of a fixed design",
+    Severity.WARNING,
+)
+
+
+class Generator:
+    """Writes specifications.
+
+    Args:
+        gateway: asks models.
+        provider: the provider that answers where an order names none.
+        workers: check and play.
+    """
+
+    def __init__(self, gateway: ModelGateway, provider: ProviderName, workers: Workers) -> None:
+        self._workers = workers
+        self._gateway = gateway
+        self._provider = provider
+
+    async def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
+        """Write a specification.
+
+        Yields:
+            Progress, drafts and findings as they come, and `Completed` or `NotGenerated` as the last event.
+
+        Raises:
+            InvalidArgumentError: the order is out of range.
+            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
+        """
+        check_order(order)
+        writing = _Writing(self._gateway, order, self._workers)
+        events = writing.words() if self._is_modest(order.model) else writing.whole()
+        async with following(events):
+            async for event in events:
+                yield event
+
+    def _is_modest(self, model: str | None) -> bool:
+        """Whether the model is of a server about which nothing is known, so that little is expected of it."""
+        name = (model or "").partition("/")[0]
+        provider = next((provider for provider in ProviderName if provider.value == name), self._provider)
+        return provider is ProviderName.GENERIC
+
+
+class _Writing:
+    """One order under way."""
+
+    def __init__(self, gateway: ModelGateway, order: GenerationOrder, workers: Workers) -> None:
+        self._gateway = gateway
+        self._workers = workers
+        self._order = order
+        self._seed = _seed(order)
+        self._asker = Asker(order.limits, self._seed)
+        self._judge = Judge(order.level, workers)
+
+    async def whole(self) -> AsyncIterator[GenerationEvent]:
+        """Ask for a whole specification; for the words alone when nothing comes of that."""
+        yield self._asker.progress(Stage.AUTHORING, "asking for a whole specification")
+        manuscript = Manuscript(self._judge, {}, {"seed": self._seed})
+        writer = Writer(self._asker, self._converse("generate"), manuscript)
+        question = {"description": self._order.description, "seed": self._seed}
+        async with following(writer.events(question)) as written:
+            async for event in written:
+                yield event
+        if writer.is_done and manuscript.judgement:
+            yield await self._completed(manuscript.judgement, writer.answer, writer.findings)
+        elif self._asker.used_up() is not None:
+            yield self._given_up(writer.findings)
+        else:
+            async with following(self.words()) as events:
+                async for other in events:
+                    yield other
+
+    async def words(self) -> AsyncIterator[GenerationEvent]:
+        """Ask for the words alone, and put them into rules of a fixed design."""
+        message = "asking for words only; the rules around them are of a fixed design"
+        yield self._asker.progress(Stage.AUTHORING, message)
+        question = {"description": excerpt(self._order.description)}
+        schema = replace(OUTLINE, advisory=True)
+        asked = self._asker.ask(
+            self._converse("outline"), question, schema, max_output_tokens=_OUTLINE_TOKENS
+        )
+        async with following(asked) as steps:
+            async for step in steps:
+                yield step
+        answer, about = self._asker.answer, self._order.description
+        if answer is None or answer.findings:
+            written = self._judged(author(about, self._seed), None, _FROM_DESCRIPTION)
+        else:
+            written = self._judged(spec_from_outline(answer.value, about, self._seed), answer, _FROM_WORDS)
+        async with following(written) as events:
+            async for event in events:
+                yield event
+
+    async def _judged(
+        self, spec: dict[str, Any], answer: Answer | None, origin: Finding
+    ) -> AsyncIterator[GenerationEvent]:
+        """Finish with what rules made of an answer."""
+        judgement = await self._judge.check({**spec, "seed": self._seed})
+        if not judgement.errors:
+            async with following(self._judge.play(judgement)) as steps:
+                async for step in steps:
+                    if isinstance(step, Judgement):
+                        judgement = step
+                    else:
+                        yield self._asker.judging(step) if isinstance(step, Progress) else step
+        if judgement.errors:
+            yield FoundWrong(judgement.findings)
+            yield self._given_up(judgement.findings)
+        else:
+            yield await self._completed(judgement, answer, (origin, *judgement.findings))
+
+    async def _completed(
+        self, judgement: Judgement, answer: Answer | None, findings: tuple[Finding, ...]
+    ) -> Completed:
+        document, about = judgement.canonical, self._order.description
+        kept = await risk_kept(about, document, judgement.certificate, self._workers)
+        return Completed(
+            document,
+            (*findings, *kept),
+            self._asker.answers,
+            self._asker.spent,
+            model=answer.model if answer else "",
+            without_model=answer is None or answer.completion.provider == ProviderName.OFFLINE.value,
+            certificate=judgement.certificate,
+        )
+
+    def _given_up(self, findings: tuple[Finding, ...]) -> NotGenerated:
+        used_up = self._asker.used_up()
+        told = findings if used_up is None else (*findings, used_up)
+        return NotGenerated(told, self._asker.answers, self._asker.spent)
+
+    def _converse(self, name: str) -> Conversation:
+        return Conversation(self._gateway, prompt(name), options=Options(model=self._order.model))
+
+
+def _seed(order: GenerationOrder) -> int:
+    if order.seed is not None:
+        return order.seed
+    digest = hashlib.sha256(order.description.encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:_SEED_BYTES], "big")

@@ -1,0 +1,196 @@
+"""How far a document gets: checked, proved, played and certified, as deep as its level asks for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.errors import Finding, Severity
+from peripety.gateway.streams import following
+from peripety.scenarios.certificates.certifying import certify
+from peripety.scenarios.certificates.model import Certificate, CertificateOptions
+from peripety.scenarios.checking import problems
+from peripety.scenarios.model import DryRunOptions, Level, NumbersMoved, Progress, Stage, errors_among
+from peripety.scenarios.parts import name_at
+from peripety.scenarios.proving import proved
+from peripety.scenarios.trial import Trial
+from peripety.sim.schema import MAX_FINDINGS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+
+    from peripety.scenarios.model import NumberEdit
+    from peripety.scenarios.parts import Name
+    from peripety.scenarios.workers import Workers
+    from peripety.sim import DryRunReport, Program
+
+__all__ = ["Depth", "Judge", "Judgement", "as_json"]
+
+_LEAST_RISK = 0.1
+
+_NOT_WORTH_PLAYING = frozenset({"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE"})
+"""Warnings that refuse what was only just written, while a person may insist on it."""
+
+
+class Depth(IntEnum):
+    """Where judging a document ended; each depth is looked into when nothing is wrong before it."""
+
+    FORM = 1
+    RULES = 2
+    PROOFS = 3
+    GATE = 4
+    CERTIFICATE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is wrong with a document, as far as it got.
+
+    Attributes:
+        document: the document; numbers of it may have been moved.
+        depth: where judging ended.
+        findings: errors, which refuse it, and then warnings.
+        edits: the numbers that were moved.
+        program: what plays it, when it came to that.
+        dry_run: the dry-run of the gate, when it came to one.
+        certificate: its certificate, when it came to one.
+    """
+
+    document: dict[str, Any]
+    depth: Depth
+    findings: tuple[Finding, ...] = ()
+    edits: tuple[NumberEdit, ...] = ()
+    program: Program | None = None
+    dry_run: DryRunReport | None = None
+    certificate: Certificate | None = None
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that refuse it."""
+        return errors_among(self.findings)
+
+    @property
+    def canonical(self) -> bytes:
+        """The document in canonical form."""
+        return self.program.document if self.program else sim.canonical(self.document)
+
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether whatever is wrong at its depth is among the findings."""
+        return self.depth is not Depth.GATE and len(self.findings) < MAX_FINDINGS
+
+    def marks(self) -> set[tuple[str, Name]]:
+        """What makes its errors the same wherever parts have moved: the code, and the name of the part."""
+        return {(error.code, name_at(self.document, error.path)) for error in self.errors}
+
+
+class Judge:
+    """Judges documents at one level.
+
+    Args:
+        level: what a document has to pass.
+        workers: check, prove and play.
+        is_new: whether the budget is the model's own, so that it may not ask for next to no risk.
+    """
+
+    def __init__(self, level: Level, workers: Workers, *, is_new: bool = True) -> None:
+        self._level = level
+        self._workers = workers
+        self._is_new = is_new
+
+    async def check(self, document: dict[str, Any]) -> Judgement:
+        """What is wrong with a document before anybody plays it."""
+        return await self._workers.run(self._checked, document)
+
+    async def play(self, checked: Judgement) -> AsyncIterator[Progress | NumbersMoved | Judgement]:
+        """Prove, play and certify a document that `check` found no error in, as far as the level asks.
+
+        Where only the budget is missed, its numbers are moved, openly.
+
+        Yields:
+            Progress, its fraction that of this work, `NumbersMoved`, and the judgement as the last item.
+
+        Raises:
+            ResourceExhaustedError: its runs take longer than there is time.
+        """
+        if self._level < Level.DRY_RUN:
+            yield checked
+            return
+        yield Progress(Stage.COMPILING, "compiling the rules", 0.0)
+        program = await self._workers.run(sim.load, sim.canonical(checked.document))
+        found = await self._workers.run(proved, program)
+        proven = _deeper(checked, Depth.PROOFS, found, program)
+        if proven.errors:
+            yield proven
+            return
+        trial = Trial(program, DryRunOptions(), self._workers)
+        async with following(trial.events()) as steps:
+            async for step in steps:
+                yield _within(step, 0.1, 0.3) if isinstance(step, Progress) else step
+        tried = _tried(proven, trial)
+        if tried.errors or self._level < Level.CERTIFICATE:
+            yield tried
+            return
+        async with following(certify(trial.program, CertificateOptions(), self._workers)) as events:
+            async for event in events:
+                if isinstance(event, Progress):
+                    yield _within(event, 0.3, 1.0)
+                elif isinstance(event, Certificate):
+                    # It tells all that was found since the rules were checked.
+                    certified = replace(tried, findings=checked.findings, certificate=event)
+                    yield _deeper(certified, Depth.CERTIFICATE, event.findings, trial.program)
+
+    def _checked(self, document: dict[str, Any]) -> Judgement:
+        data = as_json(document)
+        found = problems(data, Level.SCHEMA)
+        if found:
+            return Judgement(document, Depth.FORM, tuple(found))
+        if self._level > Level.SCHEMA:
+            found = problems(data, self._level)
+            if self._is_new:
+                found += _too_safe(document)
+        return Judgement(sim.parse(data), Depth.RULES, tuple(found))
+
+
+def as_json(value: Any) -> bytes:
+    """A value that a model gave, as JSON in UTF-8."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _tried(proven: Judgement, trial: Trial) -> Judgement:
+    verdict = trial.verdict
+    judgement = _deeper(proven, Depth.GATE, verdict.findings, trial.program)
+    if verdict.accepted and trial.edits:
+        judgement = replace(judgement, document=trial.program.spec, edits=trial.edits)
+    return replace(judgement, dry_run=verdict.report)
+
+
+def _deeper(judgement: Judgement, depth: Depth, findings: Iterable[Finding], program: Program) -> Judgement:
+    found = (
+        replace(finding, severity=Severity.ERROR) if finding.code in _NOT_WORTH_PLAYING else finding
+        for finding in findings
+    )
+    worst_first = sorted(
+        (*judgement.findings, *found), key=lambda finding: finding.severity is not Severity.ERROR
+    )
+    return replace(judgement, depth=depth, findings=tuple(worst_first), program=program)
+
+
+def _within(step: Progress, since: float, until: float) -> Progress:
+    """A step as one of a larger work."""
+    return replace(step, fraction=since + (until - since) * step.fraction)
+
+
+def _too_safe(document: Mapping[str, Any]) -> list[Finding]:
+    """A budget that lets nearly everybody off is one that the description has talked the model into."""
+    least = document["negativity_budget"]["min_fail_rate"]
+    if least >= _LEAST_RISK:
+        return []
+    message = (
+        f"min_fail_rate is {least}, and whatever a description asks for, a random player has to lose at least"
+        f" {_LEAST_RISK:.0%} of runs; ask for {_LEAST_RISK} or more"
+    )
+    return [Finding("RISK_TOO_SMALL", "/negativity_budget/min_fail_rate", message)]

@@ -1,0 +1,135 @@
+"""A document under way: answers are put into it, judged, and undone where they do harm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.gateway.streams import following
+from peripety.scenarios.diff import rule_edits
+from peripety.scenarios.model import Draft, Progress, Rewritten, Stage
+from peripety.scenarios.writing.judging import Depth, Judgement, as_json
+from peripety.scenarios.writing.ledger import Ledger
+from peripety.scenarios.writing.merging import merge, restored
+from peripety.scenarios.writing.reply import Reply
+from peripety.scenarios.writing.scope import EVERYTHING, scope_of
+from peripety.sim.schema import pointer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from peripety.errors import Finding
+    from peripety.scenarios.model import NumbersMoved
+    from peripety.scenarios.writing.asking import Answer
+    from peripety.scenarios.writing.judging import Judge
+
+__all__ = ["Manuscript"]
+
+_WHOLE = ("",)
+_MOST_NAMED = 3
+
+
+class Manuscript:
+    """One document, from answer to answer.
+
+    Args:
+        judge: says what is wrong with it.
+        document: what there is; empty at first.
+        fixed: what stands at its top, whatever an answer says.
+
+    Attributes:
+        document: what there is now.
+        judgement: what is wrong with that; None before the first answer.
+        slips: what is wrong with the last answer and not to be seen in the document.
+        reply: what to tell the model about that answer.
+    """
+
+    def __init__(self, judge: Judge, document: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+        self._judge = judge
+        self._fixed = fixed
+        self._ledger = Ledger()
+        self._scope = EVERYTHING
+        self.document: Mapping[str, Any] = document
+        self.judgement: Judgement | None = None
+        self.slips: tuple[Finding, ...] = ()
+        self.reply = Reply((), document)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All that is to be said after the last answer, errors first."""
+        return (*self.slips, *(self.judgement.findings if self.judgement else ()))
+
+    async def take(self, answer: Answer) -> AsyncIterator[Progress | Draft | Rewritten | NumbersMoved]:
+        """Put an answer that is a JSON object into the document, and find out what it is worth.
+
+        Yields:
+            What the answer proposes, progress whose fraction is that of this work, and numbers that moved.
+
+        Raises:
+            ResourceExhaustedError: dry-runs take longer than there is time.
+        """
+        was, before = self.document, self.judgement
+        merged = merge(was, answer.value, self._scope)
+        judgement = await self._judge.check({**merged.document, **self._fixed})
+        judgement, undone = await self._without_relapses(judgement, before)
+        yield _proposal(answer, was, judgement.document)
+        for message in _remarks(merged.left_out, undone):
+            yield Progress(Stage.REPAIRING, message, 0.0)
+        if not judgement.errors:
+            async with following(self._judge.play(judgement)) as steps:
+                async for step in steps:
+                    if isinstance(step, Judgement):
+                        judgement = step
+                    else:
+                        yield step
+            if before is not None and self._ledger.relapses(judgement):
+                edits = rule_edits(judgement.document, before.document)
+                judgement, undone = before, _WHOLE
+                yield Rewritten(as_json(before.document), answer.number, edits)
+                for message in _remarks((), undone):
+                    yield Progress(Stage.REPAIRING, message, 1.0)
+        if before is not None:
+            self._ledger.note(before, judgement)
+        self.document, self.judgement = judgement.document, judgement
+        self.slips = (*(answer.findings if answer.is_cut else ()), *merged.findings)
+        is_in_play = judgement.depth > Depth.RULES
+        self._scope = EVERYTHING if is_in_play else scope_of(self.document, self._errors())
+        self.reply = Reply(self.findings, self.document, merged.left_out, undone, judgement.edits)
+
+    def _errors(self) -> Sequence[Finding]:
+        return (*self.slips, *(self.judgement.errors if self.judgement else ()))
+
+    async def _without_relapses(
+        self, judgement: Judgement, before: Judgement | None
+    ) -> tuple[Judgement, tuple[str, ...]]:
+        """The judgement, or that of the document with parts as they were when they were mended."""
+        relapses = self._ledger.relapses(judgement)
+        if before is None or not relapses:
+            return judgement, ()
+        partly = await self._judge.check(restored(judgement.document, before.document, relapses))
+        if not self._ledger.relapses(partly):
+            return partly, tuple(map(pointer, relapses))
+        return before, _WHOLE
+
+
+def _proposal(answer: Answer, was: Mapping[str, Any], now: Mapping[str, Any]) -> Draft | Rewritten:
+    if not was:
+        return Draft(as_json(answer.value), answer.number, answer.spent)
+    return Rewritten(as_json(now), answer.number, rule_edits(was, now), answer.spent)
+
+
+def _remarks(left_out: Sequence[str], undone: Sequence[str]) -> list[str]:
+    remarks = []
+    if left_out:
+        remarks.append(f"left out {len(left_out)} changes where nothing was wrong: {_listed(left_out)}")
+    if undone == _WHOLE:
+        remarks.append("undid the answer: what had been mended was wrong again")
+    elif undone:
+        remarks.append(
+            f"undid {len(undone)} changes after which what had been mended was wrong again: {_listed(undone)}"
+        )
+    return remarks
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = ", …" if len(paths) > _MOST_NAMED else ""
+    return ", ".join(paths[:_MOST_NAMED]) + more
