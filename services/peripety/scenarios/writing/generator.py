@@ -15,7 +15,7 @@ from peripety.authoring import author
 from peripety.config import ProviderName
 from peripety.errors import Finding, Severity
 from peripety.gateway.conversations import Conversation
-from peripety.gateway.model import Options
+from peripety.gateway.model import CacheConfig, Options
 from peripety.gateway.streams import following
 from peripety.scenarios.checks import check_order
 from peripety.scenarios.model import Completed, FoundWrong, NotGenerated, Progress, Stage
@@ -107,7 +107,8 @@ class _Writing:
         """Ask for a whole specification; for the words alone when nothing comes of that."""
         yield self._asker.progress(Stage.AUTHORING, "asking for a whole specification")
         manuscript = Manuscript(self._judge, {}, {"seed": self._seed})
-        writer = Writer(self._asker, self._converse("generate"), manuscript)
+        conversation = self._converse("generate", again=self._order.limits.answers - 1)
+        writer = Writer(self._asker, conversation, manuscript)
         question = {"description": self._order.description, "seed": self._seed}
         async with following(writer.events(question)) as written:
             async for event in written:
@@ -180,8 +181,10 @@ class _Writing:
         told = findings if used_up is None else (*findings, used_up)
         return NotGenerated(told, self._asker.answers, self._asker.spent)
 
-    def _converse(self, name: str) -> Conversation:
-        return Conversation(self._gateway, prompt(name), options=Options(model=self._order.model))
+    def _converse(self, name: str, *, again: int = 0) -> Conversation:
+        """A conversation under a prompt, with so many more questions to come under the same schema."""
+        options = Options(model=self._order.model, cache=CacheConfig(expected_reuse=again))
+        return Conversation(self._gateway, prompt(name), options=options)
 
 
 def _seed(order: GenerationOrder) -> int:
