@@ -1,0 +1,115 @@
+"""A scenario service on a free port that asks the scripted LLM, and what a client hears of it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from peripety import sim
+from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
+from peripety.client.channel import open_channel
+from peripety.config import ProviderName
+from peripety.rpc.app import serve
+from peripety.simulator.server import serve_in_thread
+from peripety.simulator.simulator import Simulator
+from support.providers import PROVIDERS, config_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
+    from peripety.simulator.exchange import Exchange
+    from peripety.simulator.model import Request
+    from peripety.simulator.scenario.model import Scenario
+
+__all__ = ["LEVEL", "ORIGINAL_PROVIDERS", "Author", "Heard", "authoring"]
+
+ORIGINAL_PROVIDERS = tuple(
+    spoken for spoken in PROVIDERS if spoken.name in {ProviderName.ANTHROPIC, ProviderName.OPENAI}
+)
+
+# Those who look ahead take minutes without the native core.
+LEVEL = pb.VALIDATION_LEVEL_CERTIFICATE if sim.BACKEND == "native" else pb.VALIDATION_LEVEL_DRY_RUN
+
+
+class Listening(Simulator):
+    """A scripted LLM that keeps whole requests."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        super().__init__(scenario)
+        self.requests: list[Request] = []
+
+    def begin(self, request: Request) -> Exchange:
+        self.requests.append(request)
+        return super().begin(request)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """The events of writing a specification."""
+
+    events: list[pb.GenerateScenarioResponse]
+
+    @property
+    def kinds(self) -> list[str]:
+        """What happened, but for progress."""
+        kinds = [event.WhichOneof("event") for event in self.events]
+        return [kind for kind in kinds if kind and kind != "progress"]
+
+    @property
+    def completed(self) -> pb.GenerateScenarioResponse.Completed:
+        assert self.events[-1].HasField("completed"), self.events[-1]
+        return self.events[-1].completed
+
+    @property
+    def rejected(self) -> pb.GenerateScenarioResponse.Rejected:
+        assert self.events[-1].HasField("rejected"), self.events[-1]
+        return self.events[-1].rejected
+
+    @property
+    def told(self) -> list[set[str]]:
+        """The codes of what was found after each answer with something wrong."""
+        return [
+            {finding.code for finding in event.findings.findings}
+            for event in self.events
+            if event.HasField("findings")
+        ]
+
+
+@dataclass(frozen=True)
+class Author:
+    """The service, and the model that it asks."""
+
+    stub: ScenarioServiceAsyncStub
+    model: Listening
+
+    async def writes(self, **fields: Any) -> Heard:
+        """All events of one order."""
+        order = {"request_id": str(uuid4()), "description": "alpha wanes", "seed": 7, "level": LEVEL}
+        request = pb.GenerateScenarioRequest(**{**order, **fields})
+        return Heard([event async for event in self.stub.GenerateScenario(request)])
+
+
+@asynccontextmanager
+async def authoring(home: Path, spoken: Any, scenario: Scenario) -> AsyncIterator[Author]:
+    """Serve until the block ends.
+
+    Args:
+        home: where the service keeps its database.
+        spoken: the provider whose protocol the scripted LLM speaks.
+        scenario: what it says.
+    """
+    model = Listening(scenario)
+    with serve_in_thread(model) as upstream:
+        database = f"sqlite:///{home / 'test.db'}"
+        config = config_of(spoken, upstream.url, database_url=database, listen="127.0.0.1:0")
+        async with (
+            serve(config, services={"gateway", "scenarios"}) as app,
+            open_channel(app.address) as channel,
+        ):
+            yield Author(ScenarioServiceStub(channel), model)
+    model.close()
