@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, PeripetyError
-from peripety.gateway.model import CacheConfig, Completed, Options, Spent, TextDelta
+from peripety.gateway.model import Completed, Options, Spent, TextDelta
 from peripety.gateway.streams import following
 from peripety.scenarios.model import Progress, Stage
 from peripety.scenarios.writing.allowance import Allowance
@@ -113,7 +113,6 @@ class Asker:
         schema: ResponseSchema,
         *,
         max_output_tokens: int | None = None,
-        same_schema: bool = False,
     ) -> AsyncIterator[Progress]:
         """Put a question and follow the answer, which is then in `answer`.
 
@@ -122,7 +121,6 @@ class Asker:
             question: what to say, as a JSON object.
             schema: what to answer; advisory, so that an answer that is wrong comes as well.
             max_output_tokens: stops the answer there.
-            same_schema: whether every question of the conversation has this schema, so that it is cached.
 
         Raises:
             PeripetyError: no answer came, and asking for less would not change that.
@@ -130,12 +128,7 @@ class Asker:
         self.answer, self.failure = None, self.used_up()
         if self.failure is not None:
             return
-        options = Options(
-            seed=self._seed,
-            max_output_tokens=max_output_tokens,
-            cache=CacheConfig(expected_reuse=self._limits.answers - 1 if same_schema else 0),
-            budget=self._allowance.left(),
-        )
+        options = Options(seed=self._seed, max_output_tokens=max_output_tokens, budget=self._allowance.left())
         self._allowance.ask()
         length = 0
         try:

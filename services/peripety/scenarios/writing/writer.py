@@ -72,8 +72,7 @@ class Writer:
         """
         vain = 0
         while True:
-            asked = self._asker.ask(self._conversation, question, self._schema, same_schema=True)
-            async with following(asked) as steps:
+            async with following(self._asker.ask(self._conversation, question, self._schema)) as steps:
                 async for step in steps:
                     yield step
             if self._asker.answer is None:
