@@ -184,6 +184,19 @@ async def test_an_invalid_object_leaves_no_turn_but_its_cost(tmp_path: Path, mod
     assert stored.usage.cost.pico_units > 0
 
 
+async def test_an_advisory_answer_is_a_turn_whatever_is_wrong_with_it(tmp_path: Path, model: Served) -> None:
+    advisory = pb.ResponseSchema(name="n", document=json.dumps(SCHEMA).encode(), advisory=True)
+    async with client_of(tmp_path, model) as client:
+        one = await client.create(system=SYSTEM)
+        first = await client.say(one.conversation_id, "broken", schema=advisory)
+        second = await client.say(one.conversation_id, "broken again", schema=advisory)
+        kept = await client.turns(one.conversation_id)
+    assert [finding.code for finding in first.findings] == ["NOT_JSON"]
+    assert (first.calls, first.conversation_turn, second.conversation_turn) == (1, 1, 2)
+    assert [turn.completion.text for turn in kept] == ["no JSON at all"] * 2
+    assert kept[0].completion.findings == first.findings
+
+
 async def test_a_budget_ends_a_conversation_before_it_is_passed(tmp_path: Path, model: Served) -> None:
     async with client_of(tmp_path, model) as client:
         one = await client.create(budget=common.Budget(max_calls=2))

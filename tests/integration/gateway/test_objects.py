@@ -15,6 +15,7 @@ from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.client.facade import Client
 from peripety.config import ProviderName
 from peripety.errors import FailedPreconditionError, PeripetyError
+from peripety.gateway.objects.salvaging import whole_members
 from peripety.gateway.objects.structured import used_until
 from peripety.gateway.providers.schemas import ANSWER_TOOL
 from peripety.simulator.scenario.builder import ScenarioBuilder
@@ -113,6 +114,22 @@ async def test_the_arguments_of_the_answer_tool_are_shown_like_any_answer(
     assert [finding.code for finding in completed.schema_report.dropped] == ["NOT_STRICT"]
     assert completed.stop_reason == pb.STOP_REASON_END
     assert [part.WhichOneof("part") for part in completed.message.parts] == ["text"]
+
+
+@pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
+async def test_an_advisory_answer_that_was_cut_off_comes_with_what_was_whole_of_it(
+    tmp_path: Path, spoken: Spoken
+) -> None:
+    cut = {"text": '{"name": "alpha", "gauges": [1, 2, 3', "stop": "length"}
+    request = asking()
+    request.schema.advisory = True
+    events = await events_of(
+        tmp_path, spoken, ScenarioBuilder(pace=PACE).default_response(cut).build(), request
+    )
+    completed = events[-1].completed
+    assert (completed.calls, completed.repaired, completed.HasField("value")) == (1, False, False)
+    assert [finding.code for finding in completed.findings] == ["TRUNCATED"]
+    assert whole_members(completed.text, {"gauges"}) == {"name": "alpha", "gauges": [1, 2]}
 
 
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)

@@ -113,6 +113,7 @@ async def test_a_turn_is_streamed_in_the_words_of_the_contract(database_url: str
     )
     assert committed.usage.calls == 1
     assert committed.usage.tokens.input_tokens == 7
+    assert (committed.usage.cost.pico_units, committed.usage.cache_savings.pico_units) == (50, 20)
     assert len(committed.changes) == 3
     assert committed.commit_time.seconds > 0
 
