@@ -60,6 +60,10 @@ certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/
 findings: $(VENV)/installed-dev  ## Write the tables of docs/findings.md
 	@PYTHONPATH=tests $(BIN)/python -m conformance.findings
 
+.PHONY: worked-example
+worked-example: $(VENV)/installed-dev native  ## Write what is printed and drawn in the worked example of docs/scenarios.md
+	@PYTHONPATH=tests $(BIN)/python -m conformance.worked_example
+
 .PHONY: check
 check: check-python check-contract check-generated check-imports check-rust  ## Run every static check
 

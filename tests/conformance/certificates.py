@@ -10,10 +10,7 @@ import asyncio
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from typer.testing import CliRunner
-
 from peripety import sim
-from peripety.cli import app
 from peripety.scenarios.certificates.certifying import certificate_of
 from peripety.scenarios.certificates.document import encode
 from peripety.scenarios.certificates.model import CertificateOptions
@@ -22,6 +19,7 @@ from peripety.scenarios.certificates.report.plots import plots
 from peripety.scenarios.drawing.frame import standalone
 from peripety.scenarios.drawing.markup import xml
 from peripety.scenarios.workers import Workers
+from support.pages import with_output
 from support.repository import ROOT
 
 if TYPE_CHECKING:
@@ -39,7 +37,6 @@ SMALL = CertificateOptions(max_runs=64, horizon=8)
 """So little that the reference core takes seconds."""
 
 _FOLDER = ROOT / "docs" / "certificates"
-_COMMAND = "\n$ peripety certify examples/scenario.json\n"
 
 
 def certificate(program: Program, options: CertificateOptions) -> Certificate:
@@ -59,14 +56,8 @@ def example() -> dict[Path, bytes]:
     drawn = {
         _FOLDER / f"{name}.svg": xml(standalone(svg, style("plots"))) for name, svg in plots(made).items()
     }
-    return {PAGE: _page(), _FOLDER / "certificate.json": encode(made) + b"\n", **drawn}
-
-
-def _page() -> bytes:
-    """The page with what the command prints now."""
-    printed = CliRunner().invoke(app, ["certify", str(SPEC)]).stdout
-    before, command, after = PAGE.read_text(encoding="utf-8").partition(_COMMAND)
-    return f"{before}{command}{printed}{after[after.index('```') :]}".encode()
+    page = with_output(PAGE, "certify", str(SPEC.relative_to(ROOT)))
+    return {PAGE: page, _FOLDER / "certificate.json": encode(made) + b"\n", **drawn}
 
 
 def main() -> None:

@@ -1,0 +1,31 @@
+"""The worked example of docs/scenarios.md is all of its specification, and what the engine says of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conformance.worked_example import DRAWING, PAGE, SPEC, drawn, example
+from peripety import sim
+from support.cores import CORE_NAMES, core_named, program_on
+from support.pages import document_shown
+
+
+def test_the_parts_that_are_explained_are_all_there_is() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    section = page.partition("\n## A specification, part by part\n")[2].partition("\n## ")[0]
+    assert document_shown(section) == json.loads(SPEC.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", CORE_NAMES)
+def test_a_core_gives_the_drawing(name: str) -> None:
+    assert drawn(program_on(core_named(name), SPEC.read_bytes())) == DRAWING.read_bytes()
+
+
+def test_the_worked_example_is_what_the_engine_says() -> None:
+    core_named("native")
+    if sim.BACKEND != "native":
+        pytest.skip("so many runs take the reference core minutes")
+    files = example()
+    assert {path: path.read_bytes() for path in files} == files
