@@ -13,7 +13,7 @@ from peripety.sim.schemas import SCENARIO_SPEC, schema_document
 GENERATE = prompt("generate")
 
 
-@pytest.mark.parametrize("name", ["generate", "outline"])
+@pytest.mark.parametrize("name", ["generate", "stepwise"])
 def test_a_prompt_tells_its_version(name: str) -> None:
     assert re.search(r"\(prompt version \d+\)", prompt(name).splitlines()[0])
 

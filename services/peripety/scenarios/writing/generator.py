@@ -1,26 +1,23 @@
 """From a description to a specification: a model proposes it, the engine checks it, and the events say how.
 
 A model is asked for the whole specification, and then to put right what is wrong with it. One that writes
-nothing of the kind, or of which that would be too much to ask, is asked for words alone, and the rules are
-of a fixed design.
+nothing of the kind, or of which that would be too much to ask, is asked part by part (`stepwise`), and the
+numbers are the engine's.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.authoring import author
 from peripety.config import ProviderName
-from peripety.errors import Finding, Severity
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import CacheConfig, Options
 from peripety.gateway.streams import following
 from peripety.scenarios.checks import check_order
 from peripety.scenarios.model import Completed, FoundWrong, NotGenerated, Progress, Stage
-from peripety.scenarios.outline import OUTLINE, excerpt, spec_from_outline
 from peripety.scenarios.prompts import prompt
+from peripety.scenarios.stepwise.stepwise import Stepwise
 from peripety.scenarios.writing.asking import Asker
 from peripety.scenarios.writing.judging import Judge, Judgement
 from peripety.scenarios.writing.manuscript import Manuscript
@@ -28,8 +25,9 @@ from peripety.scenarios.writing.risk import risk_kept
 from peripety.scenarios.writing.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
+    from peripety.errors import Finding
     from peripety.gateway.model import ModelGateway
     from peripety.scenarios.model import GenerationEvent, GenerationOrder
     from peripety.scenarios.workers import Workers
@@ -38,20 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Generator"]
 
 _SEED_BYTES = 6
-_OUTLINE_TOKENS = 512
-
-_FROM_WORDS = Finding(
-    "WORDS_ONLY",
-    "",
-    "the model gave the words; the rules around them are of a fixed design",
-    Severity.WARNING,
-)
-_FROM_DESCRIPTION = Finding(
-    "WITHOUT_MODEL",
-    "",
-    "the model gave nothing of use; words of the description stand in rules of a fixed design",
-    Severity.WARNING,
-)
 
 
 class Generator:
@@ -80,7 +64,7 @@ class Generator:
         """
         check_order(order)
         writing = _Writing(self._gateway, order, self._workers)
-        events = writing.words() if self._is_modest(order.model) else writing.whole()
+        events = writing.stepwise() if self._is_modest(order.model) else writing.whole()
         async with following(events):
             async for event in events:
                 yield event
@@ -104,7 +88,7 @@ class _Writing:
         self._judge = Judge(order.level, workers)
 
     async def whole(self) -> AsyncIterator[GenerationEvent]:
-        """Ask for a whole specification; for the words alone when nothing comes of that."""
+        """Ask for a whole specification; part by part when nothing comes of that."""
         yield self._asker.progress(Stage.AUTHORING, "asking for a whole specification")
         manuscript = Manuscript(self._judge, {}, {"seed": self._seed})
         conversation = self._converse("generate", again=self._order.limits.answers - 1)
@@ -118,35 +102,25 @@ class _Writing:
         elif self._asker.used_up() is not None:
             yield self._given_up(writer.findings)
         else:
-            async with following(self.words()) as events:
+            async with following(self.stepwise()) as events:
                 async for other in events:
                     yield other
 
-    async def words(self) -> AsyncIterator[GenerationEvent]:
-        """Ask for the words alone, and put them into rules of a fixed design."""
-        message = "asking for words only; the rules around them are of a fixed design"
-        yield self._asker.progress(Stage.AUTHORING, message)
-        question = {"description": excerpt(self._order.description)}
-        schema = replace(OUTLINE, advisory=True)
-        asked = self._asker.ask(
-            self._converse("outline"), question, schema, max_output_tokens=_OUTLINE_TOKENS
-        )
-        async with following(asked) as steps:
-            async for step in steps:
-                yield step
-        answer, about = self._asker.answer, self._order.description
-        if answer is None or answer.findings:
-            written = self._judged(author(about, self._seed), None, _FROM_DESCRIPTION)
-        else:
-            written = self._judged(spec_from_outline(answer.value, about, self._seed), answer, _FROM_WORDS)
-        async with following(written) as events:
+    async def stepwise(self) -> AsyncIterator[GenerationEvent]:
+        """Ask part by part; the engine makes a specification of the parts."""
+        stepwise = Stepwise(self._asker, self._gateway, self._order, self._seed)
+        async with following(stepwise.events()) as events:
             async for event in events:
                 yield event
+        written = self._judged(stepwise.spec, stepwise.answer, stepwise.findings)
+        async with following(written) as others:
+            async for other in others:
+                yield other
 
     async def _judged(
-        self, spec: dict[str, Any], answer: Answer | None, origin: Finding
+        self, spec: Mapping[str, Any], answer: Answer | None, origin: tuple[Finding, ...]
     ) -> AsyncIterator[GenerationEvent]:
-        """Finish with what rules made of an answer."""
+        """Finish with what the engine made of answers."""
         judgement = await self._judge.check({**spec, "seed": self._seed})
         if not judgement.errors:
             async with following(self._judge.play(judgement)) as steps:
@@ -159,7 +133,7 @@ class _Writing:
             yield FoundWrong(judgement.findings)
             yield self._given_up(judgement.findings)
         else:
-            yield await self._completed(judgement, answer, (origin, *judgement.findings))
+            yield await self._completed(judgement, answer, (*origin, *judgement.findings))
 
     async def _completed(
         self, judgement: Judgement, answer: Answer | None, findings: tuple[Finding, ...]

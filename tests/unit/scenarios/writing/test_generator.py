@@ -32,6 +32,7 @@ from peripety.scenarios.prompts import prompt
 from peripety.scenarios.writing.generator import Generator
 from support.scenarios import WORKERS, chance, siege
 from support.sessions import SILENCE, SPENT, TOKENS, ScriptedGateway
+from support.stepwise import ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -44,18 +45,6 @@ EASY = json.dumps(chance(0.2, min_fail_rate=0.9))
 WRONG = json.dumps({**chance(0.5), "rules": []})
 WORSE = json.dumps(
     {**chance(0.5), "negativity_budget": {"min_fail_rate": 0.5, "decay_per_turn": {"state.z": 1}}}
-)
-OUTLINE = json.dumps(
-    {
-        "title": "A gauge and its keeper",
-        "resource": "fuel",
-        "asset": "gauge",
-        "danger": "drift",
-        "goal": "report",
-        "accident": "leak",
-        "luck": "visit",
-        "person": "",
-    }
 )
 BUDGET = json.dumps({"negativity_budget": {"decay_per_turn": {"state.a": 0}}})
 MISSED = json.dumps(siege(min_fail_rate=0.65))
@@ -146,53 +135,49 @@ async def test_prose_around_the_specification_does_not_hurt() -> None:
     assert isinstance(events[-1], Completed)
 
 
-async def test_a_model_that_writes_nothing_of_a_document_twice_is_asked_for_words() -> None:
-    events, gateway = await generated(NO_ANSWER, NO_ANSWER, OUTLINE)
+async def test_a_model_that_writes_nothing_of_a_document_twice_is_asked_part_by_part() -> None:
+    limits = GenerationLimits(answers=6)
+    events, gateway = await generated(NO_ANSWER, NO_ANSWER, *ANSWERS, limits=limits)
     last = events[-1]
     assert isinstance(last, Completed)
     assert codes(last) == ["WORDS_ONLY"]
-    assert (last.attempts, last.without_model, last.model) == (3, False, "fake/scripted")
-    spec = json.loads(last.document)
-    assert spec["name"] == "A gauge and its keeper"
-    assert any("Fuel" in key for key in spec["state"])
+    assert (last.attempts, last.without_model, last.model) == (6, False, "fake/scripted")
+    assert json.loads(last.document)["name"] == "A gauge and its keeper"
     assert [codes(found) for found in of(FoundWrong, events)] == [["NOT_JSON"], ["NOT_JSON"]]
-    assert gateway.requests[2].system == prompt("outline")
+    assert gateway.requests[2].system == prompt("stepwise")
     assert sim.validate(last.document) == []
 
 
-async def test_a_server_about_which_nothing_is_known_is_asked_for_words_at_once() -> None:
-    events, gateway = await generated(OUTLINE, provider=ProviderName.GENERIC)
+async def test_a_server_about_which_nothing_is_known_is_asked_part_by_part_at_once() -> None:
+    events, gateway = await generated(*ANSWERS, provider=ProviderName.GENERIC)
     assert isinstance(events[-1], Completed)
     assert codes(events[-1]) == ["WORDS_ONLY"]
-    (request,) = gateway.requests
-    assert request.schema is not None
-    assert len(json.dumps(dict(request.schema.document))) < 1000
-    assert len(request.system or "") < 200
-    assert request.max_output_tokens is not None
-    assert of(Draft, events) == []
+    assert [request.system for request in gateway.requests] == [prompt("stepwise")] * 4
+    (draft,) = of(Draft, events)
+    assert sim.canonical(sim.parse(draft.document)) == events[-1].document
 
 
 @pytest.mark.parametrize(
     ("model", "provider", "system"),
     [
         ("openai/x", ProviderName.GENERIC, "generate"),
-        ("generic/x", ProviderName.OPENAI, "outline"),
-        ("x/y", ProviderName.GENERIC, "outline"),
+        ("generic/x", ProviderName.OPENAI, "stepwise"),
+        ("x/y", ProviderName.GENERIC, "stepwise"),
         (None, ProviderName.OPENAI, "generate"),
     ],
 )
 async def test_the_model_that_an_order_names_decides(
     model: str | None, provider: ProviderName, system: str
 ) -> None:
-    answer = GOOD if system == "generate" else OUTLINE
-    _, gateway = await generated(answer, model=model, provider=provider)
+    answers = [GOOD] if system == "generate" else ANSWERS
+    _, gateway = await generated(*answers, model=model, provider=provider)
     assert gateway.requests[0].system == prompt(system)
     assert gateway.requests[0].model == model
 
 
 async def test_a_small_context_gets_a_part_of_a_long_description() -> None:
-    _, gateway = await generated(OUTLINE, provider=ProviderName.GENERIC, description="word " * 20_000)
-    assert len(gateway.requests[0].messages[-1].text) < 2_100
+    _, gateway = await generated(*ANSWERS, provider=ProviderName.GENERIC, description="word " * 20_000)
+    assert len(gateway.requests[0].messages[-1].text) < 2_200
 
 
 async def test_a_model_that_gives_nothing_of_use_leaves_the_words_to_the_description() -> None:
@@ -214,8 +199,8 @@ async def test_attempts_are_counted_and_held() -> None:
         assert last.spent.usage.input_tokens == limit * TOKENS.input_tokens
 
 
-async def test_with_one_answer_left_the_words_are_asked_for_once() -> None:
-    answers = (NO_ANSWER, NO_ANSWER, NO_ANSWER, OUTLINE)
+async def test_with_one_answer_left_an_outline_is_asked_for_once() -> None:
+    answers = (NO_ANSWER, NO_ANSWER, NO_ANSWER, *ANSWERS)
     events, gateway = await generated(*answers, limits=GenerationLimits(answers=3))
     assert isinstance(events[-1], Completed)
     assert codes(events[-1]) == ["WITHOUT_MODEL"]
@@ -310,10 +295,10 @@ async def test_what_asking_otherwise_does_not_mend_is_raised(error: Exception) -
 
 async def test_a_prompt_that_does_not_fit_is_made_smaller() -> None:
     too_long = InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED")
-    events, gateway = await generated(too_long, OUTLINE)
+    events, gateway = await generated(too_long, *ANSWERS, limits=GenerationLimits(answers=5))
     assert isinstance(events[-1], Completed)
     assert codes(events[-1]) == ["WORDS_ONLY"]
-    assert len(gateway.requests) == 2
+    assert len(gateway.requests) == 5
 
 
 async def test_a_long_answer_reports_how_far_it_is() -> None:
@@ -325,7 +310,7 @@ async def test_a_long_answer_reports_how_far_it_is() -> None:
 
 
 async def test_progress_never_goes_back() -> None:
-    for answers in ((GOOD,), (WORSE, GOOD), (NO_ANSWER, NO_ANSWER, OUTLINE), (EASY, MISSED)):
+    for answers in ((GOOD,), (WORSE, GOOD), (NO_ANSWER, NO_ANSWER, *ANSWERS), (EASY, MISSED)):
         events, _ = await generated(*answers, level=Level.DRY_RUN)
         fractions = [event.fraction for event in of(Progress, events)]
         assert fractions == sorted(fractions)

@@ -1,0 +1,1 @@
+"""Scenarios from models that cannot write one: an outline, then sections, and the engine does the rest."""

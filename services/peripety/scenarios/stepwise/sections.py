@@ -1,0 +1,183 @@
+"""The further answers of a small model: one section each, under a schema made of the outline's names.
+
+Every part has a key of its own, which cannot be left out or told twice. What is read of an answer is whatever
+makes sense: a section is of use as far as it goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety.authoring.blueprint import Chance, Flow, Role, Size, Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from peripety.authoring.blueprint import Action, Blueprint, Event, Quantity
+
+__all__ = ["SECTIONS", "Section"]
+
+_SIZES = {size.name.lower(): size for size in Size}
+_CHANCES = {chance.name.lower(): chance for chance in Chance}
+_SIGNS = {sign * size: (sign == "+", size) for sign in "-+" for size in Size}
+_NOBODY, _ALWAYS = "nobody", "always"
+_LEVELS = {"low": False, "high": True}
+_PLAIN, _LATER, _SCALED, _ONCE = "plain", "later", "scaled", "once"
+_MOST_CHANGES = 4
+_BOOLEAN = {"type": "boolean"}
+_CHANGE, _WHEN = {"$ref": "#/$defs/change"}, {"$ref": "#/$defs/when"}
+
+Part: TypeAlias = "Quantity | Action | Event"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section of a blueprint, as a model is asked for it.
+
+    Attributes:
+        name: what it is called, there and in a blueprint.
+        path: where what comes of it stands in a specification.
+        asked: the schema of what is asked of a part, by key.
+        understood: the part with what an answer says of it; None when that says nothing.
+    """
+
+    name: str
+    path: str
+    asked: Callable[[Blueprint, Any], dict[str, Any]]
+    understood: Callable[[Blueprint, Any, Mapping[str, Any]], Part | None]
+
+    def parts(self, blueprint: Blueprint) -> Sequence[Part]:
+        """The parts of a blueprint that the section is about."""
+        parts: Sequence[Part] = getattr(blueprint, self.name)
+        return parts
+
+    def schema(self, blueprint: Blueprint) -> dict[str, Any]:
+        """The schema of an answer, made of the blueprint's names."""
+        quantities = [quantity.name for quantity in blueprint.quantities]
+        parts = {
+            key: _object({"name": _one_of([part.name]), **self.asked(blueprint, part)})
+            for key, part in self._keyed(blueprint)
+        }
+        definitions = {
+            "change": _one_of([f"{signs} {name}" for name in quantities for signs in _SIGNS]),
+            "when": _one_of([_ALWAYS, *(f"{level} {name}" for name in quantities for level in _LEVELS)]),
+        }
+        return {**_object(parts), "$defs": definitions}
+
+    def read(self, blueprint: Blueprint, answer: Any) -> tuple[Blueprint, int]:
+        """The blueprint with what an answer says, and how many parts the answer says nothing of."""
+        said = answer if isinstance(answer, dict) else {}
+        parts = list(self.parts(blueprint))
+        missing = 0
+        for index, (key, part) in enumerate(self._keyed(blueprint)):
+            told = said.get(key)
+            better = self.understood(blueprint, part, told) if isinstance(told, dict) else None
+            missing += better is None
+            parts[index] = better or part
+        changed: dict[str, Any] = {self.name: tuple(parts)}
+        return replace(blueprint, **changed), missing
+
+    def _keyed(self, blueprint: Blueprint) -> Iterator[tuple[str, Part]]:
+        """Each part with a key that every provider takes, which names in other scripts are not."""
+        for number, part in enumerate(self.parts(blueprint), 1):
+            yield f"{self.name}_{number:02}", part
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _one_of(texts: Sequence[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(dict.fromkeys(texts))}
+
+
+def _changes(at_least: int) -> dict[str, Any]:
+    return {"type": "array", "items": _CHANGE, "minItems": at_least, "maxItems": _MOST_CHANGES}
+
+
+def _quantity_asked(blueprint: Blueprint, quantity: Quantity) -> dict[str, Any]:
+    asked = {"start": _one_of([*_SIZES]), "fades": _BOOLEAN}
+    if quantity.is_hidden:
+        asked |= {"known_to": _one_of([_NOBODY, *blueprint.people]), "helps": _BOOLEAN}
+    return asked
+
+
+def _quantity(blueprint: Blueprint, quantity: Quantity, told: Mapping[str, Any]) -> Quantity | None:
+    size = _SIZES.get(_text(told.get("start")))
+    if size is None:
+        return None
+    sized = replace(quantity, start=size, fades=told.get("fades") is True)
+    if not quantity.is_hidden:
+        return sized
+    holder = next((person for person in blueprint.people if person == _text(told.get("known_to"))), "")
+    role = Role.SUPPLY if told.get("helps") is True else Role.THREAT
+    return replace(sized, role=role, holder=holder, is_hidden=not holder)
+
+
+def _action_asked(_blueprint: Blueprint, _action: Action) -> dict[str, Any]:
+    return {"changes": _changes(2), "how": _one_of([_PLAIN, _LATER, _SCALED, _ONCE])}
+
+
+def _action(blueprint: Blueprint, action: Action, told: Mapping[str, Any]) -> Action | None:
+    flows = _flows(blueprint, told.get("changes"))
+    if not flows:
+        return None
+    how = _text(told.get("how"))
+    return replace(
+        action, flows=flows, is_delayed=how == _LATER, is_scaled=how == _SCALED, is_final=how == _ONCE
+    )
+
+
+def _event_asked(_blueprint: Blueprint, _event: Event) -> dict[str, Any]:
+    return {"changes": _changes(1), "chance": _one_of([*_CHANCES]), "when": _WHEN, "lasts": _BOOLEAN}
+
+
+def _event(blueprint: Blueprint, event: Event, told: Mapping[str, Any]) -> Event | None:
+    flows = _flows(blueprint, told.get("changes"))
+    if not flows:
+        return None
+    return replace(
+        event,
+        flows=flows,
+        chance=_CHANCES.get(_text(told.get("chance")), event.chance),
+        when=_trigger(blueprint, _text(told.get("when"))),
+        lasts=told.get("lasts") is True,
+    )
+
+
+def _flows(blueprint: Blueprint, changes: Any) -> tuple[Flow, ...]:
+    """The changes that make sense, at most one of each quantity."""
+    flows: dict[str, Flow] = {}
+    for change in changes if isinstance(changes, list) else []:
+        signs, _, name = _text(change).partition(" ")
+        if signs in _SIGNS and _is_known(blueprint, name):
+            flows.setdefault(name, Flow(name, *_SIGNS[signs]))
+    return tuple(flows.values())[:_MOST_CHANGES]
+
+
+def _trigger(blueprint: Blueprint, waits: str) -> Trigger | None:
+    level, _, name = waits.partition(" ")
+    return Trigger(name, _LEVELS[level]) if level in _LEVELS and _is_known(blueprint, name) else None
+
+
+def _is_known(blueprint: Blueprint, name: str) -> bool:
+    return any(name == quantity.name for quantity in blueprint.quantities)
+
+
+def _text(value: Any) -> str:
+    """A text of an answer; empty where it is none."""
+    return value if isinstance(value, str) else ""
+
+
+SECTIONS = (
+    Section("quantities", "/state", _quantity_asked, _quantity),
+    Section("actions", "/actions", _action_asked, _action),
+    Section("events", "/random_events", _event_asked, _event),
+)
+"""The sections in the order in which they are asked for."""

@@ -1,0 +1,87 @@
+"""Sections: what is asked is made of the outline's names, and what is read is whatever makes sense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from peripety.authoring.blueprint import Action, Blueprint, Chance, Event, Flow, Quantity, Role, Size, Trigger
+from peripety.scenarios.stepwise.outline import blueprint_of
+from peripety.scenarios.stepwise.sections import SECTIONS
+from peripety.sim.schema import check
+from support import stepwise
+
+QUANTITIES, ACTIONS, EVENTS = SECTIONS
+OUTLINED = blueprint_of(stepwise.OUTLINE, stepwise.DESCRIPTION)
+ANSWERS = (stepwise.QUANTITIES, stepwise.ACTIONS, stepwise.EVENTS)
+
+
+@pytest.mark.parametrize(("section", "answer"), list(zip(SECTIONS, ANSWERS, strict=True)))
+def test_a_schema_takes_an_answer_about_every_part_and_no_other_name(section: Any, answer: Any) -> None:
+    schema = section.schema(OUTLINED)
+    assert check(schema, answer) == []
+    first = next(iter(answer))
+    assert check(schema, {**answer, first: {**answer[first], "name": "another"}}) != []
+    assert check(schema, {key: part for key, part in answer.items() if key != first}) != []
+
+
+def test_quantities_get_their_sizes_and_secrets_their_holders() -> None:
+    blueprint, missing = QUANTITIES.read(OUTLINED, stepwise.QUANTITIES)
+    assert missing == 0
+    assert blueprint.quantities[0] == Quantity("Fuel", Role.SUPPLY, Size.LARGE, fades=True)
+    assert blueprint.quantities[5] == Quantity("Crack", Role.THREAT, Size.SMALL, holder="Beta")
+
+
+def test_a_secret_of_nobody_in_particular_stays_hidden() -> None:
+    told = {"quantities_06": {"start": "small", "known_to": "nobody", "helps": True}}
+    blueprint, _ = QUANTITIES.read(OUTLINED, told)
+    assert blueprint.quantities[5] == Quantity("Crack", Role.SUPPLY, Size.SMALL, is_hidden=True)
+
+
+def test_actions_get_their_changes() -> None:
+    blueprint, missing = ACTIONS.read(OUTLINED, stepwise.ACTIONS)
+    assert missing == 0
+    gain, price = Flow("Report", rises=True), Flow("Fuel", rises=False, size=Size.SMALL)
+    assert blueprint.actions[0] == Action("File the report", (gain, price), is_scaled=True)
+    assert [action.is_delayed for action in blueprint.actions] == [False, True, False, False]
+    assert [action.is_final for action in blueprint.actions] == [False, False, False, True]
+
+
+def test_events_get_their_changes_and_what_they_wait_for() -> None:
+    blueprint, missing = EVENTS.read(OUTLINED, stepwise.EVENTS)
+    assert missing == 0
+    drained = (Flow("Fuel", rises=False),)
+    assert blueprint.events[0] == Event(
+        "Leak", drained, Chance.RARE, Trigger("Gauge", is_high=False), lasts=True
+    )
+    assert blueprint.events[1].when is None
+    assert blueprint.events[3].when == Trigger("Crack", is_high=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "flows"),
+    [
+        (["+ Fuel", "--- Fuel"], (Flow("Fuel", rises=True, size=Size.SMALL),)),
+        (["++ Fuel", "+ Nothing", "fuel", "", 7, None], (Flow("Fuel", rises=True),)),
+        (["++++ Fuel", "+- Fuel", "* Fuel"], ()),
+        ("+ Fuel", ()),
+        (None, ()),
+    ],
+)
+def test_of_changes_what_makes_sense_is_kept(changes: Any, flows: tuple[Flow, ...]) -> None:
+    blueprint, missing = ACTIONS.read(OUTLINED, {"actions_01": {"changes": changes}})
+    assert blueprint.actions[0].flows == flows
+    assert missing == 4 - bool(flows)
+
+
+@pytest.mark.parametrize("answer", [None, [], "text", {}, {"actions_01": 7}, {"events_99": {"changes": []}}])
+@pytest.mark.parametrize("section", SECTIONS)
+def test_an_answer_of_no_use_changes_nothing_and_is_noted(section: Any, answer: Any) -> None:
+    assert section.read(OUTLINED, answer) == (OUTLINED, len(section.parts(OUTLINED)))
+
+
+def test_keys_stay_in_the_order_of_the_parts_however_they_are_sorted() -> None:
+    many = Blueprint("", {}, tuple(Quantity(f"Gauge {letter}", Role.SUPPLY) for letter in "abcdefghijkl"))
+    keys = list(QUANTITIES.schema(many)["properties"])
+    assert keys == sorted(keys)
