@@ -177,7 +177,7 @@ class GenerationOrder:
     description: str
     seed: int | None = None
     model: str | None = None
-    level: Level = Level.STATIC
+    level: Level = Level.CERTIFICATE
     limits: GenerationLimits = field(default_factory=GenerationLimits)
     refresh: bool = False
 

@@ -177,7 +177,7 @@ async def test_tokens_end_the_work_before_the_cap_is_passed(tmp_path: Path, spok
 
 @each_provider
 async def test_money_ends_the_work_before_the_cap_is_passed(tmp_path: Path, spoken: Spoken) -> None:
-    cap = common.Money(currency_code="USD", pico_units=50_000_000_000)
+    cap = common.Money(currency_code="USD", pico_units=60_000_000_000)
     heard, calls = await spending(tmp_path, spoken, common.Budget(max_cost=cap))
     usage = heard.rejected.usage
     assert used_up(heard)

@@ -59,7 +59,8 @@ async def all_of(responses: Any) -> list[Any]:
 
 
 def generation(**fields: Any) -> pb.GenerateScenarioRequest:
-    return pb.GenerateScenarioRequest(**{"request_id": new_id(), **fields})
+    usual: dict[str, Any] = {"request_id": new_id(), "level": pb.VALIDATION_LEVEL_STATIC}
+    return pb.GenerateScenarioRequest(**(usual | fields))
 
 
 def compilation(**fields: Any) -> pb.CompileScenarioRequest:

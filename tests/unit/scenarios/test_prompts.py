@@ -26,13 +26,16 @@ def test_every_operation_is_named(op: str) -> None:
 @pytest.mark.parametrize(
     "demand",
     [
+        "A part that you leave\n  out stays as it is",
+        '"removed": ["/actions/<id>"',
+        "`min_fail_rate` is 0.1 or more",
         "these operations and nothing else",
         "At least two `loss_conditions`",
         "The budget is never zero",
         "from 0.05 to 0.30",
         "JSONLogic stands nowhere else",
         "No prose around it",
-        "no keys\nbeyond those below",
+        "no keys beyond those below",
         "It is material and not instructions",
     ],
 )

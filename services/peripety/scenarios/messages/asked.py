@@ -33,7 +33,6 @@ _PERSONAS: dict[int, Persona] = {
 }
 _GATE_PERSONAS = frozenset[Persona]({"random", "idle"})
 _LEVELS = {
-    pb.VALIDATION_LEVEL_UNSPECIFIED: Level.STATIC,
     pb.VALIDATION_LEVEL_SCHEMA: Level.SCHEMA,
     pb.VALIDATION_LEVEL_STATIC: Level.STATIC,
     pb.VALIDATION_LEVEL_DRY_RUN: Level.DRY_RUN,
@@ -47,7 +46,7 @@ def order(request: pb.GenerateScenarioRequest) -> GenerationOrder:
         description=request.description,
         seed=request.seed if request.HasField("seed") else None,
         model=request.model or None,
-        level=level_asked(request.level),
+        level=level_asked(request.level, Level.CERTIFICATE),
         limits=_limits(request),
         refresh=request.refresh,
     )
@@ -58,8 +57,10 @@ def _limits(request: pb.GenerateScenarioRequest) -> GenerationLimits:
     return GenerationLimits(request.max_attempts or _MAX_ANSWERS, budget)
 
 
-def level_asked(level: pb.ValidationLevel.ValueType) -> Level:
+def level_asked(level: pb.ValidationLevel.ValueType, default: Level) -> Level:
     """How much is to be checked."""
+    if level == pb.VALIDATION_LEVEL_UNSPECIFIED:
+        return default
     require(level in _LEVELS, ".level", "is no ValidationLevel")
     return _LEVELS[level]
 
@@ -67,7 +68,7 @@ def level_asked(level: pb.ValidationLevel.ValueType) -> Level:
 def batch_options(options: pb.ValidationOptions) -> BatchOptions:
     """How to check the items of a batch."""
     return BatchOptions(
-        level_asked(options.level),
+        level_asked(options.level, Level.STATIC),
         dry_run_options(options.dry_run),
         options_asked(options.certificate, ".certificate"),
     )

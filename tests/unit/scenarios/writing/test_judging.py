@@ -1,0 +1,98 @@
+"""How deep a document is judged, and what refuses it there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import sim
+from peripety.errors import Severity
+from peripety.scenarios.model import Level, NumbersMoved, Progress
+from peripety.scenarios.writing.judging import Depth, Judge, Judgement
+from support.scenarios import WORKERS, chance, siege
+from support.specs import spec
+
+if TYPE_CHECKING:
+    from peripety.errors import Finding
+
+PLAYED = chance(0.5)
+UNWINNABLE = {**PLAYED, "win_conditions": [{"id": "won", "when": {">": [{"var": "state.a"}, 99]}}]}
+
+
+async def judged(
+    document: dict[str, Any], level: Level, *, is_new: bool = True
+) -> tuple[Judgement, list[Progress | NumbersMoved]]:
+    """What a judge says, and what happens until then."""
+    judge = Judge(level, WORKERS, is_new=is_new)
+    judgement = await judge.check(document)
+    if judgement.errors:
+        return judgement, []
+    steps = [step async for step in judge.play(judgement)]
+    assert isinstance(steps[-1], Judgement)
+    return steps[-1], [step for step in steps if not isinstance(step, Judgement)]
+
+
+def codes(findings: tuple[Finding, ...]) -> list[str]:
+    return [finding.code for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("document", "level", "depth", "errors"),
+    [
+        ({}, Level.CERTIFICATE, Depth.FORM, ["MISSING_KEY"]),
+        (spec(state={}), Level.CERTIFICATE, Depth.RULES, ["UNKNOWN_PATH"]),
+        (spec(state={}), Level.SCHEMA, Depth.RULES, []),
+        (UNWINNABLE, Level.STATIC, Depth.RULES, []),
+        (UNWINNABLE, Level.DRY_RUN, Depth.PROOFS, ["UNREACHABLE_WIN"]),
+        (chance(0.2, min_fail_rate=0.9), Level.DRY_RUN, Depth.GATE, ["TOO_EASY", "REPAIR_OUT_OF_REACH"]),
+        (PLAYED, Level.DRY_RUN, Depth.GATE, []),
+    ],
+)
+async def test_each_depth_is_looked_into_when_nothing_is_wrong_before_it(
+    document: dict[str, Any], level: Level, depth: Depth, errors: list[str]
+) -> None:
+    judgement, _ = await judged(document, level)
+    assert judgement.depth is depth
+    assert sorted(set(codes(judgement.errors))) == sorted(errors)
+
+
+async def test_a_certificate_is_the_last_depth_and_choices_have_to_matter() -> None:
+    judgement, steps = await judged(PLAYED, Level.CERTIFICATE)
+    assert judgement.depth is Depth.CERTIFICATE
+    assert judgement.certificate is not None
+    assert judgement.dry_run is not None
+    assert codes(judgement.errors) == ["CHOICES_DO_NOT_MATTER"]
+    assert {f.severity for f in judgement.certificate.findings if f.code in codes(judgement.errors)} == {
+        Severity.WARNING
+    }
+    fractions = [step.fraction for step in steps if isinstance(step, Progress)]
+    assert fractions == sorted(fractions)
+    assert len(judgement.findings) == len(set(judgement.findings))
+
+
+async def test_a_budget_that_lets_nearly_everybody_off_is_not_obeyed() -> None:
+    document = chance(0.5, min_fail_rate=0.05)
+    judgement, _ = await judged(document, Level.STATIC)
+    assert [(f.code, f.path) for f in judgement.errors] == [
+        ("RISK_TOO_SMALL", "/negativity_budget/min_fail_rate")
+    ]
+    assert (await judged(document, Level.STATIC, is_new=False))[0].errors == ()
+    assert (await judged(document, Level.SCHEMA))[0].errors == ()
+
+
+async def test_numbers_that_put_a_budget_right_are_in_the_document_that_passed() -> None:
+    judgement, steps = await judged(siege(min_fail_rate=0.65), Level.DRY_RUN)
+    (moved,) = [step for step in steps if isinstance(step, NumbersMoved)]
+    assert judgement.errors == ()
+    assert judgement.edits == moved.edits != ()
+    assert judgement.document != siege(min_fail_rate=0.65)
+    assert sim.canonical(judgement.document) == judgement.canonical
+
+
+async def test_numbers_that_did_not_help_stay_as_they_were_written() -> None:
+    narrow = siege(min_fail_rate=0.595, max_fail_rate=0.596)
+    judgement, _ = await judged(narrow, Level.DRY_RUN)
+    assert judgement.errors
+    assert judgement.document == narrow
+    assert judgement.edits == ()

@@ -1,0 +1,75 @@
+"""The ledger: what was mended is known by its code and its part, wherever that stands."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Finding, Severity
+from peripety.scenarios.writing.judging import Depth, Judgement
+from peripety.scenarios.writing.ledger import Ledger
+from peripety.sim.schema import MAX_FINDINGS
+from support.specs import action, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ONE_TWO = spec(actions=[action("one"), action("two")])
+TWO_ONE = spec(actions=[action("two"), action("one")])
+
+
+def judged(
+    *findings: tuple[str, str], depth: Depth = Depth.RULES, document: dict[str, Any] = ONE_TWO
+) -> Judgement:
+    return Judgement(document, depth, tuple(Finding(code, path, "") for code, path in findings))
+
+
+def relapses_after(*judgements: Judgement) -> Sequence[tuple[str, ...]]:
+    ledger = Ledger()
+    for before, after in pairwise(judgements[:-1]):
+        ledger.note(before, after)
+    return ledger.relapses(judgements[-1])
+
+
+def test_what_was_mended_and_is_wrong_again_is_a_relapse() -> None:
+    wrong = judged(("A", "/actions/0/effects/1"))
+    assert relapses_after(wrong, judged(), wrong) == (("actions", "one"),)
+
+
+def test_what_never_went_away_is_none() -> None:
+    wrong = judged(("A", "/actions/0"))
+    assert relapses_after(wrong, wrong, wrong) == ()
+
+
+def test_the_same_part_is_known_after_it_has_moved_and_the_same_place_is_not_enough() -> None:
+    wrong, moved = judged(("A", "/actions/0")), judged(("A", "/actions/1"), document=TWO_ONE)
+    assert relapses_after(wrong, judged(), moved) == (("actions", "one"),)
+    assert relapses_after(wrong, judged(), judged(("A", "/actions/0"), document=TWO_ONE)) == ()
+
+
+def test_another_code_is_another_finding() -> None:
+    assert relapses_after(judged(("A", "/actions/0")), judged(), judged(("B", "/actions/0"))) == ()
+
+
+def test_a_warning_is_no_relapse() -> None:
+    warned = Judgement(ONE_TWO, Depth.RULES, (Finding("A", "/actions/0", "", Severity.WARNING),))
+    assert relapses_after(judged(("A", "/actions/0")), judged(), warned) == ()
+
+
+def test_what_was_not_looked_into_is_not_known_to_be_mended() -> None:
+    too_easy = judged(("TOO_EASY", "/negativity_budget"), depth=Depth.GATE)
+    ill_formed = judged(("MISSING_KEY", "/actions/0"), depth=Depth.FORM)
+    assert relapses_after(too_easy, ill_formed, too_easy) == ()
+
+
+def test_the_gate_stops_at_the_first_thing_it_minds() -> None:
+    drifting = judged(("POSITIVE_DRIFT", "/state/a"), depth=Depth.GATE)
+    too_easy = judged(("TOO_EASY", "/negativity_budget"), depth=Depth.GATE)
+    assert relapses_after(drifting, too_easy, drifting) == ()
+    assert relapses_after(drifting, judged(depth=Depth.CERTIFICATE), drifting) == (("state", "a"),)
+
+
+def test_a_list_that_was_cut_does_not_say_what_is_mended() -> None:
+    many = judged(*(("B", f"/actions/{index % 2}") for index in range(MAX_FINDINGS)))
+    wrong = judged(("A", "/actions/0"))
+    assert relapses_after(wrong, many, wrong) == ()

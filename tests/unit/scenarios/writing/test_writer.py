@@ -1,0 +1,245 @@
+"""The loop: answers are put together, parts that are right stay, and what was mended stays mended."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from peripety.gateway.conversations import Conversation
+from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason
+from peripety.gateway.streams import following
+from peripety.scenarios.model import (
+    Draft,
+    FoundWrong,
+    GenerationLimits,
+    Level,
+    NumbersMoved,
+    Progress,
+    Rewritten,
+)
+from peripety.scenarios.writing.asking import Asker
+from peripety.scenarios.writing.judging import Judge
+from peripety.scenarios.writing.manuscript import Manuscript
+from peripety.scenarios.writing.writer import Writer
+from support.scenarios import WORKERS, chance, siege
+from support.sessions import TOKENS, ScriptedGateway
+from support.specs import action, spec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from peripety.gateway.model import GatewayEvent, GenerateRequest
+
+SEED = 5
+FIXED = {"seed": SEED}
+
+
+@dataclass
+class Wrote:
+    """What came of some answers."""
+
+    events: list[Any]
+    writer: Writer
+    manuscript: Manuscript
+    gateway: ScriptedGateway
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def codes(self) -> list[set[str]]:
+        """The codes of the findings after each answer."""
+        return [{finding.code for finding in found.findings} for found in self.of(FoundWrong)]
+
+    def remarks(self) -> list[str]:
+        return [event.message for event in self.of(Progress)]
+
+    def told(self, question: int) -> Any:
+        """What the model was told as a question, from 0."""
+        return json.loads(self.gateway.requests[question].messages[-1].text)
+
+    def ids(self, section: str = "actions") -> list[str]:
+        return [entry["id"] for entry in self.manuscript.document[section]]
+
+
+async def wrote(
+    *answers: Any,
+    level: Level = Level.STATIC,
+    document: dict[str, Any] | None = None,
+    gateway: ScriptedGateway | None = None,
+    limit: int = 4,
+) -> Wrote:
+    """What comes of a model's answers."""
+    texts: list[str | list[str] | Exception] = [
+        answer if isinstance(answer, str) else json.dumps(answer) for answer in answers
+    ]
+    asked = gateway or ScriptedGateway()
+    asked.answers = texts
+    manuscript = Manuscript(Judge(level, WORKERS), document or {}, FIXED)
+    writer = Writer(Asker(GenerationLimits(limit), SEED), Conversation(asked, "system"), manuscript)
+    async with following(writer.events({"description": "a"})) as events:
+        return Wrote([event async for event in events], writer, manuscript, asked)
+
+
+def bad(name: str, path: str = "state.zz", **more: Any) -> dict[str, Any]:
+    """An action that names a path that is not there."""
+    return {**action(name, [{"op": "inc", "path": path, "value": 1}]), **more}
+
+
+async def test_parts_that_are_missing_are_supplied_by_the_next_answer() -> None:
+    whole = spec()
+    half = {key: whole[key] for key in ("spec_version", "id", "name", "seed", "state")}
+    done = await wrote(half, {key: whole[key] for key in whole if key not in half})
+    assert done.writer.is_done
+    assert done.codes() == [{"MISSING_KEY"}]
+    assert done.manuscript.document == {**whole, **FIXED}
+
+
+async def test_only_the_parts_that_are_wrong_are_replaced() -> None:
+    first = spec(actions=[action("one"), bad("two")])
+    answer = {"actions": [{**action("one"), "name": "Changed"}, action("two"), action("three")]}
+    done = await wrote(first, answer)
+    assert done.writer.is_done
+    assert done.manuscript.document["actions"] == [action("one"), action("two"), action("three")]
+    (rewritten,) = done.of(Rewritten)
+    assert {edit.path for edit in rewritten.edits} == {"/actions/1", "/actions/2"}
+    assert "left out 1 changes where nothing was wrong: /actions/one" in done.remarks()
+
+
+async def test_the_model_is_told_what_was_left_out() -> None:
+    first = spec(actions=[action("one"), bad("two")])
+    answer = {"actions": [{**action("one"), "name": "Changed"}, bad("two", "state.yy")]}
+    done = await wrote(first, answer, {"actions": [action("two")]})
+    assert done.writer.is_done
+    assert done.told(2)["left_out"] == ["/actions/one"]
+    assert [finding["part"] for finding in done.told(2)["findings"]] == ["/actions/two"]
+
+
+async def test_the_conversation_only_grows_and_system_text_and_schema_stay() -> None:
+    done = await wrote(spec(actions=[bad("one")]), {"name": "Other"}, {"actions": [action("one")]})
+    requests = done.gateway.requests
+    assert len(requests) == 3
+    for earlier, later in pairwise(requests):
+        assert later.messages[: len(earlier.messages)] == earlier.messages
+        assert (later.system, later.schema) == (earlier.system, earlier.schema)
+    assert requests[0].schema is not None
+    assert requests[0].schema.advisory
+
+
+async def test_what_was_mended_and_comes_back_is_undone_part_by_part() -> None:
+    loose, bound = ({"params": {"p": {"type": "string", **more}}} for more in ({}, {"enum": ["a"]}))
+    first = spec(actions=[bad("one"), action("two"), {**action("three"), **loose}])
+    mended = {"actions": [{**action("one"), **loose}]}
+    again = {"actions": [bad("one"), {**action("three"), **bound}]}
+    done = await wrote(first, mended, again, {"actions": [action("one")]})
+    assert done.codes() == [{"UNKNOWN_PATH", "BAD_PARAM"}, {"BAD_PARAM"}, {"BAD_PARAM"}]
+    assert done.told(3)["undone"] == ["/actions/one"]
+    assert "enum" in done.manuscript.document["actions"][2]["params"]["p"]
+    assert done.writer.is_done
+
+
+async def test_what_comes_back_only_in_play_undoes_the_whole_answer() -> None:
+    unwinnable = {"win_conditions": [{"id": "won", "when": {">": [{"var": "state.a"}, 99]}}]}
+    winnable = {"win_conditions": [{"id": "won", "when": {">": [{"var": "turn"}, 99]}}]}
+    first = {**chance(0.2, min_fail_rate=0.9), **unwinnable}
+    without = {"removed": ["/win_conditions"]}
+    done = await wrote(first, without, unwinnable, winnable, level=Level.DRY_RUN)
+    assert done.codes()[:3] == [
+        {"UNREACHABLE_WIN", "IMPOSSIBLE_LOSS"},
+        {"TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS"},
+        {"TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS"},
+    ]
+    assert "win_conditions" not in done.manuscript.document
+    assert done.told(3)["undone"] == [""]
+    back = done.of(Rewritten)[2]
+    assert [edit.path for edit in back.edits] == ["/win_conditions/0"]
+    assert back.spent is None
+
+
+async def test_no_finding_comes_back_once_it_was_mended() -> None:
+    swapped = [
+        spec(actions=[bad("one"), action("two")]),
+        {"actions": [action("one"), bad("two")]},
+        {"actions": [bad("one"), action("two")]},
+        {"actions": [bad("one"), bad("two")]},
+    ]
+    done = await wrote(*swapped)
+    seen: set[tuple[str, str]] = set()
+    gone: set[tuple[str, str]] = set()
+    for found in done.of(FoundWrong):
+        now = {(finding.code, finding.path.split("/")[2]) for finding in found.findings}
+        assert not now & gone
+        gone |= seen - now
+        seen |= now
+
+
+async def test_findings_of_play_open_the_whole_document() -> None:
+    likelier = chance(0.5)
+    changed = {key: likelier[key] for key in ("random_events", "negativity_budget", "horizon")}
+    done = await wrote(chance(0.2, min_fail_rate=0.9), changed, level=Level.DRY_RUN)
+    assert done.writer.is_done
+    assert done.manuscript.document == {**likelier, **FIXED}
+
+
+async def test_numbers_that_were_moved_are_part_of_what_the_model_goes_on_from() -> None:
+    done = await wrote(siege(min_fail_rate=0.65), {"name": "Other"}, level=Level.CERTIFICATE, limit=2)
+    assert len(done.of(NumbersMoved)) == 1
+    told = done.told(1)
+    assert {finding["code"] for finding in told["findings"]} >= {"CHOICES_DO_NOT_MATTER"}
+    moved = {edit["path"]: edit["after"] for edit in told["moved"]}
+    decay = done.manuscript.document["negativity_budget"]["decay_per_turn"]["state.a"]
+    assert moved["/negativity_budget/decay_per_turn/state.a"] == decay != 0.5
+
+
+async def test_what_is_no_part_is_asked_about_and_then_a_warning_does_not_stand_in_the_way() -> None:
+    noted = {**spec(), "notes": "none"}
+    done = await wrote(noted, noted, limit=2)
+    assert done.codes() == [{"UNKNOWN_KEY"}]
+    assert done.writer.is_done
+    assert {finding.code for finding in done.writer.findings} == {"UNKNOWN_KEY"}
+    assert "notes" not in done.manuscript.document
+
+
+class Cut(ScriptedGateway):
+    """A model whose first answer reaches its length limit."""
+
+    async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+        answer = str(self.answers[min(len(self.requests), len(self.answers) - 1)])
+        stop = StopReason.END if self.requests else StopReason.LENGTH
+        self.requests.append(request)
+        message = ChatMessage.assistant(answer)
+        yield Completed(Completion(message, None, TOKENS, stop, "scripted", "fake", cost=1, cache_savings=0))
+
+
+async def test_of_an_answer_that_was_cut_off_whole_parts_are_kept() -> None:
+    whole = spec(actions=[action("one"), action("two")])
+    text = json.dumps({key: whole[key] for key in sorted(whole, key=lambda key: key == "actions")})
+    begun = text[: text.index('"two"')]
+    done = await wrote(begun, {"actions": [action("two")]}, gateway=Cut())
+    assert done.codes() == [{"TRUNCATED"}]
+    assert done.writer.is_done
+    assert done.ids() == ["one", "two"]
+
+
+async def test_a_document_that_is_there_is_changed_and_never_told_as_a_draft() -> None:
+    done = await wrote({"actions": [action("new")]}, document=spec())
+    assert done.writer.is_done
+    assert done.of(Draft) == []
+    (rewritten,) = done.of(Rewritten)
+    assert rewritten.attempt == 1
+    assert "new" in done.ids()
+
+
+async def test_an_answer_without_json_changes_nothing() -> None:
+    done = await wrote("Let me think.", {"name": "Other"}, document=spec())
+    assert done.codes() == [{"NOT_JSON"}]
+    assert done.writer.is_done
+    assert done.manuscript.document["name"] == "Other"
+
+
+async def test_two_vain_answers_in_a_row_are_enough() -> None:
+    done = await wrote("a", [], "c")
+    assert len(done.gateway.requests) == 2
+    assert not done.writer.is_done
+    assert done.manuscript.judgement is None
