@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
+from peripety.errors import ResourceExhaustedError
 from peripety.scenarios import phrases
 from peripety.scenarios.inspecting.model import Edge, EdgeKind, Graph, Node, NodeKind
 from peripety.scenarios.inspecting.touching import read_paths, written_paths
@@ -20,27 +21,37 @@ if TYPE_CHECKING:
 __all__ = ["rule_graph"]
 
 
+_MOST_EDGES = 20_000
+
+
 def rule_graph(spec: Mapping[str, Any]) -> Graph:
     """What depends on what in a valid specification.
 
     A quantity is what some rule reads or writes: a value of the state, or an array as a whole. A rule that
     touches an object touches all of its quantities.
+
+    Raises:
+        ResourceExhaustedError: `GRAPH_TOO_LARGE`.
     """
     rules = [rule for section in _sections(spec) for rule in section]
     quantities = _Quantities(spec["state"], (path for rule in rules for path, _ in rule.touched))
-    edges = (
-        edge
-        for rule in rules
-        for edge in (
-            *rule.schedules,
-            *(
-                Edge(rule.node.node_id, quantity, kind)
-                for path, kind in rule.touched
-                for quantity in quantities.at(path)
-            ),
-        )
+    edges: dict[Edge, None] = {}
+    for rule in rules:
+        edges.update(dict.fromkeys(rule.schedules))
+        for path, kind in rule.touched:
+            found = quantities.at(path)
+            edges.update((Edge(rule.node.node_id, quantity, kind), None) for quantity in found)
+            if len(edges) > _MOST_EDGES:
+                raise _too_large()
+    return Graph((*quantities.nodes(), *(rule.node for rule in rules)), tuple(edges))
+
+
+def _too_large() -> ResourceExhaustedError:
+    return ResourceExhaustedError(
+        f"The rules touch quantities in more than {_MOST_EDGES:,} ways, which nobody could look through: let"
+        " rules name the quantities that they need instead of the objects that hold them",
+        code="GRAPH_TOO_LARGE",
     )
-    return Graph((*quantities.nodes(), *(rule.node for rule in rules)), tuple(dict.fromkeys(edges)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ async def inspect(
         Progress, and the inspection as the last event.
 
     Raises:
-        ResourceExhaustedError: the runs take longer than there is time.
+        ResourceExhaustedError: the runs take longer than there is time, or `GRAPH_TOO_LARGE`.
     """
     graph, name = await worker.run(rule_graph, program.spec), program.spec["name"]
     if options is None:

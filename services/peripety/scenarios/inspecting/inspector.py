@@ -45,7 +45,7 @@ class Inspector:
         Raises:
             InvalidArgumentError: the document is empty or too large, or an option out of range.
             SpecError: the document has errors.
-            ResourceExhaustedError: the runs take longer than there is time.
+            ResourceExhaustedError: the runs take longer than there is time, or `GRAPH_TOO_LARGE`.
         """
         check_document(document)
         if options is not None:

@@ -11,7 +11,7 @@ from peripety.scenarios.inspecting.model import EdgeKind
 if TYPE_CHECKING:
     from peripety.scenarios.inspecting.model import Graph, Inspection
 
-__all__ = ["told_doings", "told_nodes", "told_runs"]
+__all__ = ["VERBS", "told_doings", "told_nodes", "told_runs"]
 
 _PASSIVE = {
     EdgeKind.READS: "read by",
@@ -20,7 +20,8 @@ _PASSIVE = {
     EdgeKind.WRITES: "changed by",
     EdgeKind.SCHEDULES: "scheduled by",
 }
-_ACTIVE = {**{kind: kind.value for kind in EdgeKind}, EdgeKind.WRITES: "changes"}
+VERBS = {**{kind: kind.value for kind in EdgeKind}, EdgeKind.WRITES: "changes"}
+"""What a rule does to what its edge leads to."""
 
 
 def told_doings(graph: Graph) -> dict[str, str]:
@@ -30,7 +31,7 @@ def told_doings(graph: Graph) -> dict[str, str]:
     for kind in EdgeKind:
         for edge in graph.edges:
             if edge.kind is kind:
-                doings[edge.source][_ACTIVE[kind]].append(labels[edge.target])
+                doings[edge.source][VERBS[kind]].append(labels[edge.target])
                 doings[edge.target][_PASSIVE[kind]].append(labels[edge.source])
     return {
         node_id: "; ".join(f"{verb} {', '.join(names)}" for verb, names in doings[node_id].items())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.errors import ResourceExhaustedError
 from peripety.scenarios.inspecting.graph import rule_graph
 from peripety.scenarios.inspecting.model import Edge, EdgeKind, NodeKind
 from peripety.scenarios.inspecting.touching import read_paths
@@ -157,3 +158,12 @@ def test_what_no_rule_touches_is_not_drawn() -> None:
 )
 def test_an_expression_reads_what_it_names_of_the_state(logic: Any, paths: list[str]) -> None:
     assert [".".join(map(str, path)) for path in read_paths(logic)] == paths
+
+
+def test_a_graph_that_nobody_could_look_through_is_refused() -> None:
+    names = [f"q{index}" for index in range(150)]
+    whole = [action(f"a{index}", preconditions={"!!": [{"var": "state"}]}) for index in range(150)]
+    effects = [{"op": "inc", "path": f"state.{name}", "value": 1} for name in names]
+    document = spec(state=dict.fromkeys(names, 1), actions=[*whole, action("all", effects)])
+    with pytest.raises(ResourceExhaustedError, match="more than 20,000 ways"):
+        rule_graph(document)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from peripety.scenarios.drawing.markup import Element, element, number
 from peripety.scenarios.inspecting.model import EdgeKind
+from peripety.scenarios.inspecting.wording import VERBS
 
 if TYPE_CHECKING:
+    from peripety.scenarios.inspecting.drawing.boxes import Box
     from peripety.scenarios.inspecting.drawing.links import Link
-    from peripety.scenarios.inspecting.drawing.placing import Box
 
 __all__ = ["SIGN", "line", "sign", "stem", "tip"]
 
@@ -25,7 +26,7 @@ _GLYPHS = {
 }
 
 
-def line(link: Link, rule: Box, quantity: Box, style: str, told: str) -> Element:
+def line(link: Link, rule: Box, quantity: Box, style: str) -> Element:
     """A line from a rule to a quantity, with a sign where it writes and a tip where it reads.
 
     Args:
@@ -33,7 +34,6 @@ def line(link: Link, rule: Box, quantity: Box, style: str, told: str) -> Element
         rule: the one end.
         quantity: the other.
         style: further classes.
-        told: the same in words.
     """
     way = 1 if rule.x < quantity.x else -1
     start = rule.x + rule.width if way > 0 else rule.x
@@ -55,11 +55,18 @@ def line(link: Link, rule: Box, quantity: Box, style: str, told: str) -> Element
     )
     return element(
         "g",
-        element("title", told),
+        element("title", _told(link, rule, quantity)),
         element("path", class_="line", d=path),
         *parts,
         class_=f"link {link.kind.value}{style}",
     )
+
+
+def _told(link: Link, rule: Box, quantity: Box) -> str:
+    """The same in words."""
+    verbs = [EdgeKind.READS] if link.reads else []
+    verbs += [link.effect] if link.effect else []
+    return f"{rule.node.label} {' and '.join(VERBS[verb] for verb in verbs)} {quantity.node.label}"
 
 
 def sign(kind: EdgeKind, x: float, y: float) -> Element:

@@ -12,6 +12,7 @@ from peripety.scenarios.inspecting.drawing.columns import columns
 from peripety.scenarios.inspecting.drawing.links import links
 from peripety.scenarios.inspecting.heat import LEVELS, heat_levels, told_heat
 from peripety.scenarios.inspecting.model import EdgeKind, NodeKind
+from peripety.scenarios.inspecting.wording import VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +31,6 @@ _SHAPES = {
     NodeKind.WIN: ("[[", "]]"),
 }
 _ENDINGS = frozenset({NodeKind.LOSS, NodeKind.WIN})
-_WORDS = {EdgeKind.RAISES: "raises", EdgeKind.LOWERS: "lowers", EdgeKind.WRITES: "changes"}
 _COLOURS = {EdgeKind.RAISES: "#0b62b8", EdgeKind.LOWERS: "#b3245e", EdgeKind.WRITES: "#5b48b5"}
 _HEAT = ("#fffaec", "#fff0cd", "#ffe4a6", "#ffd67c", "#ffc44d")
 _MARKUP = frozenset("#&<>\"'`;|\\")
@@ -75,7 +75,7 @@ def _lines(graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
         elif link.effect is None:
             yield f"  {rule} -.-|reads| {quantity}"
         else:
-            yield f"  {rule} {'<-->' if link.reads else '-->'}|{_WORDS[link.effect]}| {quantity}"
+            yield f"  {rule} {'<-->' if link.reads else '-->'}|{VERBS[link.effect]}| {quantity}"
     for kind, colour in _COLOURS.items():
         alike = ",".join(str(index) for index, link in enumerate(found) if link.kind is kind)
         if alike:

@@ -6,27 +6,28 @@ it is linked with as order and height allow, so that lines are short and level.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from peripety.scenarios.inspecting.drawing.boxes import PADDING, Box, set_ports, sides
 from peripety.scenarios.inspecting.drawing.labels import wrapped
 from peripety.scenarios.inspecting.model import NodeKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.scenarios.inspecting.drawing.columns import Block, Columns, Section
+    from peripety.scenarios.inspecting.drawing.boxes import Side
+    from peripety.scenarios.inspecting.drawing.columns import Columns, Section
     from peripety.scenarios.inspecting.drawing.links import Link
     from peripety.scenarios.inspecting.model import Node
 
-__all__ = ["BOX_WIDTH", "INDENT", "LINE_HEIGHT", "MARGIN", "PADDING", "Box", "Heading", "Places", "placed"]
+__all__ = ["BOX_WIDTH", "INDENT", "LINE_HEIGHT", "MARGIN", "Heading", "Places", "placed"]
 
 MARGIN = 24.0
 BOX_WIDTH = 216.0
 INDENT = 20.0
 LINE_HEIGHT = 17.0
-PADDING = 9.0
 _CELL, _NOTE_CELL = 7.4, 6.6
 _MOST_LINES = 2
 _HEADING = 30.0
@@ -37,36 +38,6 @@ _LEAST_GAP, _MOST_GAP = 170.0, 300.0
 _PORT, _SIGNED_PORT = 9.0, 16.0
 _MOST_SLACK = 40.0
 _ROUNDS = 6
-
-
-@dataclass(slots=True)
-class Box:
-    """A node in the drawing.
-
-    Attributes:
-        node: what it stands for.
-        lines: its label.
-        notes: what stands below that.
-        x: its left edge.
-        width: from there.
-        height: of it.
-        y: its top edge.
-        ports: where lines end, from the top down, by the id of the other node.
-    """
-
-    node: Node
-    lines: list[str]
-    notes: list[str]
-    x: float
-    width: float
-    height: float
-    y: float = 0.0
-    ports: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def middle(self) -> float:
-        """Half way down."""
-        return self.y + self.height / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +69,10 @@ def placed(columns: Columns, links: Sequence[Link], notes: Mapping[str, Sequence
     """
     gap = min(_MOST_GAP, _LEAST_GAP + 3 * len(links))
     lefts = [MARGIN + index * (BOX_WIDTH + gap) for index in range(3)]
-    counts = _port_counts(columns, links)
-    sides = (columns.left, columns.middle, columns.right)
+    ends = sides(columns, links)
     stacks = [
-        _Stack(sections, left, counts, notes, mirrored=index == len(sides) - 1)
-        for index, (sections, left) in enumerate(zip(sides, lefts, strict=True))
+        _Stack(sections, left, ends, notes, mirrored=sections is columns.right)
+        for sections, left in zip((columns.left, columns.middle, columns.right), lefts, strict=True)
     ]
     height = max(stack.height for stack in stacks)
     for stack in stacks:
@@ -110,14 +80,13 @@ def placed(columns: Columns, links: Sequence[Link], notes: Mapping[str, Sequence
         stack.center(height)
     boxes = {name: box for stack in stacks for name, box in stack.boxes.items()}
     linked: dict[str, list[Box]] = {}
-    for link in links:
-        linked.setdefault(link.rule, []).append(boxes[link.quantity])
-        linked.setdefault(link.quantity, []).append(boxes[link.rule])
+    for (name, _), others in ends.items():
+        linked.setdefault(name, []).extend(boxes[other] for other in others)
     left, middle, right = stacks
     for _ in range(_ROUNDS):
         for stack in (middle, left, right):
             stack.approach(linked, height)
-    _set_ports(boxes, links, middle=lefts[1])
+    set_ports(boxes, ends)
     headings = [heading for stack in stacks for heading in stack.headings()]
     return Places(boxes, headings, lefts[-1] + BOX_WIDTH + MARGIN, height)
 
@@ -134,7 +103,7 @@ class _Stack:
         self,
         sections: Sequence[Section],
         left: float,
-        counts: Mapping[str, int],
+        ends: Mapping[Side, Sequence[str]],
         notes: Mapping[str, Sequence[str]],
         *,
         mirrored: bool,
@@ -147,9 +116,7 @@ class _Stack:
         for section in sections:
             for index, block in enumerate(section.blocks):
                 boxes = [
-                    _box(
-                        node, left, depth, counts.get(node.node_id, 0), notes[node.node_id], mirrored=mirrored
-                    )
+                    _box(node, left, depth, ends, notes[node.node_id], mirrored=mirrored)
                     for node, depth in block.nodes
                 ]
                 self.boxes.update((box.node.node_id, box) for box in boxes)
@@ -208,7 +175,13 @@ class _Stack:
 
 
 def _box(
-    node: Node, left: float, depth: int, lines_to_it: int, notes: Sequence[str], *, mirrored: bool
+    node: Node,
+    left: float,
+    depth: int,
+    ends: Mapping[Side, Sequence[str]],
+    notes: Sequence[str],
+    *,
+    mirrored: bool,
 ) -> Box:
     """What is scheduled is set back from the edge that no line comes to."""
     width = BOX_WIDTH - INDENT * depth
@@ -217,7 +190,8 @@ def _box(
     below = [line for note in notes for line in wrapped(note, int(room / _NOTE_CELL), _MOST_LINES)]
     port = _SIGNED_PORT if node.kind is NodeKind.QUANTITY else _PORT
     text = LINE_HEIGHT * (len(label) + len(below))
-    height = max(2 * PADDING + text, port * lines_to_it + PADDING)
+    ports = max(len(ends.get((node.node_id, is_left), ())) for is_left in (True, False))
+    height = max(2 * PADDING + text, port * ports + PADDING)
     return Box(node, label, below, left if mirrored else left + INDENT * depth, width, height)
 
 
@@ -235,38 +209,3 @@ def _rising(wanted: Sequence[float]) -> list[float]:
             total, count = total + before, count + others
         pools.append((total, count))
     return [total / count for total, count in pools for _ in range(count)]
-
-
-def _port_counts(columns: Columns, links: Sequence[Link]) -> dict[str, int]:
-    """How many lines come to the side of each node that has most of them."""
-    left = {node.node_id for block in _all(columns.left) for node, _ in block.nodes}
-    counts: dict[tuple[str, bool], int] = {}
-    for link in links:
-        is_left = link.rule in left
-        for end in ((link.rule, is_left), (link.quantity, is_left)):
-            counts[end] = counts.get(end, 0) + 1
-    most: dict[str, int] = {}
-    for (name, _), count in counts.items():
-        most[name] = max(most.get(name, 0), count)
-    return most
-
-
-def _all(sections: Sequence[Section]) -> list[Block]:
-    return [block for section in sections for block in section.blocks]
-
-
-def _set_ports(boxes: Mapping[str, Box], links: Sequence[Link], *, middle: float) -> None:
-    """Spread the ends of lines along the sides, in the order of what is at their other ends."""
-    sides: dict[tuple[str, bool], list[Box]] = {}
-    for link in links:
-        rule, quantity = boxes[link.rule], boxes[link.quantity]
-        is_left = rule.x < middle
-        sides.setdefault((link.rule, is_left), []).append(quantity)
-        sides.setdefault((link.quantity, is_left), []).append(rule)
-    for (name, _), others in sides.items():
-        box = boxes[name]
-        step = (box.height - PADDING) / len(others)
-        step = min(step, 2 * _SIGNED_PORT)
-        first = box.middle - step * (len(others) - 1) / 2
-        for index, other in enumerate(sorted(others, key=lambda other: other.middle)):
-            box.ports[other.node.node_id] = first + step * index

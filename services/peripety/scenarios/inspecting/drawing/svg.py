@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from peripety.scenarios.drawing.frame import drawing, standalone
 from peripety.scenarios.drawing.markup import Element, element, number, xml
+from peripety.scenarios.inspecting.drawing.boxes import PADDING
 from peripety.scenarios.inspecting.drawing.columns import columns
 from peripety.scenarios.inspecting.drawing.legend import LEGEND_HEIGHT, legend
 from peripety.scenarios.inspecting.drawing.lines import line, stem
 from peripety.scenarios.inspecting.drawing.links import links
 from peripety.scenarios.inspecting.drawing.ordering import ordered
-from peripety.scenarios.inspecting.drawing.placing import LINE_HEIGHT, MARGIN, PADDING, placed
+from peripety.scenarios.inspecting.drawing.placing import LINE_HEIGHT, MARGIN, placed
 from peripety.scenarios.inspecting.heat import heat_levels, told_heat
 from peripety.scenarios.inspecting.model import EdgeKind, NodeKind
 from peripety.scenarios.inspecting.wording import told_nodes, told_runs
@@ -20,7 +21,8 @@ from peripety.scenarios.inspecting.wording import told_nodes, told_runs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.scenarios.inspecting.drawing.placing import Box, Places
+    from peripety.scenarios.inspecting.drawing.boxes import Box
+    from peripety.scenarios.inspecting.drawing.placing import Places
     from peripety.scenarios.inspecting.model import Inspection
 
 __all__ = ["svg"]
@@ -113,7 +115,7 @@ def _text(box: Box) -> Iterator[Element]:
 
 
 def _lines(inspection: Inspection, places: Places) -> Iterator[Element]:
-    levels, told = heat_levels(inspection), told_nodes(inspection)
+    levels = heat_levels(inspection)
     boxes = places.boxes
     for edge in inspection.graph.edges:
         if edge.kind is EdgeKind.SCHEDULES:
@@ -123,4 +125,4 @@ def _lines(inspection: Inspection, places: Places) -> Iterator[Element]:
         weight = f" w{levels[link.rule]}" if levels[link.rule] else ""
         if inspection.report is not None and not weight:
             weight = " cold"
-        yield line(link, boxes[link.rule], boxes[link.quantity], weight, told[link.rule])
+        yield line(link, boxes[link.rule], boxes[link.quantity], weight)
