@@ -114,12 +114,15 @@ async def test_another_configured_model_writes_anew_where_the_order_names_none(d
     assert await written(other, named) == [again(DONE)]
 
 
-@pytest.mark.parametrize("name", ["__version__", "ENGINE_VERSION"])
-async def test_another_version_writes_anew(
-    database: Database, name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("__version__", "0"), ("ENGINE_VERSION", "0"), ("prompts", dict), ("answer_schema", dict)],
+)
+async def test_another_version_of_the_program_of_prompts_or_of_the_schema_writes_anew(
+    database: Database, name: str, other: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await written(Drafts(Writer(), database, "p/m"))
-    monkeypatch.setattr(drafts_module, name, "0")
+    monkeypatch.setattr(drafts_module, name, other)
     drafts_module._fingerprint.cache_clear()
     try:
         assert await written(Drafts(Writer(), database, "p/m")) == [BEGUN, DONE]

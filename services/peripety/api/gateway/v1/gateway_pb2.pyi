@@ -642,7 +642,7 @@ class CacheConfig(_message.Message):
     ttl: Global___CacheTtl.ValueType
     """How long to keep what is written."""
     expected_reuse: _builtins.int
-    """How many more requests will start the same way; 0 when not known."""
+    """How many more requests will start the same way, with the same schema; 0 when not known."""
     def __init__(
         self,
         *,
