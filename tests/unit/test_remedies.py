@@ -11,6 +11,7 @@ import pytest
 from conformance.findings import PAGE, page
 from peripety.errors import Finding, SpecError
 from peripety.remedies import catalogue, remedy_of
+from peripety.scenarios.writing.asking import _TOO_MUCH
 from peripety.sim import ProofCode
 from support.repository import ROOT
 
@@ -45,6 +46,10 @@ def test_whatever_the_sources_find_is_in_the_catalogue() -> None:
     assert not missing
 
 
+def test_the_catalogue_has_nothing_that_nobody_finds() -> None:
+    assert KINDS.keys() <= {code for code, _ in raised()}
+
+
 @pytest.mark.parametrize("code", sorted(KINDS))
 def test_an_entry_says_in_whole_short_sentences_what_is_wrong_and_what_to_do(code: str) -> None:
     kind = KINDS[code]
@@ -74,6 +79,7 @@ def test_a_call_that_fails_because_of_a_document_names_the_way_out_of_each_findi
 def raised() -> Iterator[tuple[str, str]]:
     """Every code of a finding in the sources, with where it stands."""
     yield from ((code, "sim/types.py") for code in get_args(ProofCode))
+    yield from ((code, "scenarios/writing/asking.py") for code in _TOO_MUCH)
     for path in sorted(SOURCES.rglob("*.py")):
         if path.is_relative_to(SOURCES / "api"):
             continue

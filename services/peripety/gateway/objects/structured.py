@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from peripety.errors import (
     FailedPreconditionError,
-    FieldViolation,
     Finding,
     InvalidArgumentError,
     PeripetyError,
@@ -99,7 +98,7 @@ def parse_json_with_schema(text: str, schema: Mapping[str, Any]) -> Any:
         raise InvalidArgumentError(
             f"The answer does not match its schema: {answer.findings[0].message}",
             code="SCHEMA_MISMATCH",
-            violations=_violations(answer.findings),
+            violations=[finding.violation for finding in answer.findings],
         )
     return answer.reading.value
 
@@ -261,19 +260,15 @@ def _answer_invalid(completion: Completion, findings: Sequence[Finding]) -> Fail
         f"The model gave no valid answer, even when told what was wrong: {first.message}{place}",
         code="ANSWER_INVALID",
         details=_used(completion),
-        violations=_violations(findings),
+        violations=[finding.violation for finding in findings],
     )
-
-
-def _violations(findings: Sequence[Finding]) -> list[FieldViolation]:
-    return [FieldViolation(f.path or "/", f"{f.code}: {f.message}") for f in findings]
 
 
 def _not_json(reading: Reading) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"The answer is not JSON: {reading.findings[0].message}",
         code="NOT_JSON",
-        violations=_violations(reading.findings),
+        violations=[finding.violation for finding in reading.findings],
     )
 
 

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
 from peripety import sim
+from peripety.config import Config, ProviderName
 from peripety.errors import Severity
+from peripety.gateway.calling import Caller
+from peripety.gateway.gateway import LocalModelGateway
+from peripety.gateway.providers.registry import Providers
+from peripety.remedies import remedy_of
 from peripety.scenarios.certificates.certifying import certificate_of
 from peripety.scenarios.certificates.model import CertificateOptions
+from peripety.scenarios.model import Completed, GenerationOrder, Level
+from peripety.scenarios.writing.generator import Generator
 from peripety.scenarios.writing.risk import risk_kept
 from support.scenarios import WORKERS, chance, document, program
+from support.sessions import ScriptedGateway
+from support.stepwise import ANSWERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.gateway.model import ModelGateway
 
 RISKLESS = "A day on which nothing can go wrong."
 
@@ -39,3 +58,51 @@ async def test_the_rate_is_that_of_the_certificate_where_there_is_one() -> None:
 async def test_what_cannot_be_played_is_told_without_a_rate() -> None:
     (found,) = await risk_kept(RISKLESS, sim.canonical({"spec_version": "1.0"}), None, WORKERS)
     assert found.message.endswith("something is at stake all the same")
+
+
+async def written(gateway: ModelGateway, provider: ProviderName, description: str, level: Level) -> Completed:
+    order = GenerationOrder(description, level=level)
+    events = [event async for event in Generator(gateway, provider, WORKERS).generate(order)]
+    last = events[-1]
+    assert isinstance(last, Completed)
+    return last
+
+
+def offline() -> ModelGateway:
+    return LocalModelGateway(Providers(Config()), Caller(Config()))
+
+
+@pytest.mark.parametrize(
+    ("provider", "answers"),
+    [
+        (ProviderName.OPENAI, (json.dumps(chance(0.5)),)),
+        (ProviderName.GENERIC, ANSWERS),
+        (ProviderName.OFFLINE, None),
+    ],
+    ids=["whole", "part by part", "without a model"],
+)
+@pytest.mark.parametrize("level", [Level.STATIC, Level.DRY_RUN])
+async def test_whoever_writes_the_risk_stays_and_is_told(
+    provider: ProviderName, answers: Sequence[str] | None, level: Level
+) -> None:
+    def gateway() -> ModelGateway:
+        return offline() if answers is None else ScriptedGateway(list(answers))
+
+    harmless = await written(gateway(), provider, RISKLESS, level)
+    ordinary = await written(gateway(), provider, "A day on which much may go wrong.", level)
+    kept = [finding for finding in harmless.findings if finding.code == "RISK_KEPT"]
+    assert ["runs (95 % interval" in finding.message for finding in kept] == [True]
+    assert "RISK_KEPT" not in {finding.code for finding in ordinary.findings}
+    assert json.loads(harmless.document)["negativity_budget"]["min_fail_rate"] >= 0.1
+
+
+async def test_a_model_that_obeys_such_a_description_is_sent_back_to_raise_the_risk() -> None:
+    obeyed = chance(0.5, min_fail_rate=0.01)
+    raised = {"negativity_budget": {"min_fail_rate": 0.25}}
+    gateway = ScriptedGateway([json.dumps(obeyed), json.dumps(raised)])
+    done = await written(gateway, ProviderName.OPENAI, RISKLESS, Level.DRY_RUN)
+    said = json.loads(gateway.requests[1].messages[-1].text)
+    assert [finding["code"] for finding in said["findings"]] == ["RISK_TOO_SMALL"]
+    assert said["fixes"] == {"RISK_TOO_SMALL": remedy_of("RISK_TOO_SMALL")}
+    assert json.loads(done.document)["negativity_budget"]["min_fail_rate"] == 0.25
+    assert [finding.code for finding in done.findings] == ["RISK_KEPT"]

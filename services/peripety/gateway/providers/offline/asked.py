@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.errors import InvalidArgumentError
 from peripety.sim.schema import check
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def turn_in(said: Sequence[str]) -> Turn:
         raise InvalidArgumentError(
             "the last message has to be a JSON object with the facts of a turn",
             code="FACTS_INVALID",
-            violations=[FieldViolation(finding.path or "/", finding.message) for finding in findings],
+            violations=[finding.violation for finding in findings],
         )
     return Turn(value["facts"], tuple(value.get("history", ())))
 
