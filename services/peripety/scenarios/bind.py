@@ -8,6 +8,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import add_ScenarioServiceServicer_to_server
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.remote import RemoteModelGateway
+from peripety.scenarios.amending.amender import Amender
 from peripety.scenarios.balancing.balancing import Balancer
 from peripety.scenarios.batch.threads import Threads
 from peripety.scenarios.certificates.certifier import Certifier
@@ -48,6 +49,7 @@ async def bind(wiring: Wiring) -> None:
             Generator(gateway, wiring.config.model_provider, workers), database, _configured(wiring.config)
         ),
         Compiler(registry, programs, workers),
+        Amender(gateway, wiring.config.model_provider, registry, programs, workers),
         Balancer(workers),
         Certifier(registry, programs, workers),
         Inspector(registry, programs, workers),

@@ -10,12 +10,14 @@ from peripety.scenarios.certificates.model import LEAST_RUNS, MOST_RUNS
 from peripety.scenarios.gate import BLOCK
 
 if TYPE_CHECKING:
+    from peripety.scenarios.amending.model import AmendmentOrder
     from peripety.scenarios.certificates.model import CertificateOptions
     from peripety.scenarios.model import DryRunOptions, GenerationOrder
 
 __all__ = [
     "MAX_DESCRIPTION_BYTES",
     "MAX_SPEC_BYTES",
+    "check_amendment",
     "check_certificate_options",
     "check_document",
     "check_options",
@@ -56,10 +58,20 @@ def check_order(order: GenerationOrder) -> None:
     Raises:
         InvalidArgumentError: a field of it is out of range.
     """
-    size = len(order.description.encode("utf-8", "replace"))
-    reason = f"has {size} bytes; at most {MAX_DESCRIPTION_BYTES} are accepted, so shorten it"
-    require(size <= MAX_DESCRIPTION_BYTES, ".description", reason)
+    _check_text(order.description, ".description")
     _check_seed(order.seed, ".seed")
+    require(order.limits.answers > 0, ".max_attempts", "must not be negative")
+
+
+def check_amendment(order: AmendmentOrder) -> None:
+    """Refuse an order of a change that cannot be carried out.
+
+    Raises:
+        InvalidArgumentError: a field of it is missing or out of range.
+    """
+    require(order.scenario_id, ".scenario_id", "is required")
+    require(order.instruction.strip(), ".instruction", "is required: say what should be different")
+    _check_text(order.instruction, ".instruction")
     require(order.limits.answers > 0, ".max_attempts", "must not be negative")
 
 
@@ -101,6 +113,12 @@ def check_certificate_options(options: CertificateOptions, field: str = ".option
     reason = f"must be from {LEAST_RUNS} to {MOST_RUNS}, which is enough for any rate, or 0 for that"
     require(enough, f"{field}.max_runs", reason)
     _check_horizon(options.horizon, f"{field}.horizon")
+
+
+def _check_text(text: str, field: str) -> None:
+    size = len(text.encode("utf-8", "replace"))
+    reason = f"has {size} bytes; at most {MAX_DESCRIPTION_BYTES} are accepted, so shorten it"
+    require(size <= MAX_DESCRIPTION_BYTES, field, reason)
 
 
 def _check_horizon(horizon: int | None, field: str) -> None:

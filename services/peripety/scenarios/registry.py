@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
 )
 
-from peripety.errors import Finding, NotFoundError, Severity
+from peripety.errors import ConflictError, Finding, NotFoundError, Severity
 from peripety.pages import Page, Position, page_of, page_size, position_in
 from peripety.scenarios.certificates import storing
 from peripety.scenarios.model import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from peripety.sim import Program
     from peripety.storage import Database
 
-__all__ = ["ScenarioRegistry"]
+__all__ = ["ScenarioRegistry", "version_changed"]
 
 _ID_DIGITS = 24
 
@@ -89,6 +89,8 @@ class ScenarioRegistry:
         findings: Sequence[Finding],
         *,
         version_of: str | None = None,
+        follows: str | None = None,
+        certificate: Certificate | None = None,
     ) -> ScenarioRecord:
         """Store a scenario as its latest version.
 
@@ -101,10 +103,18 @@ class ScenarioRegistry:
             edits: the numbers that were moved for that.
             findings: warnings that remain.
             version_of: the scenario that it is a version of; by default one that its content names.
+            follows: with `version_of`, hash of the version that has to be its latest until then.
+            certificate: its certificate, to be kept with it.
+
+        Raises:
+            ConflictError: another version has become the latest.
+            NotFoundError: there is no scenario for it to follow in, or not any more.
         """
         scenario_id = version_of or f"scn_{program.spec_hash[:_ID_DIGITS]}"
         same = (_columns.scenario_id == scenario_id, _columns.spec_hash == program.spec_hash)
         async with self._database.write() as connection:
+            if follows is not None:
+                await _require_latest(scenario_id, follows, connection)
             replaced = (await connection.execute(_stored().where(*same))).first()
             before = None if replaced is None else _record(replaced)
             await connection.execute(delete(_versions).where(*same))
@@ -125,6 +135,9 @@ class ScenarioRegistry:
             if before is not None and _is_stronger(before.dry_run, dry_run):
                 record = replace(before, scenario=scenario)
             await connection.execute(insert(_versions).values(_row(record)))
+            if certificate is not None:
+                name = await storing.keep(scenario_id, certificate, connection)
+                record = replace(record, certificate_hash=name)
         return record
 
     async def get(self, scenario_id: str, spec_hash: str | None = None) -> ScenarioRecord:
@@ -224,6 +237,24 @@ class ScenarioRegistry:
             rows = (await connection.execute(query.order_by(_columns.position.desc()).limit(size + 1))).all()
         page = page_of(rows, size, lambda row: Position(row.position))
         return Page(tuple(map(_summary, page.items)), page.next_page_token)
+
+
+def version_changed(scenario_id: str, latest: str) -> ConflictError:
+    """The error for a change of a version that is no longer the latest."""
+    return ConflictError(
+        f"The latest version of {scenario_id} is {latest}, and the change is for another one; look at it and"
+        " ask again",
+        code="VERSION_CHANGED",
+    )
+
+
+async def _require_latest(scenario_id: str, spec_hash: str, connection: AsyncConnection) -> None:
+    query = select(_columns.spec_hash).where(_columns.scenario_id == scenario_id)
+    latest = await connection.scalar(query.order_by(_columns.position.desc()).limit(1))
+    if latest is None:
+        raise _not_found(scenario_id)
+    if latest != spec_hash:
+        raise version_changed(scenario_id, latest)
 
 
 def _stored() -> Select[Any]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from peripety.scenarios.amending.amender import Amender
     from peripety.scenarios.balancing.balancing import Balancer
     from peripety.scenarios.batch import Document
     from peripety.scenarios.batch.threads import Threads
@@ -37,13 +38,14 @@ __all__ = ["ScenarioServicer"]
 
 _MAX_ITEMS = 1_000
 _SOURCE = "is required: send spec, or the scenario_id of a stored scenario"
-_LAST = frozenset({"completed", "compiled", "certificate", "balanced", "rejected"})
+_LAST = frozenset({"completed", "compiled", "certificate", "balanced", "amended", "rejected"})
 
 _Event = TypeVar("_Event")
 _Response = TypeVar(
     "_Response",
     pb.GenerateScenarioResponse,
     pb.CompileScenarioResponse,
+    pb.AmendScenarioResponse,
     pb.BalanceScenarioResponse,
     pb.CertifyScenarioResponse,
 )
@@ -55,6 +57,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     Args:
         generator: writes specifications.
         compiler: accepts them.
+        amender: changes those that were accepted.
         balancer: moves their numbers.
         certifier: measures how fair they are.
         inspector: says what depends on what in them.
@@ -68,6 +71,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self,
         generator: Writes,
         compiler: Compiler,
+        amender: Amender,
         balancer: Balancer,
         certifier: Certifier,
         inspector: Inspector,
@@ -79,6 +83,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self._threads = threads
         self._generator = generator
         self._compiler = compiler
+        self._amender = amender
         self._balancer = balancer
         self._certifier = certifier
         self._inspector = inspector
@@ -104,6 +109,17 @@ class ScenarioServicer(ScenarioServiceServicer):
         compiled = self._compiling(request)
         async with following(
             self._recorded(request, compiled, events.compile_response, pb.CompileScenarioResponse)
+        ) as responses:
+            async for response in responses:
+                yield response
+
+    async def AmendScenario(  # noqa: N802 - the contract's name
+        self, request: pb.AmendScenarioRequest, _context: Any
+    ) -> AsyncIterator[pb.AmendScenarioResponse]:
+        """Change a stored scenario by a text."""
+        amended = self._amender.amend(asked.amendment(request))
+        async with following(
+            self._recorded(request, amended, events.amend_response, pb.AmendScenarioResponse)
         ) as responses:
             async for response in responses:
                 yield response
@@ -254,6 +270,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self,
         request: pb.GenerateScenarioRequest
         | pb.CompileScenarioRequest
+        | pb.AmendScenarioRequest
         | pb.BalanceScenarioRequest
         | pb.CertifyScenarioRequest,
         work: AsyncIterator[_Event],

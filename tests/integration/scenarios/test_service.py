@@ -180,11 +180,6 @@ async def test_what_this_server_lacks_is_refused_and_not_ignored(stub: ScenarioS
     assert caught.value.code == "FIELD_UNSUPPORTED"
 
 
-async def test_a_stream_that_comes_later_is_unimplemented(stub: ScenarioServiceAsyncStub) -> None:
-    with pytest.raises(UnsupportedError):
-        await all_of(stub.AmendScenario(pb.AmendScenarioRequest()))
-
-
 async def test_a_request_that_is_sent_again_repeats_its_answer(stub: ScenarioServiceAsyncStub) -> None:
     request = compilation(spec=document(siege(min_fail_rate=0.6)))
     first = await all_of(stub.CompileScenario(request))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.errors import Finding, InvalidArgumentError, NotFoundError, Severity
+from peripety.errors import ConflictError, Finding, InvalidArgumentError, NotFoundError, Severity
 from peripety.scenarios.certificates.document import certificate_hash, encode
 from peripety.scenarios.model import NumberEdit
 from support.certificates import FEWEST, certified
@@ -188,3 +188,27 @@ async def test_certificates_go_with_their_scenario_and_are_kept_with_no_other(
         await registry.certificate(certificate_hash(encode(certificate)))
     with pytest.raises(NotFoundError, match="no scenario"):
         await registry.certify(scenario_id, certificate)
+
+
+async def test_a_version_that_follows_another_is_not_stored_behind_a_third(
+    registry: ScenarioRegistry,
+) -> None:
+    first = await saved(registry)
+    scenario_id, follows = first.scenario.scenario_id, first.scenario.spec_hash
+    second = await saved(registry, seed=2, version_of=scenario_id, follows=follows)
+    with pytest.raises(ConflictError, match=second.scenario.spec_hash):
+        await saved(registry, seed=3, version_of=scenario_id, follows=follows)
+    assert await registry.get(scenario_id) == second
+    await forget(registry, scenario_id)
+    with pytest.raises(NotFoundError):
+        await saved(registry, seed=3, version_of=scenario_id, follows=second.scenario.spec_hash)
+
+
+async def test_a_certificate_is_kept_in_the_same_transaction_as_its_version(
+    registry: ScenarioRegistry,
+) -> None:
+    certificate = await certified(chance(0.5) | {"seed": 1})
+    record = await saved(registry, certificate=certificate)
+    assert record.certificate_hash == certificate_hash(encode(certificate))
+    assert await registry.get(record.scenario.scenario_id) == record
+    assert await registry.certificate(record.certificate_hash) == certificate

@@ -47,8 +47,8 @@ _certificates = Table(
 _columns = _certificates.c
 
 
-async def keep(scenario_id: str, certificate: Certificate, connection: AsyncConnection) -> None:
-    """Keep a certificate as the latest one of the version that it is about.
+async def keep(scenario_id: str, certificate: Certificate, connection: AsyncConnection) -> str:
+    """Keep a certificate as the latest one of the version that it is about, and return its hash.
 
     The same certificate again takes the place of what was kept of it.
     """
@@ -65,6 +65,7 @@ async def keep(scenario_id: str, certificate: Certificate, connection: AsyncConn
             create_time=time.time(),
         )
     )
+    return name
 
 
 async def find(name: str, connection: AsyncConnection) -> Certificate:

@@ -6,6 +6,7 @@ from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.config import ProviderName
 from peripety.gateway.messages.requests import budget_from_proto
+from peripety.scenarios.amending.model import AmendmentOrder
 from peripety.scenarios.balancing.model import CONFIRMING_RUNS, BalanceOrder, Target
 from peripety.scenarios.batch import BatchOptions
 from peripety.scenarios.checks import require, unsupported
@@ -16,6 +17,7 @@ from peripety.scenarios.model import DryRunOptions, GenerationLimits, Generation
 from peripety.sim import PERSONAS, Persona
 
 __all__ = [
+    "amendment",
     "balance_order",
     "batch_options",
     "dry_run_options",
@@ -52,7 +54,19 @@ def order(request: pb.GenerateScenarioRequest) -> GenerationOrder:
     )
 
 
-def _limits(request: pb.GenerateScenarioRequest) -> GenerationLimits:
+def amendment(request: pb.AmendScenarioRequest) -> AmendmentOrder:
+    """What a request wants changed."""
+    return AmendmentOrder(
+        request.scenario_id,
+        request.instruction,
+        expected=request.expected_spec_hash or None,
+        model=request.model or None,
+        level=level_asked(request.level) if request.level else None,
+        limits=_limits(request),
+    )
+
+
+def _limits(request: pb.GenerateScenarioRequest | pb.AmendScenarioRequest) -> GenerationLimits:
     budget = budget_from_proto(".budget", request.budget)
     return GenerationLimits(request.max_attempts or _MAX_ANSWERS, budget)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.gateway.messages.answers import spent_to_proto
+from peripety.scenarios.amending.model import Amended, NotAmended, Proposed
 from peripety.scenarios.balancing.model import Balanced, NotBalanced
 from peripety.scenarios.messages import certificates, parts, stored
 from peripety.scenarios.model import (
@@ -23,10 +24,11 @@ from peripety.scenarios.model import (
 if TYPE_CHECKING:
     from peripety.api.common.v1 import common_pb2 as common
     from peripety.gateway.model import Spent
+    from peripety.scenarios.amending.model import AmendEvent
     from peripety.scenarios.balancing.model import BalanceEvent
     from peripety.scenarios.model import CompileEvent, GenerationEvent
 
-__all__ = ["balance_response", "compile_response", "generation_response"]
+__all__ = ["amend_response", "balance_response", "compile_response", "generation_response"]
 
 
 def generation_response(event: GenerationEvent) -> pb.GenerateScenarioResponse:
@@ -99,6 +101,34 @@ def compile_response(event: CompileEvent) -> pb.CompileScenarioResponse:
         case NotCompiled(findings, dry_run):
             report = parts.report(dry_run) if dry_run else None
             return response(rejected=response.Rejected(findings=parts.findings(findings), dry_run=report))
+
+
+def amend_response(event: AmendEvent) -> pb.AmendScenarioResponse:
+    """What happened to a scenario while it was changed; the sequence is left open."""
+    response = pb.AmendScenarioResponse
+    match event:
+        case Progress():
+            told = response(progress=parts.progress(event))
+        case Proposed(edits, attempt, spent):
+            proposed = pb.ProposedEdits(
+                edits=map(parts.rule_edit, edits), attempt=attempt, usage=spent_to_proto(spent)
+            )
+            told = response(proposed=proposed)
+        case FoundWrong(findings):
+            told = response(findings=parts.findings(findings))
+        case NumbersMoved():
+            told = response(rebalanced=parts.rebalanced(event))
+        case Amended(record, edits, spent):
+            amended = response.Amended(
+                scenario=stored.scenario(record),
+                edits=map(parts.rule_edit, edits),
+                usage=spent_to_proto(spent),
+            )
+            told = response(amended=amended)
+        case NotAmended(findings, spent):
+            refused = response.Rejected(findings=parts.findings(findings), usage=spent_to_proto(spent))
+            told = response(rejected=refused)
+    return told
 
 
 def balance_response(event: BalanceEvent) -> pb.BalanceScenarioResponse:

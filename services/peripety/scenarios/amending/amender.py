@@ -1,0 +1,112 @@
+"""From a text to the next version of a stored scenario, which earns again what the present one has earned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.config import ProviderName
+from peripety.errors import InternalError
+from peripety.gateway.streams import following
+from peripety.scenarios.amending.changing import Change
+from peripety.scenarios.amending.model import Amended
+from peripety.scenarios.certificates.model import CertificateVerdict
+from peripety.scenarios.checks import check_amendment
+from peripety.scenarios.diff import rule_edits
+from peripety.scenarios.model import Level
+from peripety.scenarios.registry import version_changed
+from peripety.scenarios.writing.judging import Judge
+from peripety.scenarios.writing.risk import risk_kept
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.gateway.model import ModelGateway
+    from peripety.scenarios.amending.model import AmendEvent, AmendmentOrder
+    from peripety.scenarios.model import ScenarioRecord
+    from peripety.scenarios.programs import Programs
+    from peripety.scenarios.registry import ScenarioRegistry
+    from peripety.scenarios.workers import Workers
+    from peripety.scenarios.writing.judging import Judgement
+    from peripety.sim import Program
+
+__all__ = ["Amender"]
+
+
+class Amender:
+    """Changes stored scenarios.
+
+    Args:
+        gateway: asks models.
+        provider: the provider that answers where an order names none; the offline one changes by rules.
+        registry: keeps the scenarios.
+        programs: the compiled form of those.
+        workers: check and play.
+    """
+
+    def __init__(
+        self,
+        gateway: ModelGateway,
+        provider: ProviderName,
+        registry: ScenarioRegistry,
+        programs: Programs,
+        workers: Workers,
+    ) -> None:
+        self._gateway = gateway
+        self._provider = provider
+        self._registry = registry
+        self._programs = programs
+        self._workers = workers
+
+    async def amend(self, order: AmendmentOrder) -> AsyncIterator[AmendEvent]:
+        """Change the latest version of a scenario.
+
+        Yields:
+            Progress, proposals and findings as they come, and `Amended` or `NotAmended` as the last event.
+
+        Raises:
+            InvalidArgumentError: the order is out of range.
+            NotFoundError: there is no such scenario.
+            ConflictError: its latest version is not the one that was expected, or somebody else was faster.
+            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
+        """
+        check_amendment(order)
+        record = await self._registry.get(order.scenario_id)
+        scenario = record.scenario
+        if order.expected not in {None, scenario.spec_hash}:
+            raise version_changed(scenario.scenario_id, scenario.spec_hash)
+        present = await self._programs.of(scenario.spec_hash, scenario.document)
+        level = await self._earned(record) if order.level is None else max(order.level, Level.DRY_RUN)
+        change = Change(present, order, Judge(level, self._workers, is_new=False))
+        is_offline = (order.model or self._provider.value).partition("/")[0] == ProviderName.OFFLINE.value
+        events = change.by_rules(record.dry_run.fail_rate) if is_offline else change.by_model(self._gateway)
+        async with following(events):
+            async for event in events:
+                yield event
+        if change.accepted is not None:
+            stored = await self._stored(change.accepted, order, present)
+            yield Amended(stored, rule_edits(present.spec, change.accepted.document), change.spent)
+
+    async def _earned(self, record: ScenarioRecord) -> Level:
+        """What a version has passed: its dry-run always, and perhaps a certificate."""
+        if record.certificate_hash is not None:
+            certificate = await self._registry.certificate(record.certificate_hash)
+            if certificate.verdict is CertificateVerdict.CERTIFIED:
+                return Level.CERTIFICATE
+        return Level.DRY_RUN
+
+    async def _stored(self, judgement: Judgement, order: AmendmentOrder, present: Program) -> ScenarioRecord:
+        program, certificate = judgement.program, judgement.certificate
+        if program is None or judgement.dry_run is None:
+            raise InternalError("A change was accepted that nobody has played")
+        risk = await risk_kept(order.instruction, program.document, certificate, self._workers)
+        record = await self._registry.save(
+            program,
+            judgement.dry_run,
+            judgement.edits,
+            (*judgement.findings, *risk),
+            version_of=order.scenario_id,
+            follows=present.spec_hash,
+            certificate=certificate,
+        )
+        self._programs.keep(program)
+        return record

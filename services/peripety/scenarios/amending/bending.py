@@ -1,0 +1,228 @@
+"""Wishes carried out on a specification by rules: durations, chances, amounts, and what is taken away."""
+
+from __future__ import annotations
+
+import math
+import re
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety.errors import Finding
+from peripety.scenarios.amending.hearing import USUAL, Way, wishes
+from peripety.scenarios.amending.mentions import mentioned
+from peripety.scenarios.balancing.knobs import WEIGHT_BOUNDS
+from peripety.scenarios.phrases import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["bent"]
+
+_MOST_TURNS = 1_000
+_USUAL_TURN = "1h"
+_LASTING = 2
+_DIFFICULTY_STEP = 0.15
+_FAIL_RATES = (0.2, 0.85)
+_NARROWEST = 0.1
+_RULES = ("actions", "random_events")
+_COUNT = re.compile(r"\d+")
+
+_Bend: TypeAlias = "Callable[[float], None]"
+"""Changes one thing in a document by a factor."""
+
+
+def bent(spec: Mapping[str, Any], instruction: str, fail_rate: float) -> dict[str, Any] | Finding:
+    """A specification with the changes that a text asks for, or why they cannot be made.
+
+    The result is valid where that depends on the change alone; whether it can still be won, and is lost often
+    enough, is for others to say.
+
+    Args:
+        spec: a valid specification; stays as it is.
+        instruction: the text.
+        fail_rate: how often the specification is lost, which harder and easier start from.
+    """
+    changed = deepcopy(dict(spec))
+    heard = wishes(instruction)
+    if not heard:
+        return _not_understood(instruction, "it says nothing")
+    for wish in heard:
+        if isinstance(wish, str):
+            return _not_understood(wish, "it says no change that rules can make")
+        if wish.is_general:
+            bends = _of_everything(changed, wish.way, fail_rate)
+        else:
+            bends = mentioned(wish.about, _bends(changed, wish.way))
+        if not bends:
+            return _not_understood(wish.said, f"nothing that could be made {wish.way.value} is named in it")
+        for bend in bends:
+            bend(wish.factor)
+    if changed == spec:
+        message = "what is asked for is the case already, or as far from it as it can be"
+        return Finding("AMENDMENT_CHANGES_NOTHING", "", message)
+    return changed
+
+
+def _not_understood(clause: str, reason: str) -> Finding:
+    return Finding("AMENDMENT_NOT_UNDERSTOOD", "", f"'{clause[:200]}': {reason}")
+
+
+def _bends(spec: dict[str, Any], way: Way) -> Iterator[tuple[str, _Bend]]:
+    """What can be changed in this way, by names."""
+    match way:
+        case Way.LONGER | Way.SHORTER:
+            yield from _of_rules(spec, lambda rule: _timing(rule, spec))
+        case Way.LIKELIER | Way.RARER:
+            yield from _of_rules(spec, lambda rule: _chance(rule) if "weight" in rule else None)
+        case Way.FASTER | Way.SLOWER:
+            decay = spec["negativity_budget"].get("decay_per_turn", {})
+            yield from ((_key(path), _number(decay, path)) for path in decay)
+        case Way.MORE | Way.LESS:
+            yield from _of_rules(spec, _strength)
+            yield from _of_state(spec["state"])
+        case Way.HARDER | Way.EASIER:
+            yield from _of_rules(spec, lambda rule: _strength(rule) if "weight" in rule else None)
+        case Way.REMOVED:
+            for section in _RULES:
+                for rule in spec[section]:
+                    yield from _named(rule, _removal(spec[section], rule))
+
+
+def _of_everything(spec: dict[str, Any], way: Way, fail_rate: float) -> list[_Bend]:
+    """What a change of the scenario as a whole is about: how long it is, or how hard."""
+    if way in {Way.LONGER, Way.SHORTER} and "horizon" in spec:
+        return [_horizon(spec)]
+    if way in {Way.HARDER, Way.EASIER}:
+        return [_difficulty(spec["negativity_budget"], fail_rate)]
+    return []
+
+
+def _of_rules(
+    spec: Mapping[str, Any], bend_of: Callable[[dict[str, Any]], _Bend | None]
+) -> Iterator[tuple[str, _Bend]]:
+    for section in _RULES:
+        for rule in spec[section]:
+            bend = bend_of(rule)
+            if bend is not None:
+                yield from _named(rule, bend)
+
+
+def _named(rule: Mapping[str, Any], bend: _Bend) -> Iterator[tuple[str, _Bend]]:
+    yield rule["id"], bend
+    if "name" in rule:
+        yield rule["name"], bend
+
+
+def _of_state(tree: dict[str, Any]) -> Iterator[tuple[str, _Bend]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _of_state(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield key, _number(tree, key)
+
+
+def _key(path: str) -> str:
+    return quantity(path).rpartition(".")[2]
+
+
+def _number(holder: dict[str, Any], key: str) -> _Bend:
+    def bend(factor: float) -> None:
+        holder[key] = _scaled(holder[key], factor)
+
+    return bend
+
+
+def _horizon(spec: dict[str, Any]) -> _Bend:
+    def bend(factor: float) -> None:
+        spec["horizon"] = min(max(round(spec["horizon"] * factor), 1), _MOST_TURNS)
+
+    return bend
+
+
+def _difficulty(budget: dict[str, Any], fail_rate: float) -> _Bend:
+    """Asks for another rate of losses; the numbers that bring it about are for balancing to find."""
+
+    def bend(factor: float) -> None:
+        step = _DIFFICULTY_STEP * math.log(factor, USUAL)
+        aim = min(max(fail_rate + step, _FAIL_RATES[0]), _FAIL_RATES[1])
+        least, most = budget["min_fail_rate"], budget.get("max_fail_rate")
+        if factor > 1:
+            least = max(least, round(aim, 2))
+            most = None if most is None else max(most, round(least + 2 * _NARROWEST, 2))
+        else:
+            most = min(1.0 if most is None else most, round(aim, 2))
+            least = min(least, round(most - _NARROWEST, 2))
+        budget.update({"min_fail_rate": least} | ({} if most is None else {"max_fail_rate": min(most, 1.0)}))
+
+    return bend
+
+
+def _chance(rule: dict[str, Any]) -> _Bend:
+    def bend(factor: float) -> None:
+        least, most = WEIGHT_BOUNDS
+        rule["weight"] = round(min(max(rule["weight"] * factor, least), most), 4)
+
+    return bend
+
+
+def _timing(rule: dict[str, Any], spec: Mapping[str, Any]) -> _Bend | None:
+    """How long a rule is at work, or what it schedules is waited for."""
+    delays = [one for one in rule["effects"] if one["op"] == "schedule" and one.get("after") is not None]
+    if "weight" not in rule and not delays:
+        return None
+    turn = spec.get("clock", {}).get("turn", _USUAL_TURN)
+
+    def bend(factor: float) -> None:
+        if "duration" in rule:
+            rule["duration"] = _stretched(rule["duration"], factor)
+        elif "weight" in rule and factor > 1:
+            rule["duration"] = _stretched(turn, max(factor, _LASTING))
+        for delay in delays:
+            after = delay["after"]
+            delay["after"] = _stretched(after, factor) if isinstance(after, str) else _count(after, factor)
+
+    return bend
+
+
+def _strength(rule: dict[str, Any]) -> _Bend | None:
+    """How much a rule does."""
+    moved = list(_moves(rule["effects"]))
+
+    def bend(factor: float) -> None:
+        for effect in moved:
+            effect["value"] = _scaled(effect["value"], factor)
+
+    return bend if moved else None
+
+
+def _moves(effects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for effect in effects:
+        if effect["op"] == "schedule":
+            yield from _moves(effect["effects"])
+        elif effect["op"] in {"inc", "dec"} and not isinstance(effect["value"], str):
+            yield effect
+
+
+def _removal(rules: list[dict[str, Any]], rule: dict[str, Any]) -> _Bend:
+    def bend(_factor: float) -> None:
+        rules[:] = [one for one in rules if one is not rule]
+
+    return bend
+
+
+def _scaled(value: float, factor: float) -> float:
+    """A number so many times as large, as whole as it was where that is still a change."""
+    exact = value * factor
+    whole = round(exact)
+    if value == round(value) and whole not in {0, value}:
+        return whole
+    return float(f"{exact:.3g}")
+
+
+def _stretched(duration: str, factor: float) -> str:
+    return _COUNT.sub(lambda count: str(_count(int(count[0]), factor)), duration)
+
+
+def _count(turns: int, factor: float) -> int:
+    """So many times as many; at least one."""
+    return max(math.ceil(turns * factor) if factor > 1 else math.floor(turns * factor), 1)

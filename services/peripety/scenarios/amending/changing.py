@@ -1,0 +1,115 @@
+"""One change of a scenario: proposed by a model or by rules, and judged like anything that is written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeAlias
+
+from peripety.errors import Finding
+from peripety.gateway.conversations import Conversation
+from peripety.gateway.model import Options, Spent
+from peripety.gateway.streams import following
+from peripety.scenarios.amending.bending import bent
+from peripety.scenarios.amending.model import NotAmended, Proposed
+from peripety.scenarios.diff import rule_edits
+from peripety.scenarios.model import Draft, FoundWrong, NumbersMoved, Progress, Rewritten, Stage
+from peripety.scenarios.prompts import prompt
+from peripety.scenarios.writing.asking import Asker
+from peripety.scenarios.writing.judging import Judgement
+from peripety.scenarios.writing.manuscript import Manuscript
+from peripety.scenarios.writing.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.gateway.model import ModelGateway
+    from peripety.scenarios.amending.model import AmendmentOrder
+    from peripety.scenarios.writing.judging import Judge
+    from peripety.scenarios.writing.writer import WritingEvent
+    from peripety.sim import Program
+
+__all__ = ["Change", "ChangeEvent"]
+
+_IDENTITY = ("id", "seed", "spec_version")
+_NOTHING = Finding("AMENDMENT_CHANGES_NOTHING", "", "what was proposed leaves the scenario as it is")
+
+ChangeEvent: TypeAlias = Progress | Proposed | FoundWrong | NumbersMoved | NotAmended
+"""What happens while a scenario is changed. Where the change is refused, `NotAmended` is the last event."""
+
+
+class Change:
+    """One change under way.
+
+    Args:
+        present: the version that is changed.
+        order: how.
+        judge: says what the changed version has to pass, and whether it does.
+
+    Attributes:
+        accepted: the judgement of the changed version; None until it has passed.
+        spent: what was used of language models.
+    """
+
+    def __init__(self, present: Program, order: AmendmentOrder, judge: Judge) -> None:
+        self._present = present
+        self._order = order
+        self._judge = judge
+        self.accepted: Judgement | None = None
+        self.spent = Spent()
+
+    async def by_model(self, gateway: ModelGateway) -> AsyncIterator[ChangeEvent]:
+        """Have a model propose it, and put it right until it passes.
+
+        The system text is that of writing, so that a provider's prompt cache has it already.
+        """
+        spec, order = self._present.spec, self._order
+        asker = Asker(order.limits, spec["seed"])
+        conversation = Conversation(gateway, prompt("generate"), options=Options(model=order.model))
+        manuscript = Manuscript(self._judge, spec, {key: spec[key] for key in _IDENTITY})
+        writer = Writer(asker, conversation, manuscript)
+        yield asker.progress(Stage.AUTHORING, "asking for the change")
+        question = {"task": prompt("amend"), "document": spec, "change": order.instruction}
+        async with following(writer.events(question)) as events:
+            async for event in events:
+                yield self._told(event)
+        self.spent = asker.spent
+        if writer.is_done and manuscript.judgement is not None:
+            yield self._passed(manuscript.judgement)
+        else:
+            used_up = asker.used_up()
+            yield NotAmended((*writer.findings, *([used_up] if used_up else [])), self.spent)
+
+    async def by_rules(self, fail_rate: float) -> AsyncIterator[ChangeEvent]:
+        """Make it without a model, as far as it is understood.
+
+        Args:
+            fail_rate: how often the present version is lost.
+        """
+        yield Progress(Stage.AUTHORING, "looking for what the text names", 0.0)
+        changed = bent(self._present.spec, self._order.instruction, fail_rate)
+        if isinstance(changed, Finding):
+            yield NotAmended((changed,), self.spent)
+            return
+        yield Proposed(rule_edits(self._present.spec, changed), 1, self.spent)
+        judgement = await self._judge.check(changed)
+        if not judgement.errors:
+            async with following(self._judge.play(judgement)) as steps:
+                async for step in steps:
+                    if isinstance(step, Judgement):
+                        judgement = step
+                    else:
+                        yield step
+        yield NotAmended(judgement.findings, self.spent) if judgement.errors else self._passed(judgement)
+
+    def _told(self, event: WritingEvent) -> ChangeEvent:
+        """What a writer says, with the present version as what proposals are compared to."""
+        if not isinstance(event, Draft | Rewritten):
+            return event
+        edits = rule_edits(self._present.spec, json.loads(event.document))
+        return Proposed(edits, event.attempt, event.spent or Spent())
+
+    def _passed(self, judgement: Judgement) -> ChangeEvent:
+        if judgement.canonical == self._present.document:
+            return NotAmended((_NOTHING,), self.spent)
+        self.accepted = judgement
+        return Progress(Stage.STORING, "storing the new version", 1.0, self.spent)

@@ -1,0 +1,151 @@
+"""What a text wants changed, as far as a few words of each language tell: which way, how far, of what."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["UNSPACED", "USUAL", "Way", "Wish", "folded", "wishes"]
+
+USUAL = 1.5
+"""How far a change goes that does not say how far."""
+_STEPS = {"slightly": 1.2, "half": 2.0, "much": 2.0, "twice": 2.0}
+_PERCENT = re.compile(r"(\d+(?:[.,]\d+)?)\s*(?:%|per ?cent\w*|pro[cz]ent\w*|por ?cien?to)")
+_LETTER = re.compile(r"[^\W\d_]")
+_SENTENCE_END = re.compile(r"[,;.!?\u3001\uff0c\u3002\uff1b\uff01\n]+(?!\d)")
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+"""Scripts that write no spaces between words: there, a word may begin and end anywhere."""
+
+
+class Way(Enum):
+    """Which way something is to change."""
+
+    LONGER = "longer"
+    SHORTER = "shorter"
+    LIKELIER = "likelier"
+    RARER = "rarer"
+    FASTER = "faster"
+    SLOWER = "slower"
+    HARDER = "harder"
+    EASIER = "easier"
+    MORE = "more"
+    LESS = "less"
+    REMOVED = "removed"
+
+    @property
+    def grows(self) -> bool:
+        """Whether it becomes more of something."""
+        return self in {Way.LONGER, Way.LIKELIER, Way.FASTER, Way.HARDER, Way.MORE}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One change that a text asks for.
+
+    Attributes:
+        way: which way.
+        factor: what a number is to be multiplied by.
+        about: what is left of the clause without the words that were understood: it names the thing.
+        said: the clause.
+        is_general: whether that is nothing, so that the scenario as a whole is meant.
+    """
+
+    way: Way
+    factor: float
+    about: str
+    said: str
+    is_general: bool
+
+
+def wishes(text: str) -> list[Wish | str]:
+    """The changes that a text asks for, clause by clause; a clause that is not understood is given as it is.
+
+    The language is the one in which most is understood.
+    """
+    heard = [list(_heard(text, language)) for language in _words()["longer"]]
+    return min(heard, key=lambda found: (not found, sum(isinstance(one, str) for one in found)))
+
+
+def folded(text: str) -> str:
+    """A text without what is written in more than one way."""
+    return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+
+
+def _heard(text: str, language: str) -> Iterator[Wish | str]:
+    for sentence in _SENTENCE_END.split(folded(text)):
+        unheard, before = "", None
+        for clause in _phrases("and", language).sub("\n", sentence).split("\n"):
+            # What says nothing of a change may be the first of several things that the next words are about.
+            unheard = f"{unheard} {clause}".strip()
+            wish = _wish(unheard, language)
+            if wish is not None:
+                if wish.is_general and before is not None:
+                    # The thing was named already: longer and harder.
+                    wish = replace(wish, about=before.about, is_general=before.is_general)
+                yield wish
+                unheard, before = "", wish
+        if unheard:
+            yield unheard
+
+
+def _wish(clause: str, language: str) -> Wish | None:
+    if _phrases("denied", language).search(clause):
+        return None
+    left, ways = clause, []
+    for way in Way:
+        left, found = _phrases(way.value, language).subn(" ", left)
+        ways += [way] * bool(found)
+    if not ways:
+        # To double something is to make it more, whatever language says it in one word.
+        means = {"twice": Way.MORE, "half": Way.LESS}
+        ways = [way for word, way in means.items() if _phrases(word, language).search(left)]
+    if len(ways) != 1:
+        return None
+    (way,) = ways
+    factor, left = _factor(left, way, language)
+    if factor <= 0 or any(map(str.isdigit, left)):
+        return None  # a number of which nobody knows what it counts
+    names_something = _LETTER.search(_phrases("filler", language).sub(" ", left))
+    return Wish(way, factor, left, clause, not names_something)
+
+
+def _factor(text: str, way: Way, language: str) -> tuple[float, str]:
+    """How far a change goes, and the text without the words that say so."""
+    percent = _PERCENT.search(text)
+    if percent is not None:
+        share = float(percent[1].replace(",", ".")) / 100
+        return 1 + share if way.grows else 1 - share, text.replace(percent[0], " ")
+    step = USUAL
+    for word, told in _STEPS.items():
+        text, found = _phrases(word, language).subn(" ", text)
+        step = told if found else step
+    return step if way.grows else 1 / step, text
+
+
+@cache
+def _phrases(kind: str, language: str) -> re.Pattern[str]:
+    """What finds the phrases of a kind, longest first."""
+    longest_first = sorted(_words()[kind][language], key=len, reverse=True)
+    return re.compile("|".join(map(_pattern, longest_first)))
+
+
+def _pattern(phrase: str) -> str:
+    words = re.escape(folded(phrase).removesuffix("*"))
+    if UNSPACED.search(phrase):
+        return words
+    return rf"(?<!\w){words}\w*" if phrase.endswith("*") else rf"(?<!\w){words}(?!\w)"
+
+
+@cache
+def _words() -> dict[str, dict[str, list[str]]]:
+    text = files("peripety.scenarios.amending").joinpath("words.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

@@ -1,0 +1,98 @@
+"""Changes of a stored scenario, over a real loopback connection."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.errors import AlreadyExistsError, ConflictError, InvalidArgumentError, NotFoundError
+from peripety.rpc.app import serve
+from support.api import Api, new_id
+from support.apps import config_for
+from support.scenarios import document, siege
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    async with (
+        serve(config_for(tmp_path), services={"gateway", "scenarios"}) as app,
+        Api.connected(app.address) as connected,
+    ):
+        yield connected
+
+
+async def stored(api: Api) -> pb.CompiledScenario:
+    return (await api.compile(document(siege())))[-1].compiled
+
+
+def change(scenario: pb.CompiledScenario, instruction: str, **fields: Any) -> pb.AmendScenarioRequest:
+    fields = {"request_id": new_id(), "scenario_id": scenario.scenario_id} | fields
+    return pb.AmendScenarioRequest(instruction=instruction, **fields)
+
+
+async def amended(api: Api, request: pb.AmendScenarioRequest) -> list[pb.AmendScenarioResponse]:
+    return [response async for response in api.scenarios.AmendScenario(request)]
+
+
+async def test_a_change_is_proposed_judged_and_stored(api: Api) -> None:
+    scenario = await stored(api)
+    events = await amended(api, change(scenario, "make it longer", expected_spec_hash=scenario.spec_hash))
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    kinds = [event.WhichOneof("event") for event in events]
+    assert (kinds.count("proposed"), kinds[-1]) == (1, "amended")
+    (edit,) = events[-1].amended.edits
+    assert (edit.path, edit.summary) == ("/horizon", "horizon 15 → 22")
+    assert (edit.before, edit.after) == (b"15", b"22")
+    now = events[-1].amended.scenario
+    assert (now.scenario_id, json.loads(now.spec)["horizon"]) == (scenario.scenario_id, 22)
+    read = await api.scenarios.GetScenario(pb.GetScenarioRequest(scenario_id=scenario.scenario_id))
+    assert read.scenario == now
+
+
+async def test_a_request_that_is_sent_again_changes_nothing_twice(api: Api) -> None:
+    scenario = await stored(api)
+    request = change(scenario, "make it longer")
+    events = await amended(api, request)
+    assert await amended(api, request) == events
+    request.after_sequence = 2
+    assert await amended(api, request) == events[2:]
+    versions = pb.ListScenarioVersionsRequest(scenario_id=scenario.scenario_id)
+    assert len((await api.scenarios.ListScenarioVersions(versions)).versions) == 2
+    with pytest.raises(AlreadyExistsError):
+        await amended(api, change(scenario, "make it shorter", request_id=request.request_id))
+
+
+async def test_a_refusal_says_why_and_what_to_do(api: Api) -> None:
+    scenario = await stored(api)
+    (*_, last) = await amended(api, change(scenario, "add a third gauge"))
+    (finding,) = last.rejected.findings.findings
+    assert finding.code == "AMENDMENT_NOT_UNDERSTOOD"
+    assert "longer, more" in finding.remedy
+
+
+async def test_a_change_that_was_thought_up_for_another_version_is_aborted(api: Api) -> None:
+    scenario = await stored(api)
+    await amended(api, change(scenario, "make it longer"))
+    with pytest.raises(ConflictError):
+        await amended(api, change(scenario, "make it longer", expected_spec_hash=scenario.spec_hash))
+
+
+async def test_what_is_wrong_with_a_request_is_named(api: Api) -> None:
+    scenario = await stored(api)
+    for request, field in (
+        (change(scenario, ""), "instruction"),
+        (change(scenario, "longer", scenario_id=""), "scenario_id"),
+        (change(scenario, "longer", max_attempts=-1), "max_attempts"),
+        (change(scenario, "longer", request_id="no id"), "request_id"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=field):
+            await amended(api, request)
+    with pytest.raises(NotFoundError):
+        await amended(api, change(scenario, "longer", scenario_id="scn_0"))

@@ -1,0 +1,252 @@
+"""Changes of stored scenarios: proposed, judged like what is written, and stored as the next version."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.config import ProviderName
+from peripety.errors import ConflictError, InvalidArgumentError, NotFoundError
+from peripety.gateway.model import Spent
+from peripety.gateway.streams import following
+from peripety.scenarios.amending.amender import Amender
+from peripety.scenarios.amending.model import Amended, AmendmentOrder, NotAmended, Proposed
+from peripety.scenarios.certificates.model import CertificateVerdict
+from peripety.scenarios.model import FoundWrong, GenerationLimits, Level, NumbersMoved, Progress
+from peripety.scenarios.programs import Programs
+from peripety.scenarios.prompts import prompt
+from support.certificates import FEWEST, certified, contest
+from support.scenarios import WORKERS, chance, opened_registry, program, siege
+from support.sessions import SPENT, ScriptedGateway
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.scenarios.amending.model import AmendEvent
+    from peripety.scenarios.model import ScenarioRecord
+    from peripety.scenarios.registry import ScenarioRegistry
+
+LONGER = "make it longer"
+
+
+@pytest.fixture
+async def registry(database_url: str) -> AsyncIterator[ScenarioRegistry]:
+    async with opened_registry(database_url) as opened:
+        yield opened
+
+
+async def stored(registry: ScenarioRegistry, spec: dict[str, Any]) -> ScenarioRecord:
+    rules = program(spec)
+    return await registry.save(rules, rules.dry_run(runs=256), (), ())
+
+
+async def amended(
+    registry: ScenarioRegistry,
+    record: ScenarioRecord,
+    instruction: str,
+    *answers: str,
+    meanwhile: dict[str, Any] | None = None,
+    **order: Any,
+) -> tuple[list[AmendEvent], ScriptedGateway]:
+    """Everything that happens when a scenario is changed, by a model where there are answers."""
+    gateway = ScriptedGateway(list(answers))
+    provider = ProviderName.OPENAI if answers else ProviderName.OFFLINE
+    amender = Amender(gateway, provider, registry, Programs(), WORKERS)
+    events: list[AmendEvent] = []
+    asked = AmendmentOrder(record.scenario.scenario_id, instruction, **order)
+    async with following(amender.amend(asked)) as stream:
+        async for event in stream:
+            if meanwhile is not None:
+                await registry.save(
+                    program(meanwhile),
+                    record.dry_run,
+                    (),
+                    (),
+                    version_of=record.scenario.scenario_id,
+                )
+                meanwhile = None
+            events.append(event)
+    return events, gateway
+
+
+def of(kind: type[Any], events: list[AmendEvent]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def codes(event: Any) -> list[str]:
+    return [finding.code for finding in event.findings]
+
+
+def partial(**parts: Any) -> str:
+    return json.dumps(parts)
+
+
+async def test_a_change_by_rules_becomes_the_latest_version_with_what_differs(
+    registry: ScenarioRegistry,
+) -> None:
+    record = await stored(registry, siege())
+    events, gateway = await amended(registry, record, LONGER)
+    last = events[-1]
+    assert isinstance(last, Amended)
+    assert [edit.summary for edit in last.edits] == ["horizon 15 → 22"]
+    assert [edit.summary for edit in of(Proposed, events)[0].edits] == ["horizon 15 → 22"]
+    assert (last.spent, gateway.requests) == (Spent(), [])
+    assert last.record == await registry.get(record.scenario.scenario_id)
+    assert json.loads(last.record.scenario.document)["horizon"] == 22
+    versions = (await registry.versions(record.scenario.scenario_id)).items
+    assert [one.spec_hash for one in versions] == [
+        last.record.scenario.spec_hash,
+        record.scenario.spec_hash,
+    ]
+
+
+async def test_how_far_it_is_never_goes_back(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    events, _ = await amended(registry, record, LONGER)
+    fractions = [event.fraction for event in of(Progress, events)]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+
+
+async def test_harder_is_a_budget_that_numbers_are_moved_for_openly(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    events, _ = await amended(registry, record, "make it harder")
+    last = events[-1]
+    assert isinstance(last, Amended), last
+    (moved,) = of(NumbersMoved, events)
+    assert last.record.edits == moved.edits
+    assert last.record.dry_run.fail_rate > record.dry_run.fail_rate
+    assert any("min_fail_rate" in edit.summary for edit in last.edits)
+
+
+async def test_what_is_not_understood_leaves_the_scenario_as_it_is(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    events, _ = await amended(registry, record, "add a third gauge")
+    last = events[-1]
+    assert isinstance(last, NotAmended)
+    assert codes(last) == ["AMENDMENT_NOT_UNDERSTOOD"]
+    assert await registry.get(record.scenario.scenario_id) == record
+
+
+async def test_a_change_after_which_nothing_can_be_lost_is_not_stored(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    events, _ = await amended(registry, record, "remove the blow and remove the swell")
+    last = events[-1]
+    assert isinstance(last, NotAmended)
+    assert "IMPOSSIBLE_LOSS" in codes(last)
+    assert await registry.get(record.scenario.scenario_id) == record
+
+
+async def test_a_model_is_shown_the_scenario_and_changes_parts_of_it(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    events, gateway = await amended(registry, record, "twenty turns", partial(horizon=20))
+    last = events[-1]
+    assert isinstance(last, Amended), last
+    assert [edit.summary for edit in last.edits] == ["horizon 15 → 20"]
+    assert last.spent == SPENT
+    (request,) = gateway.requests
+    assert request.system == prompt("generate")
+    asked = json.loads(request.messages[-1].text)
+    assert asked == {"task": prompt("amend"), "document": program(siege()).spec, "change": "twenty turns"}
+
+
+async def test_what_is_wrong_with_a_proposal_goes_back(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    wrong, right = partial(horizon=0), partial(horizon=18)
+    events, gateway = await amended(registry, record, "eighteen turns", wrong, right)
+    last = events[-1]
+    assert isinstance(last, Amended), last
+    (found,) = of(FoundWrong, events)
+    assert codes(found) == ["OUT_OF_RANGE"]
+    proposed = of(Proposed, events)
+    assert [one.attempt for one in proposed] == [1, 2]
+    assert [edit.summary for edit in proposed[1].edits] == ["horizon 15 → 18"]
+    assert len(gateway.requests) == 2
+    assert last.spent == SPENT + SPENT
+
+
+async def test_identity_and_seed_stay_whatever_a_model_says(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    answer = partial(id="other", seed=99, name="Beta")
+    events, _ = await amended(registry, record, "another name", answer)
+    last = events[-1]
+    assert isinstance(last, Amended), last
+    assert [edit.summary for edit in last.edits] == ['name "Alpha" → "Beta"']
+
+
+async def test_a_proposal_that_changes_nothing_is_no_version(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    events, _ = await amended(registry, record, "fifteen turns", partial(horizon=15))
+    last = events[-1]
+    assert isinstance(last, NotAmended)
+    assert (codes(last), last.spent) == (["AMENDMENT_CHANGES_NOTHING"], SPENT)
+
+
+async def test_answers_run_out(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    limits = GenerationLimits(answers=1)
+    events, _ = await amended(registry, record, "none", partial(horizon=0), limits=limits)
+    last = events[-1]
+    assert isinstance(last, NotAmended)
+    assert codes(last) == ["OUT_OF_RANGE", "BUDGET_USED_UP"]
+    assert await registry.get(record.scenario.scenario_id) == record
+
+
+async def test_a_certified_scenario_has_to_earn_its_certificate_again(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, contest())
+    scenario_id = record.scenario.scenario_id
+    certificate = await certified(contest(), FEWEST)
+    assert certificate.verdict is CertificateVerdict.CERTIFIED
+    await registry.certify(scenario_id, certificate)
+    events, _ = await amended(registry, record, "make it slightly longer")
+    last = events[-1]
+    assert isinstance(last, Amended), last
+    assert last.record.certificate_hash is not None
+    kept = await registry.certificate(last.record.certificate_hash)
+    assert (kept.spec_hash, kept.verdict) == (
+        last.record.scenario.spec_hash,
+        CertificateVerdict.CERTIFIED,
+    )
+    assert await registry.get(scenario_id) == last.record
+
+
+async def test_a_version_without_a_certificate_needs_none(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    for level in (None, Level.STATIC, Level.DRY_RUN):
+        events, _ = await amended(registry, record, LONGER, level=level)
+        last = events[-1]
+        assert isinstance(last, Amended)
+        assert last.record.certificate_hash is None
+        record = last.record
+
+
+async def test_a_version_that_is_not_the_expected_one_is_left_alone(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    with pytest.raises(ConflictError, match="latest version"):
+        await amended(registry, record, LONGER, expected="0" * 64)
+    events, _ = await amended(registry, record, LONGER, expected=record.scenario.spec_hash)
+    assert isinstance(events[-1], Amended)
+
+
+async def test_whoever_is_slower_does_not_undo_a_version_that_came_meanwhile(
+    registry: ScenarioRegistry,
+) -> None:
+    record = await stored(registry, siege())
+    other = siege() | {"horizon": 14}
+    with pytest.raises(ConflictError):
+        await amended(registry, record, LONGER, meanwhile=other)
+    latest = await registry.get(record.scenario.scenario_id)
+    assert latest.scenario.spec_hash == program(other).spec_hash
+
+
+async def test_what_cannot_be_ordered_is_refused(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, chance(0.5))
+    for instruction in ("", "  ", "x" * 200_000):
+        with pytest.raises(InvalidArgumentError, match="instruction"):
+            await amended(registry, record, instruction)
+    async with registry._database.write() as connection:
+        await registry.delete(record.scenario.scenario_id, connection)
+    with pytest.raises(NotFoundError):
+        await amended(registry, record, LONGER)

@@ -1,0 +1,131 @@
+"""What a text wants changed, in the languages that are known."""
+
+from __future__ import annotations
+
+import pytest
+
+from peripety.scenarios.amending.hearing import Way, Wish, wishes
+from peripety.scenarios.amending.mentions import mentioned
+
+
+def heard(text: str) -> list[tuple[Way, float] | str]:
+    """Ways and factors; clauses that were not understood as they are."""
+    return [one if isinstance(one, str) else (one.way, round(one.factor, 3)) for one in wishes(text)]
+
+
+def only(text: str) -> Wish:
+    (wish,) = wishes(text)
+    assert isinstance(wish, Wish), wish
+    return wish
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        ("Make alpha longer", Way.LONGER),
+        ("alpha soll länger dauern", Way.LONGER),
+        ("rends alpha plus court", Way.SHORTER),
+        ("haz alpha más frecuente", Way.LIKELIER),
+        ("alpha più raramente", Way.RARER),
+        ("alpha mais devagar", Way.SLOWER),
+        ("laat alpha sneller gaan", Way.FASTER),
+        ("пусть alpha будет сложнее", Way.HARDER),
+        ("让 alpha 更容易", Way.EASIER),
+        ("alpha を強くして", Way.MORE),
+        ("less alpha", Way.LESS),
+        ("please remove alpha", Way.REMOVED),
+        ("alpha should happen more often", Way.LIKELIER),
+        ("less frequent alpha", Way.RARER),
+    ],
+)
+def test_directions_are_understood_in_every_language(text: str, way: Way) -> None:
+    wish = only(text)
+    assert wish.way is way
+    assert mentioned(wish.about, [("alpha", 1), ("beta", 2)]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "factor"),
+    [
+        ("alpha longer", 1.5),
+        ("alpha shorter", 0.667),
+        ("alpha much longer", 2.0),
+        ("alpha slightly longer", 1.2),
+        ("alpha longer, twice as long", 1.5),
+        ("double alpha", 2.0),
+        ("halve alpha", 0.5),
+        ("shorten alpha by 25 %", 0.75),
+        ("alpha um 10 Prozent länger", 1.1),
+        ("alpha longer by 12.5%", 1.125),
+    ],
+)
+def test_how_far_is_understood(text: str, factor: float) -> None:
+    assert heard(text)[0] in {(way, factor) for way in Way}
+
+
+def test_several_changes_are_heard_one_by_one() -> None:
+    assert heard("Alpha longer and beta less often; gamma faster.") == [
+        (Way.LONGER, 1.5),
+        (Way.RARER, 0.667),
+        (Way.FASTER, 1.5),
+    ]
+
+
+def test_what_was_named_need_not_be_named_again() -> None:
+    one, other = wishes("alpha longer and harder")
+    assert isinstance(one, Wish)
+    assert isinstance(other, Wish)
+    assert (one.about, other.way, other.is_general) == (other.about, Way.HARDER, False)
+
+
+def test_one_change_may_be_about_several_things() -> None:
+    wish = only("make alpha and beta longer")
+    assert mentioned(wish.about, [("alpha", 1)]) == mentioned(wish.about, [("beta", 1)]) == [1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add a gamma that eats alpha",
+        "do not make alpha longer",
+        "alpha nicht länger",
+        "make alpha longer by 3 turns",
+        "shorten alpha by 100%",
+    ],
+)
+def test_what_is_not_understood_is_given_back(text: str) -> None:
+    assert any(isinstance(one, str) for one in heard(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["make it harder", "Mach alles schwerer", "让整个游戏更难", "全体を難しくして", "longer"]
+)
+def test_what_names_nothing_is_about_the_whole(text: str) -> None:
+    assert only(text).is_general
+
+
+def test_what_names_something_is_not() -> None:
+    assert not only("make omega harder").is_general
+
+
+def test_nothing_is_heard_in_nothing() -> None:
+    assert heard("") == heard(" . ") == []
+
+
+NAMES = [("The long alpha", "first"), ("the beta", "second"), ("beta_gamma", "third"), ("冬天", "fourth")]
+
+
+@pytest.mark.parametrize(
+    ("text", "things"),
+    [
+        ("alpha", []),
+        ("long alphas", ["first"]),
+        ("beta", ["second", "third"]),
+        ("beta gamma", ["third"]),
+        ("make gammas", ["third"]),
+        ("让冬天", ["fourth"]),
+        ("omega", []),
+    ],
+)
+def test_things_are_known_by_most_of_a_name(text: str, things: list[str]) -> None:
+    assert mentioned(text, NAMES) == things
