@@ -68,7 +68,7 @@ class Change:
         manuscript = Manuscript(self._judge, spec, {key: spec[key] for key in _IDENTITY})
         writer = Writer(asker, conversation, manuscript)
         yield asker.progress(Stage.AUTHORING, "asking for the change")
-        question = {"task": prompt("amend"), "document": spec, "change": order.instruction}
+        question = {"scenario": spec, "instruction": order.instruction}
         async with following(writer.events(question)) as events:
             async for event in events:
                 yield self._told(event)

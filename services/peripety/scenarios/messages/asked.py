@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.config import ProviderName
@@ -26,6 +28,8 @@ __all__ = [
     "order",
     "provider",
 ]
+
+_Default = TypeVar("_Default", Level, None)
 
 _MAX_ANSWERS = 4
 _MAX_RUNS = 4_096
@@ -61,7 +65,7 @@ def amendment(request: pb.AmendScenarioRequest) -> AmendmentOrder:
         request.instruction,
         expected=request.expected_spec_hash or None,
         model=request.model or None,
-        level=level_asked(request.level) if request.level else None,
+        level=level_asked(request.level, None),
         limits=_limits(request),
     )
 
@@ -71,7 +75,7 @@ def _limits(request: pb.GenerateScenarioRequest | pb.AmendScenarioRequest) -> Ge
     return GenerationLimits(request.max_attempts or _MAX_ANSWERS, budget)
 
 
-def level_asked(level: pb.ValidationLevel.ValueType, default: Level) -> Level:
+def level_asked(level: pb.ValidationLevel.ValueType, default: _Default) -> Level | _Default:
     """How much is to be checked."""
     if level == pb.VALIDATION_LEVEL_UNSPECIFIED:
         return default

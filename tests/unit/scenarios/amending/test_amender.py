@@ -149,7 +149,7 @@ async def test_a_model_is_shown_the_scenario_and_changes_parts_of_it(registry: S
     (request,) = gateway.requests
     assert request.system == prompt("generate")
     asked = json.loads(request.messages[-1].text)
-    assert asked == {"task": prompt("amend"), "document": program(siege()).spec, "change": "twenty turns"}
+    assert asked == {"scenario": program(siege()).spec, "instruction": "twenty turns"}
 
 
 async def test_what_is_wrong_with_a_proposal_goes_back(registry: ScenarioRegistry) -> None:
