@@ -105,4 +105,4 @@ async def test_a_model_that_obeys_such_a_description_is_sent_back_to_raise_the_r
     assert [finding["code"] for finding in said["findings"]] == ["RISK_TOO_SMALL"]
     assert said["fixes"] == {"RISK_TOO_SMALL": remedy_of("RISK_TOO_SMALL")}
     assert json.loads(done.document)["negativity_budget"]["min_fail_rate"] == 0.25
-    assert [finding.code for finding in done.findings] == ["RISK_KEPT"]
+    assert "RISK_KEPT" in {finding.code for finding in done.findings}
