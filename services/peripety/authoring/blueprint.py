@@ -59,6 +59,7 @@ class Quantity:
             run: it is what events wait for, or what can be had from that person.
         is_hidden: whether nobody knows it, not even the player.
         amount: how many there are at the start, or of a goal how many are wanted, where that is known.
+        term: what sentences about it call it; its name when empty.
     """
 
     name: str
@@ -68,6 +69,12 @@ class Quantity:
     holder: str = ""
     is_hidden: bool = False
     amount: float | None = None
+    term: str = ""
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether not everybody knows it."""
+        return self.is_hidden or bool(self.holder)
 
 
 @dataclass(frozen=True, slots=True)

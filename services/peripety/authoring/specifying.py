@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.authoring.blueprint import Role
-from peripety.authoring.plot import TEMPOS
-from peripety.authoring.texts import Casting, compose, identifiers
+from peripety.authoring.assembling.completing import whole
+from peripety.authoring.assembling.document import document
+from peripety.authoring.assembling.timing import timing
+from peripety.authoring.assembling.world import world
+from peripety.authoring.calibrating.calibrating import calibrated
+from peripety.authoring.calibrating.measures import Measures, first_measures, scales
+from peripety.authoring.choices import Choices
 
 if TYPE_CHECKING:
     from peripety.authoring.blueprint import Blueprint
@@ -22,17 +26,14 @@ def specification(blueprint: Blueprint, seed: int, *, spec_id: str) -> dict[str,
         seed: seed of the scenario and of what the blueprint leaves open.
         spec_id: the id of the document.
     """
-    by_role = {quantity.role: quantity.name for quantity in reversed(blueprint.quantities)}
-    roles = [by_role.get(role, f"{blueprint.title[:32]} {role.value}".strip()) for role in Role]
-    names = list(dict.fromkeys([*roles, *(quantity.name for quantity in blueprint.quantities)]))
-    casting = Casting(
-        roles=roles,
-        surprise=names[-1],
-        comfort=names[0],
-        people=blueprint.people,
-        ids=identifiers(q=names, p=blueprint.people),
-        phrases=blueprint.phrases,
-        has_deadline=blueprint.has_deadline,
-        tempo=TEMPOS[seed % len(TEMPOS)],
-    )
-    return compose(casting, spec_id=spec_id, name=blueprint.title or names[0], seed=seed)
+    blueprint = whole(blueprint)
+    number = Choices(spec_id, seed).number
+    takes = timing(blueprint, number("horizon", 3))
+
+    def spec_of(measures: Measures) -> dict[str, Any]:
+        numbers = scales(blueprint, measures, number)
+        return document(
+            world(blueprint, numbers, takes, measures.due, measures.pressures), seed, spec_id=spec_id
+        )
+
+    return calibrated(first_measures(blueprint, takes.horizon), spec_of)

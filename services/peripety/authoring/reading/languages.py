@@ -1,4 +1,4 @@
-"""The languages the offline provider has connecting text for, and how it tells them apart."""
+"""The languages there is connecting text for, and how they are told apart."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
-__all__ = ["MARK", "Language", "detect", "languages", "particles"]
+__all__ = ["HINTS", "MARK", "Language", "detect", "languages", "particles"]
 
 MARK = "(offline, no model)"
 """Stands in what is written here, so that nobody takes it for a model's work."""
+
+HINTS = ("scarce", "mounting", "dear", "wanted")
+"""What words beside a thing can hint at."""
 
 _DEFAULT, _UNKNOWN = "en", "symbols"
 _WORD = re.compile(r"[^\W\d_]+")
@@ -39,6 +43,12 @@ class Language:
         who: words that tell that a person was just named.
         auxiliaries: verbs that stand between a thing and what it does.
         weak: endings of words that rarely name a thing.
+        numbers: words for numbers.
+        units: words for units of time, each in hours.
+        moments: words for moments to come, each in hours ahead.
+        past: words beside a span that is over.
+        percent: words for per cent.
+        hints: words beside a thing that hint at the part it plays, by that hint.
         rules: connecting text of a scenario's rules, by use.
         prose: sentence patterns of the narration, by use.
     """
@@ -52,8 +62,19 @@ class Language:
     who: frozenset[str]
     auxiliaries: frozenset[str]
     weak: tuple[str, ...]
+    numbers: Mapping[str, int]
+    units: Mapping[str, float]
+    moments: Mapping[str, float]
+    past: frozenset[str]
+    percent: frozenset[str]
+    hints: Mapping[str, frozenset[str]]
     rules: Mapping[str, str]
     prose: Mapping[str, Sequence[str]]
+
+    @property
+    def counting(self) -> AbstractSet[str]:
+        """Words that tell how many or how long, and name no thing."""
+        return self.numbers.keys() | self.units.keys() | self.moments.keys() | self.percent
 
 
 @cache
@@ -80,9 +101,22 @@ def _language(code: str, table: dict[str, Any]) -> Language:
         who=frozenset(table["who"].split()),
         auxiliaries=frozenset(table["auxiliaries"].split()),
         weak=tuple(table["weak"].split()),
+        numbers={word: int(number) for word, number in _pairs(table["numbers"])},
+        units={word: float(number) for word, number in _pairs(table["units"])},
+        moments={word: float(number) for word, number in _pairs(table["moments"])},
+        past=frozenset(table["past"].split()),
+        percent=frozenset(table["percent"].split()),
+        hints={hint: frozenset(table[hint].split()) for hint in HINTS},
         rules=table["rules"],
         prose=table["prose"],
     )
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The entries of "word=number word=number"."""
+    for entry in text.split():
+        word, _, number = entry.partition("=")
+        yield word, number
 
 
 def particles() -> frozenset[str]:

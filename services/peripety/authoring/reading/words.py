@@ -176,7 +176,8 @@ class _Reader:
         return token.folded in self._carrying
 
     def _may_carry(self, word: str, kind: str) -> bool:
-        if kind == scripts.DIGIT or word in self._language.stop:
+        language = self._language
+        if kind == scripts.DIGIT or word in language.stop or word in language.counting:
             return False
         return not (_is_short(word, kind) or self._is_weak(word))
 

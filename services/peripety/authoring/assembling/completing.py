@@ -1,0 +1,168 @@
+"""A blueprint made whole: what a scenario cannot do without is added, what leads nowhere is left out.
+
+Whoever wrote it may have been a small model, so nothing is relied on: names may be unfit or taken, flows may
+be of quantities that do not exist, actions may be free, dangers may be missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety.authoring.assembling.adding import added_actions, added_events, added_quantities
+from peripety.authoring.assembling.gauges import helps
+from peripety.authoring.blueprint import Action, Event, Flow, Quantity, Role, Size
+from peripety.authoring.reading.names import NAME_LIMIT, TERM_LIMIT, fit, fresh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from peripety.authoring.blueprint import Blueprint
+
+__all__ = ["whole"]
+
+_MOST_PEOPLE = 4
+_MOST_QUANTITIES, _MOST_OF_A_ROLE = 16, 3
+_MOST_ACTIONS, _MOST_EVENTS = 12, 14
+_MOST_FADING = 2
+_MOST_FLOWS = 4
+_LOGGED_LIMIT = 200
+
+
+def whole(blueprint: Blueprint) -> Blueprint:
+    """The blueprint with nothing missing, nothing unfit and nothing free of charge."""
+    people = _people(blueprint.people)
+    kept, renamed = _quantities(blueprint.quantities, people)
+    quantities = _fading((*kept, *added_quantities(kept, blueprint.phrases)))
+    known = {quantity.name: quantity for quantity in quantities}
+    actions = [*_actions(blueprint.actions, known, renamed)]
+    actions += added_actions(quantities, actions, blueprint.phrases)
+    events = [*_events(blueprint.events, known, renamed)]
+    events += added_events(quantities, events, blueprint.phrases)
+    return replace(
+        blueprint,
+        title=_title(blueprint, quantities[0]),
+        quantities=quantities,
+        actions=tuple(_scaled(actions)),
+        events=tuple(events),
+        people=tuple(people.values()),
+    )
+
+
+def _title(blueprint: Blueprint, first: Quantity) -> str:
+    return " ".join(blueprint.title.split())[:_LOGGED_LIMIT] or first.term or first.name
+
+
+def _people(names: Iterable[str]) -> dict[str, str]:
+    """Each person by the name they were given, under the name they keep."""
+    people: dict[str, str] = {}
+    for name in names:
+        if (person := fit(name, TERM_LIMIT)) and len(people) < _MOST_PEOPLE and name not in people:
+            people[name] = fresh(person, people.values())
+    return people
+
+
+def _quantities(
+    given: Sequence[Quantity], people: Mapping[str, str]
+) -> tuple[tuple[Quantity, ...], dict[str, str]]:
+    """Those that can be used, and their names by the names they were given."""
+    kept: list[Quantity] = []
+    renamed: dict[str, str] = {}
+    for one in given[:_MOST_QUANTITIES]:
+        holder = people.get(one.holder, "") if one.role is not Role.GOAL else ""
+        hidden = one.is_hidden and one.role is not Role.GOAL
+        fitting = fit(one.name, NAME_LIMIT)
+        seen = sum(other.role is one.role and not other.is_unseen for other in kept)
+        if not fitting or (seen >= _MOST_OF_A_ROLE and not (holder or hidden)):
+            continue
+        name = fresh(fitting, (other.name for other in kept))
+        amount = one.amount if one.amount and one.amount > 0 else None
+        renamed.setdefault(one.name, name)
+        kept.append(
+            replace(
+                one, name=name, term=fit(one.term, NAME_LIMIT), holder=holder, is_hidden=hidden, amount=amount
+            )
+        )
+    return tuple(kept), renamed
+
+
+def _fading(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
+    """A little fades by itself: what nobody sees and what is worked for does not, and not everything does."""
+    can = [one.name for one in quantities if not one.is_unseen and one.role is not Role.GOAL]
+    does = [one.name for one in quantities if one.fades and one.name in can][:_MOST_FADING]
+    supplies = [one.name for one in quantities if one.role is Role.SUPPLY and one.name in can]
+    fading = does or supplies[:1]
+    return tuple(replace(one, fades=one.name in fading) for one in quantities)
+
+
+def _flows(
+    given: Iterable[Flow], known: Mapping[str, Quantity], renamed: Mapping[str, str]
+) -> tuple[Flow, ...]:
+    """One flow for each quantity that there is."""
+    by_name: dict[str, Flow] = {}
+    for flow in given:
+        name = renamed.get(flow.quantity, flow.quantity)
+        if name in known:
+            by_name.setdefault(name, replace(flow, quantity=name))
+    return tuple(by_name.values())[:_MOST_FLOWS]
+
+
+def _actions(
+    given: Iterable[Action], known: Mapping[str, Quantity], renamed: Mapping[str, str]
+) -> Iterator[Action]:
+    taken: list[str] = []
+    for action in given:
+        flows = _priced(_flows(action.flows, known, renamed), known)
+        name = fit(action.name, NAME_LIMIT)
+        if name and flows and len(taken) < _MOST_ACTIONS:
+            taken.append(fresh(name, taken))
+            yield replace(action, name=taken[-1], flows=flows)
+
+
+def _priced(flows: tuple[Flow, ...], known: Mapping[str, Quantity]) -> tuple[Flow, ...]:
+    """Flows that give something and take something; none where they do neither."""
+    used = {flow.quantity for flow in flows}
+    seen = {name: one for name, one in known.items() if not one.is_unseen}
+    gains = [flow for flow in flows if flow.quantity in seen and _is_good(flow, known)]
+    if not gains:
+        return ()
+    if len(gains) < len([flow for flow in flows if flow.quantity in seen]):
+        return flows
+    payable = [name for name, one in seen.items() if one.role is Role.SUPPLY and name not in used]
+    payable += [name for name, one in seen.items() if one.role is Role.WARD and name not in used]
+    if not payable:
+        return ()
+    size = Size.MEDIUM if len(gains) > 1 else Size.SMALL
+    return (*flows, Flow(payable[0], rises=False, size=size))
+
+
+def _is_good(flow: Flow, known: Mapping[str, Quantity]) -> bool:
+    return helps(known[flow.quantity].role, rises=flow.rises)
+
+
+def _events(
+    given: Iterable[Event], known: Mapping[str, Quantity], renamed: Mapping[str, str]
+) -> Iterator[Event]:
+    taken: list[str] = []
+    for event in given:
+        flows = _flows(event.flows, known, renamed)
+        name = fit(event.name, NAME_LIMIT)
+        when = event.when
+        if when:
+            waited = renamed.get(when.quantity, when.quantity)
+            when = replace(when, quantity=waited) if waited in known else None
+        if name and flows and len(taken) < _MOST_EVENTS:
+            taken.append(fresh(name, taken))
+            yield replace(event, name=taken[-1], flows=flows, when=when)
+
+
+def _scaled(actions: Sequence[Action]) -> Iterator[Action]:
+    """One action is done as much as the player says, so that there is something to weigh."""
+    has_scaled = any(action.is_scaled for action in actions)
+    for place, action in enumerate(actions):
+        # What waits, or is done once, is not done by degrees.
+        by_degrees = (action.is_scaled or (place == 0 and not has_scaled)) and not (
+            action.is_delayed or action.is_final
+        )
+        flows = tuple(replace(flow, size=Size.SMALL) for flow in action.flows) if by_degrees else action.flows
+        yield replace(action, is_scaled=by_degrees, flows=flows)

@@ -1,0 +1,60 @@
+"""What may happen; most of it waits for what the player did or failed to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.authoring.assembling.gauges import helps
+from peripety.authoring.blueprint import Chance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peripety.authoring.assembling.gauges import Move
+    from peripety.authoring.assembling.world import World
+    from peripety.authoring.blueprint import Event, Trigger
+
+__all__ = ["events"]
+
+_WEIGHTS = {Chance.RARE: 0.07, Chance.OCCASIONAL: 0.14, Chance.FREQUENT: 0.25}
+_LEAST, _MOST = 0.05, 0.3
+_LASTING_TURNS = 2
+_HIGH, _LOW = 0.4, 0.4
+
+
+def events(world: World) -> list[dict[str, Any]]:
+    """All events of a world."""
+    return [_event(world, event, world.events[event.name]) for event in world.blueprint.events]
+
+
+def _event(world: World, event: Event, id_: str) -> dict[str, Any]:
+    moves = world.moves(event.flows)
+    effects = [move.effect() for move in moves]
+    if any(not move.gauge.is_public for move in moves):
+        # What it does is not all to be seen, so that it happened is told.
+        effects.append({"op": "addlog", "message": event.name})
+    lasting = {"duration": world.timing.duration(_LASTING_TURNS)} if event.lasts else {}
+    return {
+        "id": id_,
+        "name": event.name,
+        "weight": _weight(world, event.chance, moves),
+        "when": _waits_for(world, event.when) if event.when else {},
+        "effects": effects,
+        **lasting,
+    }
+
+
+def _weight(world: World, chance: Chance, moves: Iterable[Move]) -> float:
+    """How likely it is: as it is meant, but more where what it harms is in too little danger, or less."""
+    harmed = (
+        world.pressures[move.gauge.name]
+        for move in moves
+        if move.gauge.name in world.pressures and not helps(move.gauge.role, rises=move.steps > 0)
+    )
+    return round(min(max(_WEIGHTS[chance] * next(harmed, 1.0), _LEAST), _MOST), 3)
+
+
+def _waits_for(world: World, trigger: Trigger) -> dict[str, Any]:
+    gauge = world.gauges[trigger.quantity]
+    operator, share = (">=", _HIGH) if trigger.is_high else ("<=", _LOW)
+    return gauge.compared(operator, gauge.part(share)).logic

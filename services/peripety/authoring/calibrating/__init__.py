@@ -1,0 +1,1 @@
+"""Sizes become numbers, by playing: luck alone loses about every other run, and thinking pays."""

@@ -1,0 +1,1 @@
+"""A text becomes a blueprint, in its own words."""

@@ -1,0 +1,47 @@
+"""A text becomes a blueprint: its words play the parts of a design, with its numbers and spans of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.authoring.blueprint import Blueprint
+from peripety.authoring.composing.cast import FEWEST, MOST, cast
+from peripety.authoring.composing.plot import actions, events
+from peripety.authoring.composing.quantities import stage
+from peripety.authoring.reading.terms import matter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["compose"]
+
+
+def compose(text: str, number: Callable[[str, int], int]) -> Blueprint:
+    """The blueprint of a text.
+
+    Args:
+        text: anything in any language, or nothing.
+        number: a number for a tag, below a bound; decides what the text leaves open.
+    """
+    read = matter(text, at_least=FEWEST, at_most=MOST)
+    phrases = read.language.rules
+
+    def say(use: str, first: str, second: str = "") -> str:
+        return phrases[use].format(a=first, b=second)
+
+    parts = cast(read.terms, number)
+    played = stage(parts, read.people, phrases)
+    texts = [term.text for term in read.terms]
+    spare = (texts[number("surprise", len(texts))], texts[number("comfort", len(texts))])
+    whole, due = (*read.spans[:1], *read.spans[-1:][: len(read.spans) > 1], 0.0, 0.0)[:2]
+    return Blueprint(
+        title=read.title,
+        phrases=phrases,
+        quantities=played.quantities(),
+        actions=tuple(actions(played, say)),
+        events=tuple(events(played, spare, say)),
+        people=read.people,
+        has_deadline=bool(due) or number("deadline", 2) == 0,
+        hours=whole,
+        due_hours=due,
+    )

@@ -1,0 +1,95 @@
+"""What there is in a scenario: the terms of a text under the part each plays, and what is not to be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.authoring.blueprint import Quantity, Role, Size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from peripety.authoring.composing.cast import Cast
+    from peripety.authoring.reading.terms import Term
+
+__all__ = ["Confidant", "Stage", "stage"]
+
+_LEAST_AMOUNT = 8
+"""Fewer of something are not counted down in steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confidant:
+    """Somebody named, and what they keep to themselves.
+
+    Attributes:
+        name: who it is.
+        reserve: what they hold back until they are listened to.
+        doubts: what mounts in them until they act.
+    """
+
+    name: str
+    reserve: Quantity
+    doubts: Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """All quantities of a scenario, by the part they play.
+
+    Attributes:
+        wear: what shortcuts leave behind, unseen, until it strikes.
+    """
+
+    supplies: tuple[Quantity, ...]
+    wards: tuple[Quantity, ...]
+    threats: tuple[Quantity, ...]
+    goals: tuple[Quantity, ...]
+    wear: Quantity
+    confidants: tuple[Confidant, ...]
+
+    def quantities(self) -> tuple[Quantity, ...]:
+        """All of them."""
+        kept = (part for one in self.confidants for part in (one.reserve, one.doubts))
+        return (*self.supplies, *self.wards, *self.threats, *self.goals, self.wear, *kept)
+
+
+def stage(cast: Cast, people: Sequence[str], phrases: Mapping[str, str]) -> Stage:
+    """The quantities of a cast."""
+
+    def named(use: str, term: str, role: Role, **more: object) -> Quantity:
+        return Quantity(phrases[use].format(a=term), role, term=term, **more)  # type: ignore[arg-type]
+
+    def played(use: str, terms: Sequence[Term], role: Role) -> Iterator[Quantity]:
+        for place, term in enumerate(terms):
+            # One supply runs out by itself; were all to, nothing that is done would matter.
+            fades = role is Role.SUPPLY and place == 0
+            yield named(use, term.text, role, fades=fades, amount=_counted(term))
+
+    supplies = tuple(played("stock", cast.supplies, Role.SUPPLY))
+    wards = tuple(played("ward", cast.wards, Role.WARD))
+    confidants = tuple(
+        Confidant(
+            person,
+            named(
+                "reserve", supplies[place % len(supplies)].term, Role.SUPPLY, start=Size.SMALL, holder=person
+            )
+            if place < len(supplies)
+            else named("reserve", wards[place % len(wards)].term, Role.WARD, start=Size.SMALL, holder=person),
+            named("doubts", person, Role.THREAT, start=Size.SMALL, holder=person),
+        )
+        for place, person in enumerate(people)
+    )
+    return Stage(
+        supplies,
+        wards,
+        tuple(played("threat", cast.threats, Role.THREAT)),
+        tuple(played("goal", cast.goals, Role.GOAL)),
+        named("wear", wards[0].term, Role.THREAT, start=Size.SMALL, is_hidden=True),
+        confidants,
+    )
+
+
+def _counted(term: Term) -> float | None:
+    return term.amount if term.amount is not None and term.amount >= _LEAST_AMOUNT else None
