@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety import sim
 from peripety.authoring import author
-from peripety.authoring import plot as design
 from peripety.authoring.reading.languages import MARK, languages
 
 if TYPE_CHECKING:
@@ -47,29 +44,6 @@ def ids(spec: Mapping[str, Any]) -> list[str]:
     return [spec["id"], *(rule["id"] for section in sections for rule in spec[section])]
 
 
-def every_plot() -> list[tuple[design.Tempo, bool, bool]]:
-    return list(product(design.TEMPOS, (False, True), (False, True)))
-
-
-@pytest.fixture
-def play_out(
-    made_up: Callable[[int, int], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[design.Tempo, bool, bool], dict[str, Any]]:
-    """A scenario whose odds are the given ones, whatever its text would have chosen."""
-
-    def build(tempo: design.Tempo, has_deadline: bool, has_reserve: bool) -> dict[str, Any]:
-        plan = design.Plot
-        monkeypatch.setattr(
-            design,
-            "Plot",
-            lambda **parts: plan(**{**parts, "tempo": tempo, "has_deadline": has_deadline}),
-        )
-        person = made_up(1, 99)[0].capitalize() if has_reserve else ""
-        return author(about(made_up(6, 1), person=person), seed=1)
-
-    return build
-
-
 def test_a_scenario_is_valid_and_compiles(made_up: Callable[[int, int], list[str]]) -> None:
     spec = author(about(made_up(6, 1)), seed=5)
     assert sim.validate(json.dumps(spec)) == []
@@ -79,15 +53,6 @@ def test_a_scenario_is_valid_and_compiles(made_up: Callable[[int, int], list[str
 def test_it_says_that_no_model_made_it(made_up: Callable[[int, int], list[str]]) -> None:
     for text in ("", about(made_up(6, 1)), "\u7532" * 500):
         assert author(text)["name"].endswith(MARK)
-
-
-def test_every_word_of_the_state_comes_from_the_text(made_up: Callable[[int, int], list[str]]) -> None:
-    words = made_up(6, 2)
-    spec = author(about(words), seed=1)
-    public = [key for key in spec["state"] if key not in {"hidden", "private"}]
-    assert len(public) == 4
-    for key in public:
-        assert key.partition(" (")[0].lower() in words
 
 
 def test_connecting_text_never_outnumbers_its_own_book(made_up: Callable[[int, int], list[str]]) -> None:
@@ -118,8 +83,8 @@ def test_identifiers_are_safe_and_distinct(seed: int, made_up: Callable[[int, in
 
 def test_nobody_in_the_text_is_taken_for_the_player() -> None:
     spec = author("The gauge is ours. We asked Player for the alpha.", seed=1)
-    assert [entity["id"] for entity in spec["entities"]] == ["player", "p0"]
-    assert set(spec["state"]["private"]) == {"player", "p0"}
+    assert [entity["id"] for entity in spec["entities"]] == ["player", "player_2"]
+    assert set(spec["state"]["private"]) == {"player", "player_2"}
 
 
 @pytest.mark.parametrize(
@@ -149,38 +114,11 @@ def test_another_seed_or_try_gives_another_scenario(made_up: Callable[[int, int]
     assert len({spec["id"] for spec in (first, seeded, again)}) == 3
     assert first["seed"] == again["seed"] == 1
     assert first["state"] != again["state"]
-    assert first["horizon"] != again["horizon"]
 
 
 @pytest.mark.parametrize("seed", [0, 2**53 - 1, 2**53, -1, 10**30])
 def test_any_whole_number_seeds(seed: int) -> None:
     assert 0 <= author("alpha", seed=seed)["seed"] < 2**53
-
-
-def test_somebody_named_has_a_secret_and_can_be_listened_to(
-    made_up: Callable[[int, int], list[str]],
-) -> None:
-    person = made_up(1, 7)[0].capitalize()
-    spec = author(about(made_up(6, 8), person=person), seed=1)
-    entity = next(entity for entity in spec["entities"] if entity.get("name") == person)
-    assert spec["state"]["private"][entity["id"]]
-    assert any(action["name"].endswith(person) for action in spec["actions"])
-
-
-def test_every_scenario_has_what_a_game_needs(made_up: Callable[[int, int], list[str]]) -> None:
-    spec = author(about(made_up(6, 9)), seed=1)
-    effects = [effect for action in spec["actions"] for effect in action["effects"]]
-    assert 4 <= len(spec["actions"]) <= 7
-    assert {effect["op"] for effect in effects} >= {"inc", "dec", "schedule"}
-    assert any("addlog" in {effect["op"] for effect in event["effects"]} for event in spec["random_events"])
-    assert any(action.get("derives") for action in spec["actions"])
-    assert any("duration" in event for event in spec["random_events"])
-    assert any(event["when"] for event in spec["random_events"])
-    assert len(spec["loss_conditions"]) >= 3
-    assert all(condition["message"] for condition in spec["loss_conditions"])
-    assert spec["state"]["hidden"]
-    assert spec["state"]["private"]["player"]
-    assert spec["entities"][0]["playable"]
 
 
 def test_no_action_is_free(made_up: Callable[[int, int], list[str]]) -> None:
@@ -202,76 +140,16 @@ def test_what_is_not_public_is_not_told_in_descriptions(made_up: Callable[[int, 
     spec = author(about(made_up(6, 12), person="Vobado"), seed=1)
     unseen = [
         *spec["state"]["hidden"],
-        *(key for known in spec["state"]["private"].values() for key in known),
+        *(key for who, known in spec["state"]["private"].items() for key in known if who != "player"),
     ]
     shown = " ".join(strings(spec))
     assert unseen
     assert not [key for key in unseen if key in shown]
 
 
-@pytest.mark.parametrize(("tempo", "has_deadline", "has_reserve"), every_plot())
-def test_luck_alone_loses_about_as_often_as_it_wins(
-    tempo: design.Tempo,
-    has_deadline: bool,
-    has_reserve: bool,
-    play_out: Callable[[design.Tempo, bool, bool], dict[str, Any]],
-) -> None:
-    spec = play_out(tempo, has_deadline, has_reserve)
-    assert spec["horizon"] == tempo.horizon
-    assert len(spec["loss_conditions"]) == 3 + has_deadline
-    report = compiled(spec).dry_run(runs=2 * RUNS, seed=11)
-    assert report.errors == ()
-    assert 0.3 <= report.fail_rate <= 0.7
-    assert sum(count > 0 for count in report.losses.values()) >= 3
-    assert report.won > 0
-    assert report.turns > 5 * report.runs
-
-
 def test_doing_nothing_loses(made_up: Callable[[int, int], list[str]]) -> None:
     report = compiled(author(about(made_up(6, 13)), seed=1)).dry_run(runs=16, persona="idle")
     assert report.lost == report.runs
-
-
-def test_every_action_and_event_has_its_moment(made_up: Callable[[int, int], list[str]]) -> None:
-    program = compiled(author(about(made_up(6, 14), person="Vobado"), seed=1))
-    taken: set[str] = set()
-    happened: set[str | None] = set()
-    for run in range(RUNS):
-        state = program.new_state(run)
-        while state.status.kind == "ongoing" and state.turn < program.spec["horizon"]:
-            legal = program.legal_actions(state)
-            chosen = legal[(run + state.turn) % len(legal)]
-            params = {"amount": 1} if chosen.startswith("work_") else {}
-            assert program.act(state, chosen, params).accepted
-            taken.add(chosen)
-            happened.add(program.step(state).event)
-    assert taken == {action["id"] for action in program.spec["actions"]}
-    assert happened - {None} == {event["id"] for event in program.spec["random_events"]}
-
-
-def test_the_size_of_the_numbers_does_not_change_the_odds(
-    made_up: Callable[[int, int], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = about(made_up(6, 15))
-    reports = []
-    for units in ((1,), (10,)):
-        monkeypatch.setattr("peripety.authoring.texts._UNITS", units)
-        reports.append(compiled(author(text, seed=1)).dry_run(runs=RUNS, seed=1))
-    small, large = reports
-    assert dataclasses.replace(small, errors=()) == dataclasses.replace(large, errors=())
-
-
-def test_nearly_every_text_passes_the_gate_at_the_first_try(
-    made_up: Callable[[int, int], list[str]],
-) -> None:
-    passed = 0
-    texts = [about(made_up(4 + seed % 5, seed), person="Vobado" if seed % 3 else "") for seed in range(20)]
-    for seed, text in enumerate(texts):
-        spec = author(text, seed=seed)
-        budget = spec["negativity_budget"]
-        rate = compiled(spec).dry_run(runs=RUNS).fail_rate
-        passed += budget["min_fail_rate"] <= rate <= budget["max_fail_rate"]
-    assert passed >= 0.95 * len(texts)
 
 
 def test_a_long_text_is_no_trouble(made_up: Callable[[int, int], list[str]]) -> None:
@@ -289,3 +167,81 @@ def test_every_language_has_all_connecting_text() -> None:
         for use, pattern in language.rules.items():
             slots = set(re.findall(r"\{(\w)\}", pattern))
             assert slots == set(re.findall(r"\{(\w)\}", first.rules[use])), (language.code, use)
+
+
+def test_every_public_quantity_is_named_in_words_of_the_text(
+    made_up: Callable[[int, int], list[str]],
+) -> None:
+    words = made_up(7, 2)
+    spec = author(about(words), seed=1)
+    public = [key for key in spec["state"] if key not in {"hidden", "private"}]
+    assert len(public) == 7
+    for key in public:
+        assert key.partition(" (")[0].lower() in words
+
+
+def test_everybody_named_keeps_something_to_themselves_and_can_be_listened_to() -> None:
+    spec = author("I run the alpha and the gauge. We asked Vobado and Kepra for the beta.", seed=1)
+    people = {entity["name"]: entity["id"] for entity in spec["entities"][1:]}
+    assert set(people) == {"Vobado", "Kepra"}
+    for person, id_ in people.items():
+        assert len(spec["state"]["private"][id_]) == 2
+        assert any(action["name"] == f"Listen to {person}" for action in spec["actions"])
+
+
+def test_every_scenario_has_what_a_game_needs(made_up: Callable[[int, int], list[str]]) -> None:
+    spec = author(about(made_up(6, 9)), seed=1)
+    effects = [effect for action in spec["actions"] for effect in action["effects"]]
+    assert {effect["op"] for effect in effects} >= {"inc", "dec", "schedule"}
+    assert any("addlog" in {effect["op"] for effect in event["effects"]} for event in spec["random_events"])
+    assert any(action["params"] and action["derives"] for action in spec["actions"])
+    assert any("duration" in event for event in spec["random_events"])
+    assert any(event["when"] for event in spec["random_events"])
+    assert len(spec["loss_conditions"]) >= 3
+    assert all(condition["message"] for condition in spec["loss_conditions"])
+    assert spec["state"]["hidden"]
+    assert spec["state"]["private"]["player"]
+    assert spec["entities"][0]["playable"]
+
+
+def test_spans_of_time_become_turns_horizon_and_deadline() -> None:
+    spec = author("We have six weeks for the alpha, and the gauge wants the beta by Friday.", seed=1)
+    assert spec["clock"] == {"turn": "P2D"}
+    assert spec["horizon"] == 21
+    (late,) = [loss for loss in spec["loss_conditions"] if "turn" in json.dumps(loss["when"])]
+    assert late["when"]["and"][1] == {">=": [{"var": "turn"}, 5]}
+
+
+def test_amounts_are_those_of_the_text() -> None:
+    spec = author("I run the alpha for 3,000 settlers, with eighty gauges left and a beta at sixty percent.")
+    wanted = [side for when in spec["win_conditions"] for side in when["when"][">="]]
+    assert {"3000", "80", "60"} <= {*map(str, spec["state"].values()), *map(str, wanted)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "We keep the alpha, and the beta is rising. We asked Vobado for the gauge.",
+        "Tenemos seis semanas, el alfa sube y quedan ochenta betas.",
+        "\u7532\u4e59\u4e19\u7532 \u620a\u5df1\u5e9a\u8f9b",
+    ],
+)
+def test_luck_alone_loses_by_every_cause_and_thinking_pays(text: str) -> None:
+    program = compiled(author(text))
+    luck = program.dry_run(runs=2048, seed=11)
+    assert luck.errors == ()
+    assert 0.35 <= luck.fail_rate <= 0.7
+    assert all(luck.losses.values())
+    if sim.BACKEND == "native":
+        planner = program.dry_run(runs=64, seed=11, persona="planner")
+        assert planner.won >= 0.6 * planner.runs
+        assert planner.fail_rate <= luck.fail_rate - 0.25
+
+
+def test_every_action_and_event_has_its_moment() -> None:
+    program = compiled(author("The alpha, the beta, the gauge. We asked Vobado for the delta.", seed=1))
+    detail = program.dry_run(runs=2048, detail=True).detail
+    assert detail is not None
+    assert all(use.legal for use in detail.actions.values())
+    assert all(detail.events.values())

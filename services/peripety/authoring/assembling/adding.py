@@ -21,8 +21,9 @@ _LETTERS = "ABCD"
 
 def added_quantities(given: Sequence[Quantity], phrases: Mapping[str, str]) -> Iterator[Quantity]:
     """One quantity for each role that nothing everybody knows of plays."""
-    played = {one.role for one in given if not one.is_unseen}
-    words = [one.term or one.name for one in given] or list(_LETTERS)
+    seen = [one for one in given if not one.is_unseen]
+    played = {one.role for one in seen}
+    words = [_term(one) for one in seen] or list(_LETTERS)
     taken = [one.name for one in given]
     for place, role in enumerate(role for role in Role if role not in played):
         term = words[place % len(words)]

@@ -101,7 +101,7 @@ class _Clause:
         """How many there are: a number shortly before the term, or a share after it."""
         for place in range(first - 1, max(first - 2 - _WORDS_BETWEEN, -1), -1):
             number = self._number(place)
-            if number and not self._units[place]:
+            if number and number > 1 and not self._units[place]:
                 is_share = self._words[place + 1] in self._percent()
                 return None if is_share else number
         for place in range(last + 1, min(last + 1 + _NEAR, len(self._words) - 1)):

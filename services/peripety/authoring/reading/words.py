@@ -14,14 +14,13 @@ from peripety.authoring.reading.languages import Language, detect, particles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["Reading", "read", "slug"]
+__all__ = ["Reading", "read"]
 
 _READ_LIMIT = 12_000
 _MOST_WORDS = 1_500
 _TERM_LIMIT = 32
 _UNSPACED_LIMIT = 12
 _TITLE_LIMIT = 64
-_SLUG_LIMIT = 20
 _MOST_PEOPLE = 3
 _PHRASE_WORDS = 2
 _LONGEST_PHRASE = 3  # more words in a row are a list of words
@@ -105,11 +104,6 @@ def read(text: str, *, at_least: int, at_most: int) -> Reading:
         terms=(*terms, *_lettered(terms or names, at_least - len(terms))),
         people=names,
     )
-
-
-def slug(term: str) -> str:
-    """An identifier for a term where it is plain ASCII; empty for any other."""
-    return "_".join(term.lower().split())[:_SLUG_LIMIT].strip("_") if term.isascii() else ""
 
 
 def _tokens(text: str) -> list[_Token]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.authoring.reading.words import read, slug
+from peripety.authoring.reading.words import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,17 +164,3 @@ def test_a_word_without_end_is_cut_between_drawn_characters() -> None:
 def test_the_same_text_reads_the_same(made_up: Callable[[int, int], list[str]]) -> None:
     text = " the ".join(made_up(50, 15))
     assert reading(text) == reading(text)
-
-
-@pytest.mark.parametrize(
-    ("term", "expected"),
-    [
-        ("Alpha beta", "alpha_beta"),
-        ("A" * 40, "a" * 20),
-        ("\u00c9ta", ""),
-        ("\u7532", ""),
-        ("\U0001f600", ""),
-    ],
-)
-def test_identifiers_are_plain_ascii(term: str, expected: str) -> None:
-    assert slug(term) == expected
