@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
@@ -108,7 +109,7 @@ class Drafts:
                     yield event
 
     def _key(self, order: GenerationOrder) -> str:
-        """A digest of all that a result depends on. How much an order may use says nothing about it."""
+        """A digest of all that a result depends on: with more to use, more of it is a model's."""
         asked = [
             _fingerprint(),
             order.description,
@@ -116,6 +117,7 @@ class Drafts:
             order.level.name,
             order.model or "",
             "" if order.model else self._configured,
+            asdict(order.limits),
         ]
         return sha256(json.dumps(asked).encode()).hexdigest()
 

@@ -84,12 +84,12 @@ OTHERS: dict[str, Any] = {
     "seed": None,
     "model": "p/other",
     "level": Level.SCHEMA,
+    "limits": GenerationLimits(budget=Budget(max_calls=1)),
 }
-SAYS_NOTHING: dict[str, Any] = {"limits": GenerationLimits(1, Budget(max_calls=1)), "refresh": False}
 
 
 def test_every_field_of_an_order_was_thought_of() -> None:
-    assert {field.name for field in fields(GenerationOrder)} == {*OTHERS, *SAYS_NOTHING}
+    assert {field.name for field in fields(GenerationOrder)} == {*OTHERS, "refresh"}
 
 
 @pytest.mark.parametrize("field", OTHERS)
@@ -97,12 +97,6 @@ async def test_another_order_is_written_anew(database: Database, field: str) -> 
     drafts = Drafts(Writer(), database, "p/m")
     await written(drafts)
     assert await written(drafts, replace(ORDER, **{field: OTHERS[field]})) == [BEGUN, DONE]
-
-
-async def test_how_much_an_order_may_use_makes_no_difference(database: Database) -> None:
-    drafts = Drafts(Writer(), database, "p/m")
-    await written(drafts)
-    assert await written(drafts, replace(ORDER, **SAYS_NOTHING)) == [again(DONE)]
 
 
 async def test_another_configured_model_writes_anew_where_the_order_names_none(database: Database) -> None:
