@@ -162,6 +162,7 @@ def test_a_flowchart_has_every_node_and_every_link(index: int) -> None:
         ("short", ["short"]),
         ("one two three", ["one two", "three"]),
         ("a.very.long.path", ["a.very.", "long.path"]),
+        ("a_long_name ≤ 0", ["a_long_", "name ≤ 0"]),
         ("unbreakable_indeed", ["unbreakabl", "e_indeed"]),
         ("one two three four five six", ["one two", "three fou…"]),
         ("漢字漢字漢字", ["漢字漢字漢", "字"]),

@@ -8,7 +8,9 @@ from unicodedata import combining, east_asian_width
 
 __all__ = ["cells", "wrapped"]
 
-_BREAKS = re.compile(r"(?<=[\s._:/\-])")
+_COMPARISONS = "=≠<≤>≥"
+_BREAKS = re.compile(rf"(?<=[\s._:/\-])(?<![{_COMPARISONS}]\s)(?![{_COMPARISONS}]\s)")
+"""Between words, but a comparison keeps what it compares."""
 
 
 def cells(text: str) -> int:
