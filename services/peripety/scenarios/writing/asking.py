@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import Finding, PeripetyError
+from peripety.errors import Finding, PeripetyError, ResourceExhaustedError
 from peripety.gateway.model import Completed, Options, Spent, TextDelta
 from peripety.gateway.streams import following
 from peripety.scenarios.model import Progress, Stage
@@ -128,7 +128,13 @@ class Asker:
         self.answer, self.failure = None, self.used_up()
         if self.failure is not None:
             return
-        options = Options(seed=self._seed, max_output_tokens=max_output_tokens, budget=self._allowance.left())
+        try:
+            left = self._allowance.left()
+        except ResourceExhaustedError:
+            # Its time ended just now.
+            self.failure = self.used_up()
+            return
+        options = Options(seed=self._seed, max_output_tokens=max_output_tokens, budget=left)
         self._allowance.ask()
         length = 0
         try:

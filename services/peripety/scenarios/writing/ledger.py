@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.errors import Finding
     from peripety.scenarios.parts import Name
     from peripety.scenarios.writing.judging import Judgement
 
@@ -19,6 +22,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._mended: set[tuple[str, Name]] = set()
+        self._slips: set[tuple[str, str]] = set()
+        self._mended_slips: set[tuple[str, str]] = set()
 
     def note(self, before: Judgement, after: Judgement) -> None:
         """Remember what was wrong with a document, and is not with the one after it.
@@ -32,3 +37,13 @@ class Ledger:
     def relapses(self, judgement: Judgement) -> tuple[Name, ...]:
         """The parts of a document that are wrong in a way that was mended before."""
         return tuple(sorted({name for code, name in judgement.marks() if (code, name) in self._mended}))
+
+    def fresh(self, slips: Sequence[Finding]) -> tuple[Finding, ...]:
+        """The slips of an answer without those that an earlier answer made, and one after that did not.
+
+        What they are about came into no document, so there is nothing to undo.
+        """
+        now = {(slip.code, slip.path) for slip in slips}
+        self._mended_slips |= self._slips - now
+        self._slips = now
+        return tuple(slip for slip in slips if (slip.code, slip.path) not in self._mended_slips)

@@ -69,12 +69,11 @@ class Manuscript:
         """
         was, before = self.document, self.judgement
         merged = merge(was, answer.value, self._scope)
-        judgement = await self._judge.check({**merged.document, **self._fixed})
-        judgement, undone = await self._without_relapses(judgement, before)
+        judgement, undone = await self._checked({**merged.document, **self._fixed})
         yield _proposal(answer, was, judgement.document)
         for message in _remarks(merged.left_out, undone):
             yield Progress(Stage.REPAIRING, message, 0.0)
-        if not judgement.errors:
+        if not judgement.errors and judgement is not before:
             async with following(self._judge.play(judgement)) as steps:
                 async for step in steps:
                     if isinstance(step, Judgement):
@@ -90,22 +89,30 @@ class Manuscript:
         if before is not None:
             self._ledger.note(before, judgement)
         self.document, self.judgement = judgement.document, judgement
-        self.slips = (*(answer.findings if answer.is_cut else ()), *merged.findings)
+        slips = self._ledger.fresh(merged.findings)
+        self.slips = (*(answer.findings if answer.is_cut else ()), *slips)
         is_in_play = judgement.depth > Depth.RULES
         self._scope = EVERYTHING if is_in_play else scope_of(self.document, self._errors())
-        self.reply = Reply(self.findings, self.document, merged.left_out, undone, judgement.edits)
+        left_out = (*merged.left_out, *(slip.path for slip in merged.findings if slip not in slips))
+        self.reply = Reply(self.findings, self.document, left_out, undone, judgement.edits)
 
     def _errors(self) -> Sequence[Finding]:
         return (*self.slips, *(self.judgement.errors if self.judgement else ()))
 
-    async def _without_relapses(
-        self, judgement: Judgement, before: Judgement | None
-    ) -> tuple[Judgement, tuple[str, ...]]:
-        """The judgement, or that of the document with parts as they were when they were mended."""
+    async def _checked(self, document: dict[str, Any]) -> tuple[Judgement, tuple[str, ...]]:
+        """What is wrong with a document before play, without parts that make wrong again what was mended.
+
+        Returns:
+            The judgement, which is the one before when nothing has changed, and what was undone.
+        """
+        before = self.judgement
+        if before is not None and document == before.document:
+            return before, ()
+        judgement = await self._judge.check(document)
         relapses = self._ledger.relapses(judgement)
         if before is None or not relapses:
             return judgement, ()
-        partly = await self._judge.check(restored(judgement.document, before.document, relapses))
+        partly = await self._judge.check(restored(document, before.document, relapses))
         if not self._ledger.relapses(partly):
             return partly, tuple(map(pointer, relapses))
         return before, _WHOLE
@@ -120,14 +127,17 @@ def _proposal(answer: Answer, was: Mapping[str, Any], now: Mapping[str, Any]) ->
 def _remarks(left_out: Sequence[str], undone: Sequence[str]) -> list[str]:
     remarks = []
     if left_out:
-        remarks.append(f"left out {len(left_out)} changes where nothing was wrong: {_listed(left_out)}")
+        remarks.append(f"left out {_changes(left_out)} where nothing was wrong: {_listed(left_out)}")
     if undone == _WHOLE:
-        remarks.append("undid the answer: what had been mended was wrong again")
+        remarks.append("undid the answer, after which what had been mended was wrong again")
     elif undone:
-        remarks.append(
-            f"undid {len(undone)} changes after which what had been mended was wrong again: {_listed(undone)}"
-        )
+        what = f"{_changes(undone)} after which what had been mended was wrong again"
+        remarks.append(f"undid {what}: {_listed(undone)}")
     return remarks
+
+
+def _changes(paths: Sequence[str]) -> str:
+    return "1 change" if len(paths) == 1 else f"{len(paths)} changes"
 
 
 def _listed(paths: Sequence[str]) -> str:

@@ -76,6 +76,8 @@ class Writer:
                 async for step in steps:
                     yield step
             if self._asker.answer is None:
+                if self._asker.failure is not None and self._asker.used_up() is None:
+                    yield FoundWrong((self._asker.failure,))
                 return
             answer = _salvaged(self._asker.answer)
             if isinstance(answer.value, dict):

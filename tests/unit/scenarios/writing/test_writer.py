@@ -104,7 +104,7 @@ async def test_only_the_parts_that_are_wrong_are_replaced() -> None:
     assert done.manuscript.document["actions"] == [action("one"), action("two"), action("three")]
     (rewritten,) = done.of(Rewritten)
     assert {edit.path for edit in rewritten.edits} == {"/actions/1", "/actions/2"}
-    assert "left out 1 changes where nothing was wrong: /actions/one" in done.remarks()
+    assert "left out 1 change where nothing was wrong: /actions/one" in done.remarks()
 
 
 async def test_the_model_is_told_what_was_left_out() -> None:
@@ -199,6 +199,22 @@ async def test_what_is_no_part_is_asked_about_and_then_a_warning_does_not_stand_
     assert done.writer.is_done
     assert {finding.code for finding in done.writer.findings} == {"UNKNOWN_KEY"}
     assert "notes" not in done.manuscript.document
+
+
+async def test_a_slip_that_was_mended_is_left_out_when_it_is_made_again() -> None:
+    first = {**spec(actions=[bad("one"), bad("two")]), "notes": "none"}
+    again = {"actions": [action("one")], "notes": "none"}
+    done = await wrote(first, {"actions": [bad("one", "state.yy")]}, again, {"actions": [action("two")]})
+    assert done.codes() == [{"UNKNOWN_KEY", "UNKNOWN_PATH"}, {"UNKNOWN_PATH"}, {"UNKNOWN_PATH"}]
+    assert done.told(3)["left_out"] == ["/notes"]
+    assert done.writer.is_done
+
+
+async def test_an_answer_that_changes_nothing_is_not_played_again() -> None:
+    noted = {**chance(0.5), "notes": "none"}
+    done = await wrote(noted, {"name": chance(0.5)["name"]}, level=Level.DRY_RUN)
+    assert done.writer.is_done
+    assert sum("playing runs" in remark for remark in done.remarks()) == 1
 
 
 class Cut(ScriptedGateway):
