@@ -6,15 +6,14 @@ import json
 from typing import TYPE_CHECKING, TypeAlias
 
 from peripety.errors import Finding
-from peripety.gateway.conversations import Conversation
-from peripety.gateway.model import Options, Spent
+from peripety.gateway.model import Spent
 from peripety.gateway.streams import following
 from peripety.scenarios.amending.bending import bent
 from peripety.scenarios.amending.model import NotAmended, Proposed
 from peripety.scenarios.diff import rule_edits
 from peripety.scenarios.model import Draft, FoundWrong, NumbersMoved, Progress, Rewritten, Stage
-from peripety.scenarios.prompts import prompt
 from peripety.scenarios.writing.asking import Asker
+from peripety.scenarios.writing.conversing import conversation_about_a_document
 from peripety.scenarios.writing.judging import Judgement
 from peripety.scenarios.writing.manuscript import Manuscript
 from peripety.scenarios.writing.writer import Writer
@@ -64,7 +63,7 @@ class Change:
         """
         spec, order = self._present.spec, self._order
         asker = Asker(order.limits, spec["seed"])
-        conversation = Conversation(gateway, prompt("generate"), options=Options(model=order.model))
+        conversation = conversation_about_a_document(gateway, order.model, order.limits)
         manuscript = Manuscript(self._judge, spec, {key: spec[key] for key in _IDENTITY})
         writer = Writer(asker, conversation, manuscript)
         yield asker.progress(Stage.AUTHORING, "asking for the change")

@@ -11,14 +11,12 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from peripety.config import ProviderName
-from peripety.gateway.conversations import Conversation
-from peripety.gateway.model import CacheConfig, Options
 from peripety.gateway.streams import following
 from peripety.scenarios.checks import check_order
 from peripety.scenarios.model import Completed, FoundWrong, NotGenerated, Progress, Stage
-from peripety.scenarios.prompts import prompt
 from peripety.scenarios.stepwise.stepwise import Stepwise
 from peripety.scenarios.writing.asking import Asker
+from peripety.scenarios.writing.conversing import conversation_about_a_document
 from peripety.scenarios.writing.judging import Judge, Judgement
 from peripety.scenarios.writing.manuscript import Manuscript
 from peripety.scenarios.writing.risk import risk_kept
@@ -91,7 +89,7 @@ class _Writing:
         """Ask for a whole specification; part by part when nothing comes of that."""
         yield self._asker.progress(Stage.AUTHORING, "asking for a whole specification")
         manuscript = Manuscript(self._judge, {}, {"seed": self._seed})
-        conversation = self._converse("generate", again=self._order.limits.answers - 1)
+        conversation = conversation_about_a_document(self._gateway, self._order.model, self._order.limits)
         writer = Writer(self._asker, conversation, manuscript)
         question = {"description": self._order.description, "seed": self._seed}
         async with following(writer.events(question)) as written:
@@ -154,11 +152,6 @@ class _Writing:
         used_up = self._asker.used_up()
         told = findings if used_up is None else (*findings, used_up)
         return NotGenerated(told, self._asker.answers, self._asker.spent)
-
-    def _converse(self, name: str, *, again: int = 0) -> Conversation:
-        """A conversation under a prompt, with so many more questions to come under the same schema."""
-        options = Options(model=self._order.model, cache=CacheConfig(expected_reuse=again))
-        return Conversation(self._gateway, prompt(name), options=options)
 
 
 def _seed(order: GenerationOrder) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from peripety.config import ProviderName
 from peripety.errors import ConflictError, InvalidArgumentError, NotFoundError
-from peripety.gateway.model import Spent
+from peripety.gateway.model import CacheConfig, Spent
 from peripety.gateway.streams import following
 from peripety.scenarios.amending.amender import Amender
 from peripety.scenarios.amending.model import Amended, AmendmentOrder, NotAmended, Proposed
@@ -148,6 +148,7 @@ async def test_a_model_is_shown_the_scenario_and_changes_parts_of_it(registry: S
     assert last.spent == SPENT
     (request,) = gateway.requests
     assert request.system == prompt("generate")
+    assert request.cache == CacheConfig(expected_reuse=3)
     asked = json.loads(request.messages[-1].text)
     assert asked == {"scenario": program(siege()).spec, "instruction": "twenty turns"}
 
