@@ -122,7 +122,7 @@ class Judge:
         yield Progress(Stage.COMPILING, "compiling the rules", 0.0)
         program = await self._workers.run(sim.load, sim.canonical(checked.document))
         found = await self._workers.run(proved, program)
-        proven = _deeper(checked, Depth.PROOFS, found, program)
+        proven = replace(_deeper(checked, Depth.PROOFS, found), program=program)
         if proven.errors:
             yield proven
             return
@@ -141,7 +141,7 @@ class Judge:
                 elif isinstance(event, Certificate):
                     # It tells all that was found since the rules were checked.
                     certified = replace(tried, findings=checked.findings, certificate=event)
-                    yield _deeper(certified, Depth.CERTIFICATE, event.findings, trial.program)
+                    yield _deeper(certified, Depth.CERTIFICATE, event.findings)
 
     def _checked(self, document: dict[str, Any]) -> Judgement:
         data = as_json(document)
@@ -161,14 +161,15 @@ def as_json(value: Any) -> bytes:
 
 
 def _tried(proven: Judgement, trial: Trial) -> Judgement:
+    """The judgement after the gate; numbers that were moved in vain are forgotten."""
     verdict = trial.verdict
-    judgement = _deeper(proven, Depth.GATE, verdict.findings, trial.program)
-    if verdict.accepted and trial.edits:
-        judgement = replace(judgement, document=trial.program.spec, edits=trial.edits)
-    return replace(judgement, dry_run=verdict.report)
+    judgement = replace(_deeper(proven, Depth.GATE, verdict.findings), dry_run=verdict.report)
+    if not verdict.accepted or not trial.edits:
+        return judgement
+    return replace(judgement, document=trial.program.spec, edits=trial.edits, program=trial.program)
 
 
-def _deeper(judgement: Judgement, depth: Depth, findings: Iterable[Finding], program: Program) -> Judgement:
+def _deeper(judgement: Judgement, depth: Depth, findings: Iterable[Finding]) -> Judgement:
     found = (
         replace(finding, severity=Severity.ERROR) if finding.code in _NOT_WORTH_PLAYING else finding
         for finding in findings
@@ -176,7 +177,7 @@ def _deeper(judgement: Judgement, depth: Depth, findings: Iterable[Finding], pro
     worst_first = sorted(
         (*judgement.findings, *found), key=lambda finding: finding.severity is not Severity.ERROR
     )
-    return replace(judgement, depth=depth, findings=tuple(worst_first), program=program)
+    return replace(judgement, depth=depth, findings=tuple(worst_first))
 
 
 def _within(step: Progress, since: float, until: float) -> Progress:

@@ -95,4 +95,5 @@ async def test_numbers_that_did_not_help_stay_as_they_were_written() -> None:
     judgement, _ = await judged(narrow, Level.DRY_RUN)
     assert judgement.errors
     assert judgement.document == narrow
+    assert judgement.canonical == sim.canonical(narrow)
     assert judgement.edits == ()
