@@ -1,4 +1,4 @@
-"""From a description to a stored scenario: the calls, with each event shown as it comes."""
+"""From a description to a stored scenario, and to its next version: the calls, each event shown as it comes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from peripety.errors import InternalError, SpecError
 if TYPE_CHECKING:
     import grpc.aio
 
+    from peripety.cli.story import Story
     from peripety.cli.view import View
 
-__all__ = ["compile_scenario", "write_specification"]
+__all__ = ["amend_scenario", "compile_scenario", "write_specification"]
 
 
 async def write_specification(
@@ -54,6 +55,25 @@ async def compile_scenario(
             return event.compiled
         if event.HasField("rejected"):
             raise _refusal("The specification was refused", event.rejected.findings)
+    raise InternalError("The scenario service ended its stream without a result")
+
+
+async def amend_scenario(
+    channel: grpc.aio.Channel, request: scenario_pb2.AmendScenarioRequest, story: Story
+) -> scenario_pb2.AmendScenarioResponse.Amended:
+    """Have a stored scenario changed; the request gets an id here.
+
+    Raises:
+        SpecError: the change cannot be made.
+    """
+    stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
+    request.request_id = str(uuid4())
+    async for event in stub.AmendScenario(request):
+        story.amendment(event)
+        if event.HasField("amended"):
+            return event.amended
+        if event.HasField("rejected"):
+            raise _refusal("The scenario is as it was", event.rejected.findings)
     raise InternalError("The scenario service ended its stream without a result")
 
 

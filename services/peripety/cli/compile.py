@@ -8,8 +8,8 @@ from peripety.cli.authoring import compile_scenario
 from peripety.cli.documents import read_specification
 from peripety.cli.embedded import services_at
 from peripety.cli.jsonify import jsonify
+from peripety.cli.live import live_story
 from peripety.cli.output import asides, results, write_json
-from peripety.cli.story import Story
 
 __all__ = ["compile_specification"]
 
@@ -30,9 +30,9 @@ def compile_specification(source: str, *, version_of: str | None, server: str | 
 
 
 async def _compile(spec: bytes, version_of: str | None, server: str | None, *, as_json: bool) -> None:
-    story = Story(asides() if as_json else results())
-    async with services_at(server, "gateway", "scenarios") as channel:
-        scenario = await compile_scenario(channel, spec=spec, view=story, version_of=version_of or "")
+    with live_story(asides() if as_json else results()) as story:
+        async with services_at(server, "gateway", "scenarios") as channel:
+            scenario = await compile_scenario(channel, spec=spec, view=story, version_of=version_of or "")
     if as_json:
         write_json(jsonify(scenario))
     else:

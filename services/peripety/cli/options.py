@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["About", "Seed", "Server"]
+__all__ = ["About", "Attempts", "MaxCost", "MaxTime", "MaxTokens", "Model", "Seed", "Server"]
 
 _MAX_SEED = 2**53 - 1
 
@@ -21,4 +21,20 @@ Seed = Annotated[
 Server = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Ask this server. [default: run everything in this process]"),
+]
+Model = Annotated[
+    str,
+    typer.Option("--model", metavar="NAME", help="Who writes: provider/model. [default: the configured one]"),
+]
+Attempts = Annotated[int, typer.Option("--attempts", min=1, help="Most answers of the model.")]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", min=1, help="Most tokens, in and out. [default: no cap]")
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", min=1e-6, metavar="DOLLARS", help="Most money. [default: no cap]"),
+]
+MaxTime = Annotated[
+    float | None,
+    typer.Option("--max-time", min=1e-3, metavar="SECONDS", help="Most time. [default: no cap]"),
 ]

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from peripety.cli.options import About, Seed, Server  # noqa: TC001 - typer reads the annotations
+from peripety.cli.options import (  # noqa: TC001 - typer reads the annotations
+    About,
+    Attempts,
+    MaxCost,
+    MaxTime,
+    MaxTokens,
+    Model,
+    Seed,
+    Server,
+)
 
 __all__ = ["scenarios"]
 
@@ -40,19 +49,11 @@ def generate(
     about: About = None,
     seed: Seed = None,
     level: Annotated[Level, typer.Option(help="What it has to pass.")] = Level.CERTIFICATE,
-    model: Annotated[
-        str, typer.Option(metavar="NAME", help="Who writes: provider/model. [default: the configured one]")
-    ] = "",
-    attempts: Annotated[int, typer.Option(min=1, help="Most answers of the model.")] = 4,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Most tokens, in and out. [default: no cap]")
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(min=1e-6, metavar="DOLLARS", help="Most money. [default: no cap]")
-    ] = None,
-    max_time: Annotated[
-        float | None, typer.Option(min=1e-3, metavar="SECONDS", help="Most time. [default: no cap]")
-    ] = None,
+    model: Model = "",
+    attempts: Attempts = 4,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Ask again, although the same was written before.")
     ] = False,
@@ -147,6 +148,40 @@ def compile_(
     from peripety.cli.compile import compile_specification  # noqa: PLC0415 - loads the services
 
     compile_specification(file, version_of=version_of, server=server, as_json=as_json)
+
+
+@scenarios.command()
+def amend(
+    scenario_id: Annotated[
+        str, typer.Argument(metavar="ID", help="The scenario; see `peripety scenarios list`.")
+    ],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="What should be different, in any language; - reads it.")
+    ],
+    level: Annotated[
+        Level | None,
+        typer.Option(help="What it has to pass. [default: what the present version has passed]"),
+    ] = None,
+    model: Model = "",
+    attempts: Attempts = 4,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    server: Server = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the new version and what differs as one line of JSON.")
+    ] = False,
+) -> None:
+    """Change a stored scenario by a text: a model, or rules where there is none, and a new version of it.
+
+    Exit code 0 when it is changed, 1 when it is left as it was.
+    """
+    from peripety.cli import amend as command  # noqa: PLC0415 - loads the services
+    from peripety.cli.spending import budget  # noqa: PLC0415
+
+    caps = budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0)
+    order = command.order(scenario_id, text, level.name if level else "UNSPECIFIED", model, attempts, caps)
+    command.amend(order, server, as_json=as_json)
 
 
 @scenarios.command("dry-run")

@@ -86,6 +86,26 @@ class Story:
             case "rejected" if event.rejected.HasField("dry_run"):
                 self._report(event.rejected.dry_run)
 
+    def amendment(self, event: scenario_pb2.AmendScenarioResponse) -> None:
+        """Tell an event of changing a stored one."""
+        match event.WhichOneof("event"):
+            case "progress":
+                self._progress(event.progress)
+            case "proposed":
+                self._line(f"  proposed{_used(event.proposed.usage)}")
+                self._lines(f"    {printable(edit.summary)}" for edit in event.proposed.edits)
+            case "findings":
+                self._lines(_finding_lines(event.findings.findings, event.findings.total), "yellow")
+            case "rebalanced":
+                self._rebalanced(event.rebalanced)
+            case "amended":
+                self._report(event.amended.scenario.dry_run)
+                self._lines(_finding_lines(event.amended.scenario.findings), "yellow")
+                self._line(f"  changed{_used(event.amended.usage)}", "bold")
+                self._lines(f"    {printable(edit.summary)}" for edit in event.amended.edits)
+            case "rejected":
+                self._line(f"  given up{_used(event.rejected.usage)}", "red")
+
     def session(self, session: session_pb2.Session, viewpoint: Viewpoint) -> None:
         """Tell how a session begins: through whose eyes, and what is at stake for them."""
         self._line(f"\nSession {session.session_id}, seed {session.seed}, turn {session.turn}")

@@ -97,3 +97,23 @@ def test_what_is_stored_is_inspected_by_its_id() -> None:
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["spec_hash"] == stored["spec_hash"]
     assert isinstance(run("inspect", f"scn_{'0' * 24}").exception, NotFoundError)
+
+
+def test_a_scenario_is_changed_by_a_text_and_what_differs_is_told() -> None:
+    scenario_id = compiled(siege())["scenario_id"]
+    changed = run("amend", scenario_id, "make it longer")
+    assert changed.exit_code == 0, changed.output
+    lines = changed.stdout.splitlines()
+    assert lines[-3:-1] == ["  changed", "    horizon 15 → 22"]
+    assert lines[-1].startswith(f"stored as {scenario_id}, version ")
+    told = json.loads(run("amend", scenario_id, "-", "--json", given=b"make it shorter").stdout)
+    assert told["scenario"]["spec"]["horizon"] == 15
+    assert [edit["summary"] for edit in told["edits"]] == ["horizon 22 → 15"]
+
+
+def test_a_change_that_cannot_be_made_says_why_and_leaves_the_scenario() -> None:
+    stored = compiled(siege())
+    refused = run("amend", stored["scenario_id"], "add a third gauge")
+    assert isinstance(refused.exception, SpecError)
+    assert [finding.code for finding in refused.exception.findings] == ["AMENDMENT_NOT_UNDERSTOOD"]
+    assert json.loads(run("scenarios", "show", stored["scenario_id"], "--json").stdout) == stored["spec"]

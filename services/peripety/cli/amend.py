@@ -1,0 +1,69 @@
+"""`peripety amend`: a stored scenario changed by a text."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.cli.authoring import amend_scenario
+from peripety.cli.embedded import services_at
+from peripety.cli.jsonify import jsonify
+from peripety.cli.live import live_story
+from peripety.cli.output import asides, results, write_json
+from peripety.cli.text import read_about
+
+if TYPE_CHECKING:
+    from peripety.api.common.v1 import common_pb2 as common
+
+__all__ = ["amend", "order"]
+
+
+def order(
+    scenario_id: str, text: str, level: str, model: str, attempts: int, caps: common.Budget
+) -> pb.AmendScenarioRequest:
+    """What asks for a change, but for its id.
+
+    Args:
+        scenario_id: the scenario.
+        text: the change; - for standard input.
+        level: what the result has to pass: DRY_RUN, CERTIFICATE, or UNSPECIFIED for what it has passed.
+        model: who changes it, as `provider/model`; empty for the configured one.
+        attempts: most answers of the model.
+        caps: the most they may use.
+    """
+    return pb.AmendScenarioRequest(
+        scenario_id=scenario_id,
+        instruction=read_about(text),
+        level=pb.ValidationLevel.Value(f"VALIDATION_LEVEL_{level}"),
+        model=model,
+        max_attempts=attempts,
+        budget=caps,
+    )
+
+
+def amend(request: pb.AmendScenarioRequest, server: str | None, *, as_json: bool) -> None:
+    """Change a scenario, and tell how that goes and what differs.
+
+    Args:
+        request: the change.
+        server: `host:port` of a server; None changes it in this process, in the configured database.
+        as_json: whether to print the new version and what differs as a line of JSON instead.
+
+    Raises:
+        SpecError: it cannot be changed like that.
+    """
+    amended = asyncio.run(_amended(request, server, as_json=as_json))
+    if as_json:
+        write_json(jsonify(amended))
+    else:
+        scenario = amended.scenario
+        results().print(f"stored as {scenario.scenario_id}, version {scenario.spec_hash}", style="bold")
+
+
+async def _amended(
+    request: pb.AmendScenarioRequest, server: str | None, *, as_json: bool
+) -> pb.AmendScenarioResponse.Amended:
+    with live_story(asides() if as_json else results()) as story:
+        async with services_at(server, "gateway", "scenarios") as channel:
+            return await amend_scenario(channel, request, story)
