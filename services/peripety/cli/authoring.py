@@ -1,4 +1,4 @@
-"""From a description to a stored scenario, and to its next version: the calls, each event shown as it comes."""
+"""From a description to a stored scenario and its next version: calls whose events are shown as they come."""
 
 from __future__ import annotations
 

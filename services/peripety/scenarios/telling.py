@@ -25,6 +25,8 @@ _KINDS = {
 }
 _LABELLED = {"visibility": "who sees", "narrator_scope": "what the narrator may do to"}
 _CONDITIONS = frozenset({"preconditions", "when"})
+_ORDER = ("name", "kind", "description", "weight", "when", "preconditions", "duration", "params", "derives")
+"""What is told of a rule first; the rest follows, and its effects are the last."""
 _SPANS = {("duration",), ("turn",)}
 _IDENTITY = frozenset(SECTIONS.values())
 
@@ -86,7 +88,8 @@ def _of_value(value: Any, place: tuple[str, ...]) -> Iterator[_Aspect]:
 
 
 def _of_entry(value: Mapping[str, Any]) -> Iterator[_Aspect]:
-    for key, said in value.items():
+    for key in sorted(value, key=_rank):
+        said = value[key]
         if key in _IDENTITY:
             continue
         if key in _CONDITIONS:
@@ -99,6 +102,10 @@ def _of_entry(value: Mapping[str, Any]) -> Iterator[_Aspect]:
             yield from (((key, name), (f"{name} =", expression(logic))) for name, logic in said.items())
         else:
             yield from _of_value(said, (key,))
+
+
+def _rank(key: str) -> tuple[bool, int]:
+    return key == "effects", _ORDER.index(key) if key in _ORDER else len(_ORDER)
 
 
 def _of_effects(done: list[Any], derives: Any) -> Iterator[_Aspect]:

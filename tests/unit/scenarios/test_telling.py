@@ -23,7 +23,7 @@ def test_numbers_and_durations_of_an_event() -> None:
     before = event("a", moves(("dec", "x", 3)), weight=0.1, duration="2h")
     after = event("a", moves(("dec", "x", 5)), weight=0.15, duration="4h")
     (line,) = told("random_events", [before], [after])
-    assert line == "event 'a': weight 0.1 → 0.15; x -3 → x -5; duration 2h → 4h"
+    assert line == "event 'a': weight 0.1 → 0.15; duration 2h → 4h; x -3 → x -5"
 
 
 def test_effects_that_come_go_and_turn_around() -> None:
@@ -48,8 +48,8 @@ def test_conditions_parameters_and_derived_values() -> None:
     }
     (line,) = told("actions", [before], [after])
     assert line.split("; ") == [
-        "action 'a': n integer from 1 to 3 → integer from 1 to 5",
-        "when always → x > 2",
+        "action 'a': when always → x > 2",
+        "n integer from 1 to 3 → integer from 1 to 5",
         "d = 2 * 3 → 2 * 4",
         "sure yes or no removed",
     ]
@@ -58,7 +58,7 @@ def test_conditions_parameters_and_derived_values() -> None:
 def test_what_comes_says_what_it_is_and_what_goes_its_name() -> None:
     new = event("b", moves(("dec", "x", 2)), weight=0.2, when={"<": [{"var": "turn"}, 5]}, duration="7d")
     assert told("random_events", [event("a")], [new]) == [
-        "event 'b' added: weight 0.2; when turn < 5; x -2; duration 7d",
+        "event 'b' added: weight 0.2; when turn < 5; duration 7d; x -2",
         "event 'a' removed",
     ]
 

@@ -77,14 +77,23 @@ class Amender:
         present = await self._programs.of(scenario.spec_hash, scenario.document)
         level = await self._earned(record) if order.level is None else max(order.level, Level.DRY_RUN)
         change = Change(present, order, Judge(level, self._workers, is_new=False))
-        is_offline = (order.model or self._provider.value).partition("/")[0] == ProviderName.OFFLINE.value
-        events = change.by_rules(record.dry_run.fail_rate) if is_offline else change.by_model(self._gateway)
+        if self._is_for_rules(change, order.model, record.dry_run.fail_rate):
+            events = change.by_rules(record.dry_run.fail_rate)
+        else:
+            events = change.by_model(self._gateway)
         async with following(events):
             async for event in events:
                 yield event
         if change.accepted is not None:
             stored = await self._stored(change.accepted, order, present)
             yield Amended(stored, rule_edits(present.spec, change.accepted.document), change.spent)
+
+    def _is_for_rules(self, change: Change, model: str | None, fail_rate: float) -> bool:
+        """Whether rules make a change: without a model always, and of a modest one what they understand."""
+        provider = self._provider.answering(model)
+        if provider is ProviderName.GENERIC:
+            return change.is_understood(fail_rate)
+        return provider is ProviderName.OFFLINE
 
     async def _earned(self, record: ScenarioRecord) -> Level:
         """What a version has passed: its dry-run always, and perhaps a certificate."""

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.errors import Finding
-from peripety.scenarios.amending.hearing import USUAL, Way, wishes
+from peripety.scenarios.amending.hearing import USUAL, Way, Wish, wishes
 from peripety.scenarios.amending.mentions import mentioned
 from peripety.scenarios.balancing.knobs import WEIGHT_BOUNDS
 from peripety.scenarios.phrases import quantity
@@ -49,10 +49,7 @@ def bent(spec: Mapping[str, Any], instruction: str, fail_rate: float) -> dict[st
     for wish in heard:
         if isinstance(wish, str):
             return _not_understood(wish, "it says no change that rules can make")
-        if wish.is_general:
-            bends = _of_everything(changed, wish.way, fail_rate)
-        else:
-            bends = mentioned(wish.about, _bends(changed, wish.way))
+        bends = _of_everything(changed, wish.way, fail_rate) if wish.is_general else _of_named(changed, wish)
         if not bends:
             return _not_understood(wish.said, f"nothing that could be made {wish.way.value} is named in it")
         for bend in bends:
@@ -67,8 +64,16 @@ def _not_understood(clause: str, reason: str) -> Finding:
     return Finding("AMENDMENT_NOT_UNDERSTOOD", "", f"'{clause[:200]}': {reason}")
 
 
+def _of_named(spec: dict[str, Any], wish: Wish) -> list[_Bend]:
+    """What a wish is about. More of something that is a quantity too, is more of the quantity."""
+    quantities = list(_of_state(spec["state"])) if wish.way in {Way.MORE, Way.LESS} else []
+    found = mentioned(wish.about, [*quantities, *_bends(spec, wish.way)])
+    own = {bend for _, bend in quantities}
+    return [bend for bend in found if bend in own] or found
+
+
 def _bends(spec: dict[str, Any], way: Way) -> Iterator[tuple[str, _Bend]]:
-    """What can be changed in this way, by names."""
+    """What can be changed in this way, by names, quantities of the state aside."""
     match way:
         case Way.LONGER | Way.SHORTER:
             yield from _of_rules(spec, lambda rule: _timing(rule, spec))
@@ -79,7 +84,6 @@ def _bends(spec: dict[str, Any], way: Way) -> Iterator[tuple[str, _Bend]]:
             yield from ((_key(path), _number(decay, path)) for path in decay)
         case Way.MORE | Way.LESS:
             yield from _of_rules(spec, _strength)
-            yield from _of_state(spec["state"])
         case Way.HARDER | Way.EASIER:
             yield from _of_rules(spec, lambda rule: _strength(rule) if "weight" in rule else None)
         case Way.REMOVED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.errors import Finding
 from peripety.gateway.model import Spent
@@ -78,6 +78,10 @@ class Change:
             used_up = asker.used_up()
             yield NotAmended((*writer.findings, *([used_up] if used_up else [])), self.spent)
 
+    def is_understood(self, fail_rate: float) -> bool:
+        """Whether rules can make it; see `by_rules`."""
+        return not isinstance(self._bent(fail_rate), Finding)
+
     async def by_rules(self, fail_rate: float) -> AsyncIterator[ChangeEvent]:
         """Make it without a model, as far as it is understood.
 
@@ -85,7 +89,7 @@ class Change:
             fail_rate: how often the present version is lost.
         """
         yield Progress(Stage.AUTHORING, "looking for what the text names", 0.0)
-        changed = bent(self._present.spec, self._order.instruction, fail_rate)
+        changed = self._bent(fail_rate)
         if isinstance(changed, Finding):
             yield NotAmended((changed,), self.spent)
             return
@@ -99,6 +103,9 @@ class Change:
                     else:
                         yield step
         yield NotAmended(judgement.findings, self.spent) if judgement.errors else self._passed(judgement)
+
+    def _bent(self, fail_rate: float) -> dict[str, Any] | Finding:
+        return bent(self._present.spec, self._order.instruction, fail_rate)
 
     def _told(self, event: WritingEvent) -> ChangeEvent:
         """What a writer says, with the present version as what proposals are compared to."""

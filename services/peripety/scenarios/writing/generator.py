@@ -69,9 +69,7 @@ class Generator:
 
     def _is_modest(self, model: str | None) -> bool:
         """Whether the model is of a server about which nothing is known, so that little is expected of it."""
-        name = (model or "").partition("/")[0]
-        provider = next((provider for provider in ProviderName if provider.value == name), self._provider)
-        return provider is ProviderName.GENERIC
+        return self._provider.answering(model) is ProviderName.GENERIC
 
 
 class _Writing:

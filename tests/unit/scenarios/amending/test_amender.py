@@ -47,12 +47,13 @@ async def amended(
     record: ScenarioRecord,
     instruction: str,
     *answers: str,
+    provider: ProviderName | None = None,
     meanwhile: dict[str, Any] | None = None,
     **order: Any,
 ) -> tuple[list[AmendEvent], ScriptedGateway]:
     """Everything that happens when a scenario is changed, by a model where there are answers."""
     gateway = ScriptedGateway(list(answers))
-    provider = ProviderName.OPENAI if answers else ProviderName.OFFLINE
+    provider = provider or (ProviderName.OPENAI if answers else ProviderName.OFFLINE)
     amender = Amender(gateway, provider, registry, Programs(), WORKERS)
     events: list[AmendEvent] = []
     asked = AmendmentOrder(record.scenario.scenario_id, instruction, **order)
@@ -151,6 +152,23 @@ async def test_a_model_is_shown_the_scenario_and_changes_parts_of_it(registry: S
     assert request.cache == CacheConfig(expected_reuse=3)
     asked = json.loads(request.messages[-1].text)
     assert asked == {"scenario": program(siege()).spec, "instruction": "twenty turns"}
+
+
+async def test_a_modest_model_is_asked_for_what_rules_do_not_understand(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    for instruction, calls in ((LONGER, 0), ("twenty turns", 1)):
+        events, gateway = await amended(
+            registry, record, instruction, partial(horizon=20), provider=ProviderName.GENERIC
+        )
+        assert isinstance(events[-1], Amended)
+        assert len(gateway.requests) == calls
+
+
+async def test_a_model_that_is_named_is_asked(registry: ScenarioRegistry) -> None:
+    record = await stored(registry, siege())
+    for model, calls in (("openai/a", 1), ("offline/offline", 0)):
+        _, gateway = await amended(registry, record, LONGER, partial(horizon=20), model=model)
+        assert len(gateway.requests) == calls
 
 
 async def test_what_is_wrong_with_a_proposal_goes_back(registry: ScenarioRegistry) -> None:

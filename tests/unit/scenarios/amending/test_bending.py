@@ -20,8 +20,12 @@ def move(op: str, name: str, value: float) -> dict[str, Any]:
 
 LATER = {"op": "schedule", "id": "echo", "after": 3, "effects": [move("inc", "gauge", 2)]}
 SCENARIO = spec(
-    state={"gauge": 20, "stock": {"fuel": 5}},
-    actions=[action("tend", [move("inc", "gauge", 1), LATER]), action("rest") | {"name": "Take a rest"}],
+    state={"gauge": 20, "stock": {"fuel": 5}, "both": 4},
+    actions=[
+        action("tend", [move("inc", "gauge", 1), LATER]),
+        action("rest") | {"name": "Take a rest"},
+        action("use_both", [move("dec", "gauge", 4)]) | {"name": "Both"},
+    ],
     random_events=[
         event("storm", [move("dec", "gauge", 3)], weight=0.2, duration="1d12h"),
         event("drought", [move("dec", "gauge", 1)], weight=0.1) | {"name": "The great drought"},
@@ -45,6 +49,7 @@ TENDED = "action 'tend': gauge +1 → gauge +2; 3 turns later: gauge +2 → 3 tu
         ("drought 50 % stronger", ["event 'drought': gauge -1 → gauge -2"]),
         ("more fuel", ["initial stock: fuel 5 → 8"]),
         ("less gauge", ["initial gauge 20 → 13"]),
+        ("more of what both are named", ["initial both 4 → 6"]),
         ("fuel sinks slower", ["decay: stock.fuel 0.5 → 0.333"]),
         ("make tend longer", ["action 'tend': 3 turns later: gauge +2 → 5 turns later: gauge +2"]),
         ("double what tend does", [TENDED]),
@@ -52,7 +57,7 @@ TENDED = "action 'tend': gauge +1 → gauge +2; 3 turns later: gauge +2 → 3 tu
         ("make it longer", ["horizon 20 → 30"]),
         ("make it harder", ["min_fail_rate 0.25 → 0.65"]),
         ("make it easier", ["max_fail_rate added: 0.35"]),
-        ("a storm shorter and harder", ["event 'storm': gauge -3 → gauge -4; duration 1d12h → 1d8h"]),
+        ("a storm shorter and harder", ["event 'storm': duration 1d12h → 1d8h; gauge -3 → gauge -4"]),
         (
             "storm longer, drought likelier",
             ["event 'drought': weight 0.1 → 0.15", "event 'storm': duration 1d12h → 2d18h"],
