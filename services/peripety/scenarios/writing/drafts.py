@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from sqlalchemy import Column, Float, Integer, LargeBinary, String, Table, Text, delete, insert, select
 
 from peripety import __version__
+from peripety.config import ProviderName
 from peripety.gateway.model import Spent
 from peripety.gateway.streams import following
 from peripety.gateway.writing import dumps, read_findings, write_findings
@@ -66,8 +67,9 @@ class Writes(Protocol):
 class Drafts:
     """Writes specifications, each only once: what a model completed is kept and handed over again.
 
-    What rules wrote without a model is not kept: it costs nothing, and next time a model may answer. Equal
-    orders at the same time in this process wait for the first of them. The newest 1,000 are kept.
+    What rules or a script wrote is not kept: it costs nothing, next time a model may answer, and a script may
+    have changed. Equal orders at the same time in this process wait for the first of them. The newest 1,000
+    are kept.
 
     Args:
         writer: writes what is not there yet.
@@ -104,7 +106,7 @@ class Drafts:
                 return
             async with following(self._writer.generate(order)) as events:
                 async for event in events:
-                    if isinstance(event, Completed) and not event.without_model:
+                    if isinstance(event, Completed) and _is_of_a_model(event):
                         await self._keep(key, event)
                     yield event
 
@@ -142,6 +144,11 @@ class Drafts:
                 )
             )
             await _forget_the_oldest(connection)
+
+
+def _is_of_a_model(event: Completed) -> bool:
+    provider = event.model.partition("/")[0]
+    return not event.without_model and provider != ProviderName.SCRIPTED.value
 
 
 @cache

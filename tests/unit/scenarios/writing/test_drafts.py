@@ -132,8 +132,10 @@ async def test_to_refresh_writes_anew_and_keeps_that(database: Database) -> None
     assert await written(drafts) == [again(newer)]
 
 
-@pytest.mark.parametrize("last", [FAILED, replace(DONE, without_model=True)])
-async def test_what_failed_and_what_rules_wrote_is_not_kept(
+@pytest.mark.parametrize(
+    "last", [FAILED, replace(DONE, without_model=True), replace(DONE, model="scripted/m")]
+)
+async def test_what_failed_and_what_rules_or_a_script_wrote_is_not_kept(
     database: Database, last: Completed | NotGenerated
 ) -> None:
     writer = Writer(last)
