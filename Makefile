@@ -119,6 +119,12 @@ bench-simulator: $(VENV)/installed-dev native  ## Measure the scripted LLM's ser
 bench-balance: $(VENV)/installed-dev native  ## Balance a hundred random specifications, and say how many come out where they should
 	@PYTHONPATH=tests $(BIN)/python -m bench.balance
 
+DESCRIPTIONS ?=
+
+.PHONY: bench-generation
+bench-generation: $(VENV)/installed-dev $(VENV)/installed-llm native  ## Write scenarios with the model on this machine, and with scripted ones: DESCRIPTIONS=file, a line each
+	@PYTHONPATH=tests $(BIN)/python -m bench.generation $(DESCRIPTIONS)
+
 .PHONY: bench-prompt-cache
 bench-prompt-cache: $(VENV)/installed-dev  ## What a conversation's prompts cost, by where their cache markers stand
 	@PYTHONPATH=tests $(BIN)/python -m bench.prompt_cache

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
+    from peripety.config import Config
     from peripety.simulator.exchange import Exchange
     from peripety.simulator.model import Request
     from peripety.simulator.scenario.model import Scenario
 
-__all__ = ["LEVEL", "ORIGINAL_PROVIDERS", "Author", "Heard", "authoring"]
+__all__ = ["LEVEL", "ORIGINAL_PROVIDERS", "Author", "Heard", "authoring", "heard", "scenario_service"]
 
 ORIGINAL_PROVIDERS = tuple(
     spoken for spoken in PROVIDERS if spoken.name in {ProviderName.ANTHROPIC, ProviderName.OPENAI}
@@ -89,9 +90,20 @@ class Author:
 
     async def writes(self, **fields: Any) -> Heard:
         """All events of one order."""
-        order = {"request_id": str(uuid4()), "description": "alpha wanes", "seed": 7, "level": LEVEL}
-        request = pb.GenerateScenarioRequest(**{**order, **fields})
-        return Heard([event async for event in self.stub.GenerateScenario(request)])
+        return await heard(self.stub, **{"description": "alpha wanes", "seed": 7, **fields})
+
+
+async def heard(stub: ScenarioServiceAsyncStub, **fields: Any) -> Heard:
+    """All events of one order."""
+    request = pb.GenerateScenarioRequest(**{"request_id": str(uuid4()), "level": LEVEL, **fields})
+    return Heard([event async for event in stub.GenerateScenario(request)])
+
+
+@asynccontextmanager
+async def scenario_service(config: Config) -> AsyncIterator[ScenarioServiceAsyncStub]:
+    """A service in this process that asks whom its configuration names, until the block ends."""
+    async with serve(config, services={"gateway", "scenarios"}) as app, open_channel(app.address) as channel:
+        yield ScenarioServiceStub(channel)
 
 
 @asynccontextmanager
@@ -107,9 +119,6 @@ async def authoring(home: Path, spoken: Any, scenario: Scenario) -> AsyncIterato
     with serve_in_thread(model) as upstream:
         database = f"sqlite:///{home / 'test.db'}"
         config = config_of(spoken, upstream.url, database_url=database, listen="127.0.0.1:0")
-        async with (
-            serve(config, services={"gateway", "scenarios"}) as app,
-            open_channel(app.address) as channel,
-        ):
-            yield Author(ScenarioServiceStub(channel), model)
+        async with scenario_service(config) as stub:
+            yield Author(stub, model)
     model.close()

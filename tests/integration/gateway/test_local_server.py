@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -20,6 +18,7 @@ from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import Options, ResponseSchema, SchemaMethod, SchemaReport
 from peripety.gateway.providers.registry import Providers
 from support.apps import config_for
+from support.local_server import local_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -43,25 +42,6 @@ SCHEMA = {
     "required": ["name", "amount"],
     "additionalProperties": False,
 }
-
-
-@contextmanager
-def local_server(cache: Path) -> Iterator[tuple[list[str], str]]:
-    """What the server prints before it listens, and its URL."""
-    command = [sys.executable, "-m", "peripety.gateway.local_server"]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        lines: list[str] = []
-        try:
-            for line in process.stdout:
-                if line.startswith("listening on "):
-                    yield lines, line.removeprefix("listening on ").strip()
-                    break
-                lines.append(line)
-        finally:
-            process.terminate()
-            assert process.wait(timeout=30) == 0
 
 
 @pytest.fixture(scope="module")
