@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Confidant", "Stage", "stage"]
 
-_LEAST_AMOUNT = 8
-"""Fewer of something are not counted down in steps."""
-
 
 @dataclass(frozen=True, slots=True)
 class Confidant:
@@ -65,7 +62,7 @@ def stage(cast: Cast, people: Sequence[str], phrases: Mapping[str, str]) -> Stag
         for place, term in enumerate(terms):
             # One supply runs out by itself; were all to, nothing that is done would matter.
             fades = role is Role.SUPPLY and place == 0
-            yield named(use, term.text, role, fades=fades, amount=_counted(term))
+            yield named(use, term.text, role, fades=fades, amount=term.counted)
 
     supplies = tuple(played("stock", cast.supplies, Role.SUPPLY))
     wards = tuple(played("ward", cast.wards, Role.WARD))
@@ -89,7 +86,3 @@ def stage(cast: Cast, people: Sequence[str], phrases: Mapping[str, str]) -> Stag
         named("wear", wards[0].term, Role.THREAT, start=Size.SMALL, is_hidden=True),
         confidants,
     )
-
-
-def _counted(term: Term) -> float | None:
-    return term.amount if term.amount is not None and term.amount >= _LEAST_AMOUNT else None

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Matter", "Term", "matter"]
 
+_LEAST_COUNTED = 8
+"""Fewer of something are not counted down in steps."""
 _PARTS = {"scarce": Role.SUPPLY, "mounting": Role.THREAT, "dear": Role.WARD, "wanted": Role.GOAL}
 
 
@@ -30,6 +32,11 @@ class Term:
     text: str
     part: Role | None = None
     amount: float | None = None
+
+    @property
+    def counted(self) -> float | None:
+        """The amount, where there are enough to count down."""
+        return self.amount if self.amount is not None and self.amount >= _LEAST_COUNTED else None
 
 
 @dataclass(frozen=True, slots=True)

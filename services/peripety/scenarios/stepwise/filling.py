@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peripety.authoring.blueprint import Flow, Role, Size
+from peripety.authoring.assembling.gauges import helps
+from peripety.authoring.blueprint import Flow, Size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from peripety.authoring.blueprint import Blueprint, Quantity
+    from peripety.authoring.blueprint import Blueprint, Quantity, Role
 
 __all__ = ["filled"]
 
@@ -20,12 +21,12 @@ _RELIEF = 3
 
 def filled(blueprint: Blueprint) -> Blueprint:
     """The blueprint in which every action is worth doing and every event does something."""
-    open_to_all = [each for each in blueprint.quantities if not (each.holder or each.is_hidden)]
-    by_name = {each.name: each for each in blueprint.quantities}
+    open_to_all = [each for each in blueprint.quantities if not each.is_unseen]
+    roles = {each.name: each.role for each in blueprint.quantities}
     return replace(
         blueprint,
         actions=tuple(
-            replace(action, flows=_worthwhile(action.flows, by_name) or _trade(index, open_to_all))
+            replace(action, flows=_worthwhile(action.flows, roles) or _trade(index, open_to_all))
             for index, action in enumerate(blueprint.actions)
         ),
         events=tuple(
@@ -35,9 +36,9 @@ def filled(blueprint: Blueprint) -> Blueprint:
     )
 
 
-def _worthwhile(flows: Sequence[Flow], quantities: dict[str, Quantity]) -> tuple[Flow, ...]:
+def _worthwhile(flows: Sequence[Flow], roles: Mapping[str, Role]) -> tuple[Flow, ...]:
     """The same changes, the first one for the better where none of them is."""
-    if not flows or any(flow.rises is _is_good_to_have(quantities[flow.quantity]) for flow in flows):
+    if not flows or any(helps(roles[flow.quantity], rises=flow.rises) for flow in flows):
         return tuple(flows)
     first, *others = flows
     return (replace(first, rises=not first.rises), *others)
@@ -57,12 +58,8 @@ def _turn(index: int, quantities: Sequence[Quantity]) -> Flow:
 
 
 def _for_better(quantity: Quantity) -> Flow:
-    return Flow(quantity.name, _is_good_to_have(quantity), Size.MEDIUM)
+    return Flow(quantity.name, helps(quantity.role, rises=True), Size.MEDIUM)
 
 
 def _for_worse(quantity: Quantity) -> Flow:
-    return Flow(quantity.name, not _is_good_to_have(quantity), Size.SMALL)
-
-
-def _is_good_to_have(quantity: Quantity) -> bool:
-    return quantity.role is not Role.THREAT
+    return Flow(quantity.name, helps(quantity.role, rises=False), Size.SMALL)

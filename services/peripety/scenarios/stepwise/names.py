@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from peripety.authoring.reading.scripts import cleaned, clipped
+from peripety.authoring.reading.names import TERM_LIMIT, fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["NAME", "TITLE_LIMIT", "Names", "fit"]
-
-_NAME_LIMIT = 32
-TITLE_LIMIT = 64
-"""The longest title, in characters."""
+__all__ = ["NAME", "Names", "name_of"]
 
 NAME = {
     "type": "string",
     # Without digits and dots a small model writes words; left free, it writes dates and addresses.
-    "pattern": rf"^[^0-9\"\\{{}}\[\]<>$%_/:.,]{{1,{_NAME_LIMIT}}}$",
-    "maxLength": _NAME_LIMIT,
+    "pattern": rf"^[^0-9\"\\{{}}\[\]<>$%_/:.,]{{1,{TERM_LIMIT}}}$",
+    "maxLength": TERM_LIMIT,
 }
 """The schema of a name."""
 
-# What paths, templates and identifiers give a meaning to.
-_UNFIT = re.compile(r"[\"\\{}\[\]<>$%_\s]+")
-_EDGES = " .,:;!?-"
 
-
-def fit(text: Any, limit: int) -> str:
-    """A text as a name can hold it; empty when it is none."""
-    if not isinstance(text, str):
-        return ""
-    words = _UNFIT.sub(" ", cleaned(text)).split()
-    if len(text) >= limit and len(words) > 1:
-        # The limit may have cut the last one.
-        words.pop()
-    name = clipped(" ".join(words), limit).strip(_EDGES)
-    is_name = any(char.isalpha() for char in name) and (len(name) > 1 or not name.isascii())
-    return name[0].upper() + name[1:] if is_name and "://" not in name else ""
+def name_of(value: Any, limit: int = TERM_LIMIT) -> str:
+    """A value as a name; empty where it is none."""
+    text = value if isinstance(value, str) and "://" not in value else ""
+    if len(text) >= limit:
+        # The limit may have cut the last word.
+        text = text.rpartition(" ")[0] or text
+    name = fit(text, limit)
+    is_word = any(char.isalpha() for char in name) and (len(name) > 1 or not name.isascii())
+    return name if is_word else ""
 
 
 class Names:
@@ -55,9 +44,9 @@ class Names:
         self._spare = iter(spare)
         self._taken = {name.casefold() for name in taken}
 
-    def of(self, values: Any, *, at_least: int, at_most: int) -> tuple[str, ...]:
+    def of(self, values: Any, *, at_most: int, at_least: int = 0) -> tuple[str, ...]:
         """The names among values that are nobody's yet; spare ones in place of those that are missing."""
-        said = (fit(value, _NAME_LIMIT) for value in values) if isinstance(values, list) else ()
+        said = map(name_of, values) if isinstance(values, list) else ()
         kept = tuple(islice((name for name in said if name and self._is_new(name)), at_most))
         return (*kept, *islice(filter(self._is_new, self._spare), max(at_least - len(kept), 0)))
 

@@ -73,6 +73,21 @@ def test_only_people_of_the_description_take_part_and_all_whom_rules_find_there(
     assert blueprint_of(said, "Yesterday Beta met the keeper.").people == ("The keeper", "Beta")
 
 
+def test_numbers_and_spans_of_time_are_those_of_the_description() -> None:
+    said = outline(resources=["fuel", "spares"], deadline=False)
+    text = "There are 40 spares and 3 valves for the next six days, and by noon in two hours they are due."
+    blueprint = blueprint_of(said, text)
+    amounts = {each.name: each.amount for each in blueprint.quantities}
+    assert (amounts["Spares"], amounts["Fuel"]) == (40, None)
+    assert blueprint.hours == 6 * 24
+    assert 0 < blueprint.due_hours < blueprint.hours
+    assert blueprint.has_deadline
+
+
+def test_a_word_that_carries_nothing_names_nobody() -> None:
+    assert blueprint_of(outline(people=["and", "may"]), "The gauge and the valve may fail.").people == ()
+
+
 def test_a_name_that_the_limit_cut_ends_with_a_whole_word() -> None:
     blueprint = blueprint_of(outline(resources=["alpha beta gamma delta epsilon zeta"[:32]]), "")
     assert blueprint.quantities[0].name == "Alpha beta gamma delta epsilon"
