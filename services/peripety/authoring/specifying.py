@@ -8,6 +8,8 @@ from peripety.authoring.assembling.completing import whole
 from peripety.authoring.assembling.document import document
 from peripety.authoring.assembling.timing import timing
 from peripety.authoring.assembling.world import world
+from peripety.authoring.blueprint import Role
+from peripety.authoring.calibrating.aims import aim
 from peripety.authoring.calibrating.calibrating import calibrated
 from peripety.authoring.calibrating.measures import Measures, first_measures, scales
 from peripety.authoring.choices import Choices
@@ -36,4 +38,6 @@ def specification(blueprint: Blueprint, seed: int, *, spec_id: str) -> dict[str,
             world(blueprint, numbers, takes, measures.due, measures.pressures), seed, spec_id=spec_id
         )
 
-    return calibrated(first_measures(blueprint, takes.horizon), spec_of)
+    first = first_measures(blueprint, takes.horizon)
+    goals = sum(one.role is Role.GOAL for one in blueprint.quantities)
+    return calibrated(first, aim(len(first.buffers) + bool(takes.due), goals, takes.horizon), spec_of)

@@ -16,6 +16,7 @@ from peripety import sim
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from peripety.authoring.calibrating.aims import Aim
     from peripety.authoring.calibrating.measures import Measures
 
 __all__ = ["calibrated"]
@@ -24,11 +25,10 @@ _TRIALS, _RUNS = 14, 512
 _NEAR = 0.06
 _LEAST_SHARE = 0.03
 """The part of all losses that each cause should have at least."""
-_MOST_CAUSES = 7
 _LARGEST_STEP = 1.5
-_QUICKLY, _SLOWLY = 0.4, 0.2
-"""Powers of the ratio by which a figure is off: for all buffers together, and for each by itself."""
-_LONGER, _SHORTER = 1.12, 0.88
+_QUICKLY, _SLOWLY, _HARDLY = 0.4, 0.2, 0.12
+"""Powers of the ratio by which a figure is off: for all buffers together, for each alone, for the goals."""
+_FEW = 0.005
 _BUFFERS = (6.0, 40.0)
 _PRESSURES = (0.4, 3.0)
 _TARGETS = (6.0, 120.0)
@@ -51,45 +51,23 @@ class _Trial:
     won: float
     causes: tuple[float, ...]
 
-    @property
-    def wanted_lost(self) -> float:
-        """How often it should lose: the more there is to lose by, the better those fare who think."""
-        return 0.46 + 0.02 * min(len(self.causes), _MOST_CAUSES)
 
-    @property
-    def most_won(self) -> float:
-        """How often it may win: where it wins more, those who think win all there is."""
-        return 0.2 - 0.02 * min(len(self.causes), _MOST_CAUSES)
-
-    @property
-    def least_won(self) -> float:
-        """How often it should win: where it wins less, nobody wins enough."""
-        return self.most_won / 3
-
-    @property
-    def missed_by(self) -> float:
-        """How far it is from what is wanted; 0 for not at all."""
-        rate = max(abs(self.lost - self.wanted_lost) - _NEAR, 0)
-        causes = sum(max(_LEAST_SHARE - share, 0) for share in self.causes)
-        won = max(self.least_won - self.won, self.won - self.most_won, 0)
-        return 2 * rate + causes + won
-
-
-def calibrated(measures: Measures, spec_of: Callable[[Measures], dict[str, Any]]) -> dict[str, Any]:
+def calibrated(measures: Measures, aim: Aim, spec_of: Callable[[Measures], dict[str, Any]]) -> dict[str, Any]:
     """The specification whose numbers come nearest to what is wanted.
 
     Args:
         measures: what to begin with.
+        aim: how luck alone should fare.
         spec_of: the specification that has such measures. Its first loss conditions are those of the
             buffers, in their order; one more is that of the deadline.
     """
     trials: list[_Trial] = []
     for _ in range(_TRIALS):
         trials.append(_trial(spec_of(measures)))
-        if not trials[-1].missed_by:
+        if not _missed_by(aim, trials[-1]):
             break
-        measures = _moved(measures, trials[-1])
-    return min(trials, key=lambda trial: trial.missed_by).spec
+        measures = _moved(measures, aim, trials[-1])
+    return min(trials, key=lambda trial: _missed_by(aim, trial)).spec
 
 
 def _trial(spec: dict[str, Any]) -> _Trial:
@@ -98,10 +76,20 @@ def _trial(spec: dict[str, Any]) -> _Trial:
     return _Trial(spec, report.fail_rate, report.won / report.runs, tuple(causes))
 
 
-def _moved(measures: Measures, trial: _Trial) -> Measures:
+def _missed_by(aim: Aim, trial: _Trial) -> float:
+    """How far a trial is from what is wanted; 0 for not at all."""
+    rate = max(abs(trial.lost - aim.lost) - _NEAR, 0)
+    causes = sum(max(_LEAST_SHARE - share, 0) for share in trial.causes)
+    won = max(aim.least_won - trial.won, trial.won - aim.most_won, 0)
+    return 2 * rate + causes + won
+
+
+def _moved(measures: Measures, aim: Aim, trial: _Trial) -> Measures:
     """Measures that bring a scenario nearer to what is wanted."""
-    longer = _LONGER if trial.won > trial.most_won else _SHORTER if trial.won < trial.least_won else 1.0
-    overall = _step(trial.lost / trial.wanted_lost, _QUICKLY) * longer**0.5
+    longer = 1.0
+    if not aim.least_won <= trial.won <= aim.most_won:
+        longer = _step((trial.won + _FEW) / ((aim.least_won + aim.most_won) / 2 + _FEW), _HARDLY)
+    overall = _step(trial.lost / aim.lost, _QUICKLY) * longer**0.5
     fair = 1 / len(trial.causes)
     by_cause = [_step((share + 0.01) / fair, _SLOWLY) for share in trial.causes]
     has_deadline = len(by_cause) > len(measures.buffers)

@@ -21,8 +21,9 @@ _AT_START = 2
 _AMONG = 4
 """A threat that is counted starts at so many steps."""
 _KEPT, _MUCH = 3, 5
-_PARTS = (0.5, 0.25, 0.125)
-"""Steps of less than one are these, which add up exactly."""
+_FINE = 4
+_PARTS = (3.5, 3, 2.5, 2, 1.5, 1, 0.5, 0.25, 0.125)
+"""Steps of less than four are these, which add up exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def _unit(amount: float | None, steps: float) -> float:
     if not amount:
         return 0
     step = amount / steps
-    if step < 1:
+    if step < _FINE:
         return next((part for part in _PARTS if part <= step), _PARTS[-1])
     digits = len(str(int(step)))
     return round(step, min(2 - digits, 0))

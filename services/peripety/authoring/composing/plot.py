@@ -5,12 +5,11 @@ wards     are looked after; the first one in good shape lets work go further
 threats   mount by chance and by neglect, and hurt the wards once they are high
 goals     are worked for; enough of each wins, too little of the first at the deadline loses
 wear      is hidden: what shortcuts leave behind, until it strikes
-people    hold something back, and have doubts that mount when others pay for what is done
+people    hold something back, and have doubts that mount with the threats and with what others pay for
 """
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from peripety.authoring.blueprint import Action, Chance, Event, Flow, Size, Trigger
@@ -102,9 +101,11 @@ def events(stage: Stage, spare: tuple[str, str], say: Say) -> Iterator[Event]:
     """
     ward, supply = stage.wards[0], stage.supplies[0]
     for place, one in enumerate(stage.threats):
-        chance = Chance.FREQUENT if place == 0 else Chance.OCCASIONAL
-        yield Event(say("rise", one.term), (up(one),), chance)
-    for one, threat in zip_longest(stage.wards, stage.threats, fillvalue=stage.threats[-1]):
+        worried = stage.confidants[place :: len(stage.threats)]
+        doubts = (up(person.doubts, Size.SMALL) for person in worried)
+        yield Event(say("rise", one.term), (up(one), *doubts), Chance.FREQUENT)
+    for place, one in enumerate(stage.wards):
+        threat = stage.threats[place % len(stage.threats)]
         yield Event(
             say("strain", one.term),
             (down(one),),
