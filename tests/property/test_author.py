@@ -36,6 +36,7 @@ def identifiers(spec: dict[str, Any]) -> list[str]:
     return [spec["id"], *(rule["id"] for section in sections for rule in spec[section])]
 
 
+@settings(max_examples=60, deadline=None)
 @given(text=texts, seed=seeds, variation=st.integers(0, 3))
 def test_any_text_becomes_a_valid_scenario(text: str, seed: int | None, variation: int) -> None:
     spec = author(text, seed, variation)
@@ -48,6 +49,7 @@ def test_any_text_becomes_a_valid_scenario(text: str, seed: int | None, variatio
     assert not [char for char in document if unicodedata.category(char) in STEERS and char not in JOINERS]
 
 
+@settings(max_examples=30, deadline=None)
 @given(text=texts, seed=seeds)
 def test_the_same_text_and_seed_give_the_same_document(text: str, seed: int | None) -> None:
     assert json.dumps(author(text, seed)) == json.dumps(author(text, seed))

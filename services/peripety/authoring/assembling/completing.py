@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["whole"]
 
 _MOST_PEOPLE = 4
-_MOST_QUANTITIES, _MOST_OF_A_ROLE = 16, 3
+_MOST_QUANTITIES = 16
+_MOST_OF_A_ROLE = {Role.SUPPLY: 3, Role.WARD: 3, Role.THREAT: 3, Role.GOAL: 2}
 _MOST_ACTIONS, _MOST_EVENTS = 12, 14
 _MOST_FADING = 2
 _MOST_FLOWS = 4
@@ -73,7 +74,7 @@ def _quantities(
         hidden = one.is_hidden and one.role is not Role.GOAL
         fitting = fit(one.name, NAME_LIMIT)
         seen = sum(other.role is one.role and not other.is_unseen for other in kept)
-        if not fitting or (seen >= _MOST_OF_A_ROLE and not (holder or hidden)):
+        if not fitting or (seen >= _MOST_OF_A_ROLE[one.role] and not (holder or hidden)):
             continue
         name = fresh(fitting, (other.name for other in kept))
         amount = one.amount if one.amount and one.amount > 0 else None

@@ -29,10 +29,10 @@ _LARGEST_STEP = 1.5
 _QUICKLY, _SLOWLY, _HARDLY = 0.4, 0.2, 0.12
 """Powers of the ratio by which a figure is off: for all buffers together, for each alone, for the goals."""
 _FEW = 0.005
-_BUFFERS = (6.0, 40.0)
+_BUFFERS = (6.0, 60.0)
 _PRESSURES = (0.4, 3.0)
 _TARGETS = (6.0, 120.0)
-_DUE = (0.1, 0.9)
+_DUE = (0.05, 0.9)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,80 @@
+"""Hardly a description becomes a scenario that fails to earn its certificate at once.
+
+`PERIPETY_EXAMPLES` asks for more descriptions than a continuous integration has time for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety import sim
+from peripety.authoring import author
+from peripety.scenarios.certificates.model import CertificateOptions, CertificateVerdict
+from support.certificates import certified
+from support.cores import core_named, program_on
+from support.descriptions import descriptions
+from support.repository import ROOT
+
+if TYPE_CHECKING:
+    from peripety.scenarios.certificates.model import Certificate
+
+EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "24"))
+ENOUGH = CertificateOptions(max_runs=2_048)
+SAMPLES = ROOT.parent / "shared" / "data" / "prompts.md"
+
+native = pytest.mark.skipif(sim.BACKEND != "native", reason="the planner takes the core in Python minutes")
+
+
+def shares(certificate: Certificate) -> dict[str, tuple[float, float]]:
+    return {report.persona: (report.lost.value, report.won.value) for report in certificate.personas}
+
+
+def is_good(certificate: Certificate) -> bool:
+    """Whether nothing is to be said against a scenario, choices matter, and some risk stays."""
+    fared = shares(certificate)
+    random = next(report for report in certificate.personas if report.persona == "random")
+    return (
+        certificate.verdict is CertificateVerdict.CERTIFIED
+        and not certificate.findings
+        and 0.35 <= fared["random"][0] <= 0.7
+        and sum(loss.count > 0 for loss in random.losses) >= 2
+        and fared["planner"][1] >= 0.5
+        and (certificate.planner_gap or 0) >= 0.15
+    )
+
+
+@native
+async def test_nearly_every_description_earns_a_certificate_at_once() -> None:
+    failed = {}
+    for text in descriptions(EXAMPLES):
+        certificate = await certified(author(text), ENOUGH)
+        if not is_good(certificate):
+            failed[text] = (shares(certificate), [finding.code for finding in certificate.findings])
+    assert len(failed) <= 0.05 * EXAMPLES, failed
+
+
+@native
+@pytest.mark.skipif(
+    not SAMPLES.exists(), reason=f"sample descriptions are not beside this repository ({SAMPLES.name})"
+)
+async def test_sample_descriptions_earn_certificates_at_once() -> None:
+    samples = re.findall(r"^\| \d+ \| (.+?) \|", SAMPLES.read_text(encoding="utf-8"), re.MULTILINE)
+    assert samples
+    for sample in samples:
+        certificate = await certified(author(sample), ENOUGH)
+        assert is_good(certificate), (sample, shares(certificate), certificate.findings)
+
+
+def test_both_cores_find_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    for name in ("python", "native"):
+        core = core_named(name)
+        monkeypatch.setattr(sim, "compile", lambda text, core=core: program_on(core, text.encode()))
+        written.append([json.dumps(author(text), ensure_ascii=False) for text in descriptions(6, seed=1)])
+    python, native = written
+    assert python == native
