@@ -48,6 +48,7 @@ class Manuscript:
         self._fixed = fixed
         self._ledger = Ledger()
         self._scope = EVERYTHING
+        self._judgements: list[Judgement] = []
         self.document: Mapping[str, Any] = document
         self.judgement: Judgement | None = None
         self.slips: tuple[Finding, ...] = ()
@@ -68,7 +69,7 @@ class Manuscript:
             ResourceExhaustedError: dry-runs take longer than there is time.
         """
         was, before = self.document, self.judgement
-        merged = merge(was, answer.value, self._scope)
+        merged = merge(was, self._with_fixed(answer.value), self._scope)
         judgement, undone = await self._checked({**merged.document, **self._fixed})
         yield _proposal(answer, was, judgement.document)
         for message in _remarks(merged.left_out, undone):
@@ -80,21 +81,28 @@ class Manuscript:
                         judgement = step
                     else:
                         yield step
-            if before is not None and self._ledger.relapses(judgement):
-                edits = rule_edits(judgement.document, before.document)
-                judgement, undone = before, _WHOLE
-                yield Rewritten(as_json(before.document), answer.number, edits)
+            if self._ledger.relapses(judgement):
+                sound = self._sound(judgement.depth)
+                edits = rule_edits(judgement.document, sound.document)
+                judgement, undone = sound, _WHOLE
+                yield Rewritten(as_json(sound.document), answer.number, edits)
                 for message in _remarks((), undone):
                     yield Progress(Stage.REPAIRING, message, 1.0)
         if before is not None:
             self._ledger.note(before, judgement)
+        self._judgements.append(judgement)
         self.document, self.judgement = judgement.document, judgement
         slips = self._ledger.fresh(merged.findings)
         self.slips = (*(answer.findings if answer.is_cut else ()), *slips)
-        is_in_play = judgement.depth > Depth.RULES
-        self._scope = EVERYTHING if is_in_play else scope_of(self.document, self._errors())
+        # In play everything bears on everything, and what was undone may need other parts to change as well.
+        is_open = judgement.depth > Depth.RULES or undone == _WHOLE
+        self._scope = EVERYTHING if is_open else scope_of(self.document, self._errors())
         left_out = (*merged.left_out, *(slip.path for slip in merged.findings if slip not in slips))
         self.reply = Reply(self.findings, self.document, left_out, undone, judgement.edits)
+
+    def _with_fixed(self, value: Any) -> Any:
+        """An answer that agrees with what is not the model's to say."""
+        return {**value, **self._fixed} if isinstance(value, dict) else value
 
     def _errors(self) -> Sequence[Finding]:
         return (*self.slips, *(self.judgement.errors if self.judgement else ()))
@@ -110,12 +118,18 @@ class Manuscript:
             return before, ()
         judgement = await self._judge.check(document)
         relapses = self._ledger.relapses(judgement)
-        if before is None or not relapses:
+        if not relapses:
             return judgement, ()
-        partly = await self._judge.check(restored(document, before.document, relapses))
+        sound = self._sound(judgement.depth)
+        partly = await self._judge.check(restored(document, sound.document, relapses))
         if not self._ledger.relapses(partly):
             return partly, tuple(map(pointer, relapses))
-        return before, _WHOLE
+        return sound, _WHOLE
+
+    def _sound(self, depth: Depth) -> Judgement:
+        """The last judgement that got as far, so that nothing wrong up to there was overlooked in it."""
+        latest = reversed(self._judgements)
+        return next((judgement for judgement in latest if judgement.depth >= depth), self._judgements[-1])
 
 
 def _proposal(answer: Answer, was: Mapping[str, Any], now: Mapping[str, Any]) -> Draft | Rewritten:

@@ -1,0 +1,192 @@
+"""Careless models write a document answer by answer, and what they once mended is never wrong again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from copy import deepcopy
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from peripety import sim
+from peripety.errors import Severity
+from peripety.scenarios.model import Level
+from peripety.scenarios.random_specs import random_spec
+from peripety.scenarios.writing.asking import Answer
+from peripety.scenarios.writing.judging import Judge
+from peripety.scenarios.writing.manuscript import Manuscript
+from peripety.sim.schema import check
+from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from support.gated_gateway import answer
+from support.scenarios import WORKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from peripety.errors import Finding
+
+Json: TypeAlias = "dict[str, Any]"
+Mark: TypeAlias = "tuple[str, str]"
+
+MODELS = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+ANSWERS = 6
+SECTIONS = ("actions", "random_events", "loss_conditions")
+_FORM, _RULES = 0, 1
+
+
+def _heavy(rule: Json) -> None:
+    rule["weight"] = 0.9
+
+
+def _odd(rule: Json) -> None:
+    rule["power"] = 1
+
+
+def _halved(rule: Json) -> None:
+    for key in ("effects", "when"):
+        rule.pop(key, None)
+
+
+def _astray(rule: Json) -> None:
+    rule.setdefault("effects", []).append({"op": "inc", "path": "state.nowhere.at", "value": 1})
+
+
+def _coded(rule: Json) -> None:
+    rule.setdefault("effects", []).append({"op": "set", "path": "state.nowhere", "value": {"+": [1, 2]}})
+
+
+def _circular(rule: Json) -> None:
+    rule["derives"] = {"x": {"+": [{"var": "derives.y"}, 1]}, "y": {"+": [{"var": "derives.x"}, 1]}}
+
+
+SLIPS: tuple[Callable[[Json], None], ...] = (_heavy, _odd, _halved, _astray, _coded, _circular)
+
+
+def good_spec(number: int) -> Json:
+    spec: Json = json.loads(random_spec(5, number % 40))
+    spec["negativity_budget"]["min_fail_rate"] = 0.25
+    return spec
+
+
+def answers(random: Random, good: Json) -> list[Json]:
+    """A whole document with a few slips, and then parts of it, better or worse, as it happens."""
+    first = deepcopy(good)
+    for section in SECTIONS:
+        first[section] = [_slipped(random, rule, 0.3) for rule in first[section]]
+    return [first, *(_partial(random, good) for _ in range(ANSWERS - 1))]
+
+
+def _partial(random: Random, good: Json) -> Json:
+    partial: Json = {}
+    for section in SECTIONS:
+        chosen = [rule for rule in good[section] if random.random() < 0.6]
+        if chosen:
+            partial[section] = [_slipped(random, rule, 0.25) for rule in chosen]
+    if random.random() < 0.2:
+        rule = random.choice(good["actions"])
+        partial["removed"] = [random.choice([f"/actions/{rule['id']}", "/negativity_budget", "/state"])]
+    if random.random() < 0.4:
+        partial |= {key: good[key] for key in ("negativity_budget", "state")}
+    return partial
+
+
+def _slipped(random: Random, rule: Json, chance: float) -> Json:
+    rule = deepcopy(rule)
+    while random.random() < chance:
+        random.choice(SLIPS)(rule)
+    return rule
+
+
+async def documents(spoken: list[Json]) -> list[tuple[Mapping[str, Any], tuple[Finding, ...]]]:
+    """What there is after each answer, and what is said of it."""
+    manuscript = Manuscript(Judge(Level.STATIC, WORKERS), {}, {"seed": 7})
+    after = []
+    for number, value in enumerate(spoken, 1):
+        async for _ in manuscript.take(Answer(value, (), number, answer(json.dumps(value)))):
+            pass
+        after.append((manuscript.document, manuscript.findings))
+    return after
+
+
+def depth_of(document: Mapping[str, Any]) -> int:
+    """How far the engine gets with a document: where its form is wrong, nobody looks at its rules."""
+    return _FORM if check(schema_document(SCENARIO_SPEC), document) else _RULES
+
+
+def marks(document: Mapping[str, Any], findings: tuple[Finding, ...]) -> set[Mark]:
+    """What is wrong, by its code and the rule that it is about, wherever that stands."""
+    return {(f.code, _owner(document, f.path)) for f in findings if f.severity is Severity.ERROR}
+
+
+def _owner(document: Mapping[str, Any], path: str) -> str:
+    section, place, *_ = [*path.split("/")[1:], "", ""]
+    entries = document.get(section)
+    if isinstance(entries, list) and place.isdigit():
+        return f"/{section}/{entries[int(place)].get('id')}"
+    return f"/{section}/{place}" if isinstance(entries, dict) else f"/{section}"
+
+
+@pytest.mark.timeout(3_600)
+def test_what_was_mended_is_never_told_again() -> None:
+    mended_in_all = 0
+    for model in range(MODELS):
+        random = Random(model)
+        spoken = answers(random, good_spec(model))
+        mended: set[Mark] = set()
+        before: set[Mark] = set()
+        depth = _FORM
+        for number, (document, findings) in enumerate(asyncio.run(documents(spoken))):
+            found, reached = marks(document, findings), depth_of(document)
+            assert not found & mended, (model, number, found & mended)
+            if reached >= depth:
+                mended |= before - found
+            before, depth = found, reached
+        mended_in_all += len(mended)
+    assert mended_in_all > MODELS
+
+
+@pytest.mark.timeout(3_600)
+def test_what_is_told_is_what_is_wrong() -> None:
+    """What is remembered and undone leaves nothing unsaid about the document."""
+    for model in range(MODELS):
+        spoken = answers(Random(model), good_spec(model))
+        for document, findings in asyncio.run(documents(spoken)):
+            wrong = {(finding.code, finding.path) for finding in sim.validate(json.dumps(document))}
+            told = {(finding.code, finding.path) for finding in findings}
+            assert wrong <= told, model
+
+
+@pytest.mark.timeout(3_600)
+def test_whoever_writes_all_of_a_good_document_in_the_end_has_one() -> None:
+    """Nothing that was left out or undone before stands in the way."""
+    for model in range(MODELS):
+        good = good_spec(model)
+        spoken = [*answers(Random(model), good), good, good, good]
+        (*_, (document, findings)) = asyncio.run(documents(spoken))
+        assert findings == (), model
+        assert sim.validate(json.dumps(document)) == []
+
+
+def test_who_mends_what_it_is_told_and_no_more_gets_on() -> None:
+    """Where a relapse was hidden by what was told, the part goes back to when it was right."""
+    good = good_spec(0)
+    first, *others = good["actions"]
+
+    def with_first(*slips: Callable[[Json], None]) -> Json:
+        rule = deepcopy(first)
+        for slip in slips:
+            slip(rule)
+        return {"actions": [rule]}
+
+    spoken = [
+        {**good, "actions": [*with_first(_circular)["actions"], *others]},
+        with_first(_astray),
+        with_first(_circular, _odd),
+        with_first(_circular),
+        {"actions": [first]},
+    ]
+    told = [{code for code, _ in marks(*after)} for after in asyncio.run(documents(spoken))]
+    assert told == [{"DERIVE_CYCLE"}, {"UNKNOWN_PATH"}, {"UNKNOWN_KEY"}, {"UNKNOWN_PATH"}, set()]
