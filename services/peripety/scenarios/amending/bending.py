@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["bent"]
 
 _MOST_TURNS = 1_000
+_USUAL_HORIZON = 50
 _USUAL_TURN = "1h"
 _LASTING = 2
 _DIFFICULTY_STEP = 0.15
@@ -51,7 +52,8 @@ def bent(spec: Mapping[str, Any], instruction: str, fail_rate: float) -> dict[st
             return _not_understood(wish, "it says no change that rules can make")
         bends = _of_everything(changed, wish.way, fail_rate) if wish.is_general else _of_named(changed, wish)
         if not bends:
-            return _not_understood(wish.said, f"nothing that could be made {wish.way.value} is named in it")
+            what = "removed" if wish.way is Way.REMOVED else f"made {wish.way.value}"
+            return _not_understood(wish.said, f"nothing that could be {what} is named in it")
         for bend in bends:
             bend(wish.factor)
     if changed == spec:
@@ -94,7 +96,7 @@ def _bends(spec: dict[str, Any], way: Way) -> Iterator[tuple[str, _Bend]]:
 
 def _of_everything(spec: dict[str, Any], way: Way, fail_rate: float) -> list[_Bend]:
     """What a change of the scenario as a whole is about: how long it is, or how hard."""
-    if way in {Way.LONGER, Way.SHORTER} and "horizon" in spec:
+    if way in {Way.LONGER, Way.SHORTER}:
         return [_horizon(spec)]
     if way in {Way.HARDER, Way.EASIER}:
         return [_difficulty(spec["negativity_budget"], fail_rate)]
@@ -138,7 +140,8 @@ def _number(holder: dict[str, Any], key: str) -> _Bend:
 
 def _horizon(spec: dict[str, Any]) -> _Bend:
     def bend(factor: float) -> None:
-        spec["horizon"] = min(max(round(spec["horizon"] * factor), 1), _MOST_TURNS)
+        turns = spec.get("horizon", _USUAL_HORIZON)
+        spec["horizon"] = min(max(round(turns * factor), 1), _MOST_TURNS)
 
     return bend
 

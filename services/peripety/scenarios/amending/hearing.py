@@ -114,8 +114,10 @@ def _wish(clause: str, language: str) -> Wish | None:
     factor, left = _factor(left, way, language)
     if factor <= 0 or any(map(str.isdigit, left)):
         return None  # a number of which nobody knows what it counts
-    names_something = _LETTER.search(_phrases("filler", language).sub(" ", left))
-    return Wish(way, factor, left, clause, not names_something)
+    named = _phrases("filler", language).sub(" ", left)
+    # Where words are not kept apart, what looks like filler may be inside a name.
+    about = left if UNSPACED.search(left) else named
+    return Wish(way, factor, about, clause, is_general=not _LETTER.search(named))
 
 
 def _factor(text: str, way: Way, language: str) -> tuple[float, str]:

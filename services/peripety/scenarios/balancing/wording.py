@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
+from peripety.scenarios.phrases import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +31,9 @@ def sentence(spec: dict[str, Any], segments: Sequence[str | int], before: float,
 def _subject(spec: dict[str, Any], segments: Sequence[str | int]) -> str:
     section = segments[0]
     if section == "state":
-        return f"initial {sim.format_path(tuple(segments))}"
+        return f"initial {quantity(sim.format_path(tuple(segments)))}"
     if section == "negativity_budget":
-        return f"decay of {segments[-1]}"
+        return f"decay of {quantity(str(segments[-1]))}"
     rule = spec[str(section)][segments[1]]
     name = f"{_RULES[str(section)]} '{rule['id']}':"
     if segments[2] == "weight":
@@ -40,4 +41,4 @@ def _subject(spec: dict[str, Any], segments: Sequence[str | int]) -> str:
     effect: Any = rule
     for segment in segments[2:-1]:
         effect = effect[segment]
-    return f"{name} {effect['op']} {effect['path']} by"
+    return f"{name} {effect['op']} {quantity(effect['path'])} by"

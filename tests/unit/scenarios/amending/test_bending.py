@@ -84,6 +84,8 @@ def test_easier_than_hardly_lost_keeps_a_band() -> None:
         ("", "nothing"),
         ("add another gauge", "add another gauge"),
         ("make omega longer", "made longer"),
+        ("make the omega stronger", "made more"),
+        ("remove the omega", "could be removed"),
         ("make the storm faster", "made faster"),
         ("storms more often, and paint them blue", "paint them blue"),
         ("more", "more"),
