@@ -14,7 +14,7 @@ from peripety.scenarios.checks import check_amendment
 from peripety.scenarios.diff import rule_edits
 from peripety.scenarios.model import Level
 from peripety.scenarios.registry import version_changed
-from peripety.scenarios.writing.judging import Judge
+from peripety.scenarios.writing.judging import Judge, insisted_on
 from peripety.scenarios.writing.risk import risk_kept
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import ModelGateway
     from peripety.scenarios.amending.model import AmendEvent, AmendmentOrder
+    from peripety.scenarios.certificates.model import Certificate
     from peripety.scenarios.model import ScenarioRecord
     from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
@@ -75,8 +76,11 @@ class Amender:
         if order.expected not in {None, scenario.spec_hash}:
             raise version_changed(scenario.scenario_id, scenario.spec_hash)
         present = await self._programs.of(scenario.spec_hash, scenario.document)
-        level = await self._earned(record) if order.level is None else max(order.level, Level.DRY_RUN)
-        change = Change(present, order, Judge(level, self._workers, is_new=False))
+        certificate = await self._certificate(record)
+        level = _earned(certificate) if order.level is None else max(order.level, Level.DRY_RUN)
+        warnings = (*record.findings, *(certificate.findings if certificate else ()))
+        judge = Judge(level, self._workers, insisted=insisted_on(present.spec, warnings))
+        change = Change(present, order, judge)
         if self._is_for_rules(change, order.model, record.dry_run.fail_rate):
             events = change.by_rules(record.dry_run.fail_rate)
         else:
@@ -95,13 +99,10 @@ class Amender:
             return change.is_understood(fail_rate)
         return provider is ProviderName.OFFLINE
 
-    async def _earned(self, record: ScenarioRecord) -> Level:
-        """What a version has passed: its dry-run always, and perhaps a certificate."""
-        if record.certificate_hash is not None:
-            certificate = await self._registry.certificate(record.certificate_hash)
-            if certificate.verdict is CertificateVerdict.CERTIFIED:
-                return Level.CERTIFICATE
-        return Level.DRY_RUN
+    async def _certificate(self, record: ScenarioRecord) -> Certificate | None:
+        if record.certificate_hash is None:
+            return None
+        return await self._registry.certificate(record.certificate_hash)
 
     async def _stored(self, judgement: Judgement, order: AmendmentOrder, present: Program) -> ScenarioRecord:
         program, certificate = judgement.program, judgement.certificate
@@ -119,3 +120,9 @@ class Amender:
         )
         self._programs.keep(program)
         return record
+
+
+def _earned(certificate: Certificate | None) -> Level:
+    """What a version has passed: its dry-run always, and perhaps a certificate."""
+    is_certified = certificate is not None and certificate.verdict is CertificateVerdict.CERTIFIED
+    return Level.CERTIFICATE if is_certified else Level.DRY_RUN

@@ -20,14 +20,14 @@ from peripety.scenarios.trial import Trial
 from peripety.sim.schema import MAX_FINDINGS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
     from peripety.scenarios.model import NumberEdit
     from peripety.scenarios.parts import Name
     from peripety.scenarios.workers import Workers
     from peripety.sim import DryRunReport, Program
 
-__all__ = ["Depth", "Judge", "Judgement", "as_json"]
+__all__ = ["Depth", "Judge", "Judgement", "as_json", "insisted_on"]
 
 _LEAST_RISK = 0.1
 
@@ -93,13 +93,14 @@ class Judge:
     Args:
         level: what a document has to pass.
         workers: check, prove and play.
-        is_new: whether the budget is the model's own, so that it may not ask for next to no risk.
+        insisted: codes of findings that refuse only what was just written, and are meant; see `insisted_on`.
     """
 
-    def __init__(self, level: Level, workers: Workers, *, is_new: bool = True) -> None:
+    def __init__(self, level: Level, workers: Workers, *, insisted: Collection[str] = ()) -> None:
         self._level = level
         self._workers = workers
-        self._is_new = is_new
+        self._refusing = _NOT_WORTH_PLAYING.difference(insisted)
+        self._least_risk = 0.0 if "RISK_TOO_SMALL" in insisted else _LEAST_RISK
 
     async def check(self, document: dict[str, Any]) -> Judgement:
         """What is wrong with a document before anybody plays it."""
@@ -122,7 +123,7 @@ class Judge:
         yield Progress(Stage.COMPILING, "compiling the rules", 0.0)
         program = await self._workers.run(sim.load, sim.canonical(checked.document))
         found = await self._workers.run(proved, program)
-        proven = replace(_deeper(checked, Depth.PROOFS, found), program=program)
+        proven = replace(self._deeper(checked, Depth.PROOFS, found), program=program)
         if proven.errors:
             yield proven
             return
@@ -130,7 +131,7 @@ class Judge:
         async with following(trial.events()) as steps:
             async for step in steps:
                 yield _within(step, 0.1, 0.3) if isinstance(step, Progress) else step
-        tried = _tried(proven, trial)
+        tried = self._tried(proven, trial)
         if tried.errors or self._level < Level.CERTIFICATE:
             yield tried
             return
@@ -141,7 +142,7 @@ class Judge:
                 elif isinstance(event, Certificate):
                     # It tells all that was found since the rules were checked.
                     certified = replace(tried, findings=checked.findings, certificate=event)
-                    yield _deeper(certified, Depth.CERTIFICATE, event.findings)
+                    yield self._deeper(certified, Depth.CERTIFICATE, event.findings)
 
     def _checked(self, document: dict[str, Any]) -> Judgement:
         data = as_json(document)
@@ -150,9 +151,37 @@ class Judge:
             return Judgement(document, Depth.FORM, tuple(found))
         if self._level > Level.SCHEMA:
             found = problems(data, self._level)
-            if self._is_new:
-                found += _too_safe(document)
+            found += _too_safe(document, self._least_risk)
         return Judgement(sim.parse(data), Depth.RULES, tuple(found))
+
+    def _tried(self, proven: Judgement, trial: Trial) -> Judgement:
+        """The judgement after the gate; numbers that were moved in vain are forgotten."""
+        verdict = trial.verdict
+        judgement = replace(self._deeper(proven, Depth.GATE, verdict.findings), dry_run=verdict.report)
+        if not verdict.accepted or not trial.edits:
+            return judgement
+        return replace(judgement, document=trial.program.spec, edits=trial.edits, program=trial.program)
+
+    def _deeper(self, judgement: Judgement, depth: Depth, findings: Iterable[Finding]) -> Judgement:
+        found = (
+            replace(finding, severity=Severity.ERROR) if finding.code in self._refusing else finding
+            for finding in findings
+        )
+        worst_first = sorted(
+            (*judgement.findings, *found), key=lambda finding: finding.severity is not Severity.ERROR
+        )
+        return replace(judgement, depth=depth, findings=tuple(worst_first))
+
+
+def insisted_on(document: Mapping[str, Any], findings: Iterable[Finding]) -> frozenset[str]:
+    """What a document that was accepted has of that which refuses what was just written.
+
+    Args:
+        document: a valid specification.
+        findings: the warnings with which it was accepted.
+    """
+    warned = {finding.code for finding in findings} & _NOT_WORTH_PLAYING
+    return frozenset(warned | {finding.code for finding in _too_safe(document, _LEAST_RISK)})
 
 
 def as_json(value: Any) -> bytes:
@@ -160,35 +189,15 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _tried(proven: Judgement, trial: Trial) -> Judgement:
-    """The judgement after the gate; numbers that were moved in vain are forgotten."""
-    verdict = trial.verdict
-    judgement = replace(_deeper(proven, Depth.GATE, verdict.findings), dry_run=verdict.report)
-    if not verdict.accepted or not trial.edits:
-        return judgement
-    return replace(judgement, document=trial.program.spec, edits=trial.edits, program=trial.program)
-
-
-def _deeper(judgement: Judgement, depth: Depth, findings: Iterable[Finding]) -> Judgement:
-    found = (
-        replace(finding, severity=Severity.ERROR) if finding.code in _NOT_WORTH_PLAYING else finding
-        for finding in findings
-    )
-    worst_first = sorted(
-        (*judgement.findings, *found), key=lambda finding: finding.severity is not Severity.ERROR
-    )
-    return replace(judgement, depth=depth, findings=tuple(worst_first))
-
-
 def _within(step: Progress, since: float, until: float) -> Progress:
     """A step as one of a larger work."""
     return replace(step, fraction=since + (until - since) * step.fraction)
 
 
-def _too_safe(document: Mapping[str, Any]) -> list[Finding]:
+def _too_safe(document: Mapping[str, Any], least_risk: float) -> list[Finding]:
     """A budget that lets nearly everybody off is one that the description has talked the model into."""
     least = document["negativity_budget"]["min_fail_rate"]
-    if least >= _LEAST_RISK:
+    if least >= least_risk:
         return []
     message = (
         f"min_fail_rate is {least}, and whatever a description asks for, a random player has to lose at least"

@@ -9,11 +9,13 @@ import pytest
 from peripety import sim
 from peripety.errors import Severity
 from peripety.scenarios.model import Level, NumbersMoved, Progress
-from peripety.scenarios.writing.judging import Depth, Judge, Judgement
+from peripety.scenarios.writing.judging import Depth, Judge, Judgement, insisted_on
 from support.scenarios import WORKERS, chance, siege
 from support.specs import spec
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from peripety.errors import Finding
 
 PLAYED = chance(0.5)
@@ -21,10 +23,10 @@ UNWINNABLE = {**PLAYED, "win_conditions": [{"id": "won", "when": {">": [{"var": 
 
 
 async def judged(
-    document: dict[str, Any], level: Level, *, is_new: bool = True
+    document: dict[str, Any], level: Level, *, insisted: Collection[str] = ()
 ) -> tuple[Judgement, list[Progress | NumbersMoved]]:
     """What a judge says, and what happens until then."""
-    judge = Judge(level, WORKERS, is_new=is_new)
+    judge = Judge(level, WORKERS, insisted=insisted)
     judgement = await judge.check(document)
     if judgement.errors:
         return judgement, []
@@ -77,8 +79,16 @@ async def test_a_budget_that_lets_nearly_everybody_off_is_not_obeyed() -> None:
     assert [(f.code, f.path) for f in judgement.errors] == [
         ("RISK_TOO_SMALL", "/negativity_budget/min_fail_rate")
     ]
-    assert (await judged(document, Level.STATIC, is_new=False))[0].errors == ()
     assert (await judged(document, Level.SCHEMA))[0].errors == ()
+
+
+async def test_what_an_accepted_document_has_does_not_refuse_what_is_made_of_it() -> None:
+    document = chance(0.5, min_fail_rate=0.05)
+    refused, _ = await judged(PLAYED, Level.CERTIFICATE)
+    insisted = insisted_on(document, refused.findings)
+    assert insisted == {"RISK_TOO_SMALL", "CHOICES_DO_NOT_MATTER"}
+    assert (await judged(document, Level.CERTIFICATE, insisted=insisted))[0].errors == ()
+    assert insisted_on(PLAYED, ()) == frozenset()
 
 
 async def test_numbers_that_put_a_budget_right_are_in_the_document_that_passed() -> None:
