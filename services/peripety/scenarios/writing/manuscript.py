@@ -74,7 +74,7 @@ class Manuscript:
         yield _proposal(answer, was, judgement.document)
         for message in _remarks(merged.left_out, undone):
             yield Progress(Stage.REPAIRING, message, 0.0)
-        if not judgement.errors and judgement is not before:
+        if not judgement.errors and judgement not in self._judgements:
             async with following(self._judge.play(judgement)) as steps:
                 async for step in steps:
                     if isinstance(step, Judgement):
@@ -111,20 +111,22 @@ class Manuscript:
         """What is wrong with a document before play, without parts that make wrong again what was mended.
 
         Returns:
-            The judgement, which is the one before when nothing has changed, and what was undone.
+            The judgement, and what was undone.
         """
-        before = self.judgement
-        if before is not None and document == before.document:
-            return before, ()
-        judgement = await self._judge.check(document)
+        judgement = await self._judgement_of(document)
         relapses = self._ledger.relapses(judgement)
         if not relapses:
             return judgement, ()
         sound = self._sound(judgement.depth)
-        partly = await self._judge.check(restored(document, sound.document, relapses))
+        partly = await self._judgement_of(restored(document, sound.document, relapses))
         if not self._ledger.relapses(partly):
             return partly, tuple(map(pointer, relapses))
         return sound, _WHOLE
+
+    async def _judgement_of(self, document: dict[str, Any]) -> Judgement:
+        """What is wrong with a document: as far as it got, if it was judged already, else before play."""
+        judged = (judgement for judgement in reversed(self._judgements) if judgement.document == document)
+        return next(judged, None) or await self._judge.check(document)
 
     def _sound(self, depth: Depth) -> Judgement:
         """The last judgement that got as far, so that nothing wrong up to there was overlooked in it."""

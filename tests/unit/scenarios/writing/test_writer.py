@@ -140,11 +140,13 @@ async def test_what_was_mended_and_comes_back_is_undone_part_by_part() -> None:
 
 
 async def test_what_comes_back_only_in_play_undoes_the_whole_answer() -> None:
-    unwinnable = {"win_conditions": [{"id": "won", "when": {">": [{"var": "state.a"}, 99]}}]}
+    unwinnable, as_bad = (
+        {"win_conditions": [{"id": "won", "when": {">": [{"var": "state.a"}, most]}}]} for most in (99, 98)
+    )
     winnable = {"win_conditions": [{"id": "won", "when": {">": [{"var": "turn"}, 99]}}]}
     first = {**chance(0.2, min_fail_rate=0.9), **unwinnable}
     without = {"removed": ["/win_conditions"]}
-    done = await wrote(first, without, unwinnable, winnable, level=Level.DRY_RUN)
+    done = await wrote(first, without, as_bad, winnable, level=Level.DRY_RUN)
     assert done.codes()[:3] == [
         {"UNREACHABLE_WIN", "IMPOSSIBLE_LOSS"},
         {"TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS"},
@@ -214,6 +216,22 @@ async def test_an_answer_that_changes_nothing_is_not_played_again() -> None:
     noted = {**chance(0.5), "notes": "none"}
     done = await wrote(noted, {"name": chance(0.5)["name"]}, level=Level.DRY_RUN)
     assert done.writer.is_done
+    assert sum("playing runs" in remark for remark in done.remarks()) == 1
+
+
+async def test_what_is_undone_down_to_a_document_that_passed_is_not_played_again() -> None:
+    good = chance(0.5)
+    wrong = {"actions": [bad("wait")]}
+    first = {**good, **wrong}
+    done = await wrote(
+        first, {"actions": good["actions"], "notes": 1}, {**wrong, "memo": 1}, level=Level.DRY_RUN
+    )
+    assert done.codes() == [
+        {"UNKNOWN_PATH"},
+        {"UNKNOWN_KEY", "IMPOSSIBLE_LOSS"},
+        {"UNKNOWN_KEY", "IMPOSSIBLE_LOSS"},
+    ]
+    assert done.manuscript.document["actions"] == good["actions"]
     assert sum("playing runs" in remark for remark in done.remarks()) == 1
 
 
