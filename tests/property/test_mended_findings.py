@@ -22,6 +22,7 @@ from peripety.sim.schema import check
 from peripety.sim.schemas import SCENARIO_SPEC, schema_document
 from support.gated_gateway import answer
 from support.scenarios import WORKERS
+from support.spoiled_specs import spoiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,6 +66,13 @@ def _circular(rule: Json) -> None:
 SLIPS: tuple[Callable[[Json], None], ...] = (_heavy, _odd, _halved, _astray, _coded, _circular)
 
 
+_ODDITIES: tuple[Any, ...] = (
+    *(None, [], {}, 0, "x", [1], [{}], {"a": {}}),
+    *([{"id": 1}], [{"id": None}], [{"id": "a"}, {"id": "a"}], [{"id": "a", "effects": [{"op": []}]}]),
+    ["/actions/act_1", "/x", "", 5, "/state", "actions"],
+)
+
+
 def good_spec(number: int) -> Json:
     spec: Json = json.loads(random_spec(5, number % 40))
     spec["negativity_budget"]["min_fail_rate"] = 0.25
@@ -98,6 +106,15 @@ def _slipped(random: Random, rule: Json, chance: float) -> Json:
     while random.random() < chance:
         random.choice(SLIPS)(rule)
     return rule
+
+
+def anything(random: Random, good: Json) -> Json:
+    """What no author would write."""
+    written = spoiled(random, good)
+    answer = written if isinstance(written, dict) else {"x": written}
+    for key in random.sample([*good, "removed", "zz"], random.randint(0, 4)):
+        answer[key] = deepcopy(random.choice(_ODDITIES)) if random.random() < 0.8 else [good.get(key)]
+    return {key: value for key, value in answer.items() if random.random() < 0.8}
 
 
 async def documents(spoken: list[Json]) -> list[tuple[Mapping[str, Any], tuple[Finding, ...]]]:
@@ -168,6 +185,14 @@ def test_whoever_writes_all_of_a_good_document_in_the_end_has_one() -> None:
         (*_, (document, findings)) = asyncio.run(documents(spoken))
         assert findings == (), model
         assert sim.validate(json.dumps(document)) == []
+
+
+def test_whatever_is_written_is_told_of_and_never_fails() -> None:
+    for model in range(MODELS):
+        random, good = Random(model), good_spec(model)
+        spoken = [random.choice([good, anything(random, good)]) for _ in range(ANSWERS)]
+        for _, findings in asyncio.run(documents(spoken)):
+            assert all(finding.code and finding.message for finding in findings)
 
 
 def test_who_mends_what_it_is_told_and_no_more_gets_on() -> None:

@@ -118,7 +118,11 @@ def _of_effects(done: list[Any], derives: Any) -> Iterator[_Aspect]:
 
 
 def _family(done: Mapping[str, Any]) -> Any:
-    return "move" if done.get("op") in {"inc", "dec"} else done.get("op")
+    match done:
+        case {"op": "inc" | "dec"}:
+            return "move"
+        case _:
+            return done.get("op")
 
 
 def _domain(param: Any) -> str:
