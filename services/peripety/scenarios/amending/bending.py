@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from copy import deepcopy
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.errors import Finding
@@ -14,7 +16,7 @@ from peripety.scenarios.balancing.knobs import WEIGHT_BOUNDS
 from peripety.scenarios.phrases import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ["bent"]
 
@@ -25,7 +27,6 @@ _LASTING = 2
 _DIFFICULTY_STEP = 0.15
 _FAIL_RATES = (0.2, 0.85)
 _NARROWEST = 0.1
-_RULES = ("actions", "random_events")
 _COUNT = re.compile(r"\d+")
 
 _Bend: TypeAlias = "Callable[[float], None]"
@@ -67,31 +68,24 @@ def _not_understood(clause: str, reason: str) -> Finding:
 
 
 def _of_named(spec: dict[str, Any], wish: Wish) -> list[_Bend]:
-    """What a wish is about. More of something that is a quantity too, is more of the quantity."""
-    quantities = list(_of_state(spec["state"])) if wish.way in {Way.MORE, Way.LESS} else []
-    found = mentioned(wish.about, [*quantities, *_bends(spec, wish.way)])
-    own = {bend for _, bend in quantities}
-    return [bend for bend in found if bend in own] or found
-
-
-def _bends(spec: dict[str, Any], way: Way) -> Iterator[tuple[str, _Bend]]:
-    """What can be changed in this way, by names, quantities of the state aside."""
-    match way:
+    """What can be changed as a wish asks, of what it names."""
+    actions, events = spec["actions"], spec["random_events"]
+    match wish.way:
         case Way.LONGER | Way.SHORTER:
-            yield from _of_rules(spec, lambda rule: _timing(rule, spec))
+            lasting = (_each(rules, lambda rule: _timing(rule, spec)) for rules in (events, actions))
+            return mentioned(wish.about, *lasting)
         case Way.LIKELIER | Way.RARER:
-            yield from _of_rules(spec, lambda rule: _chance(rule) if "weight" in rule else None)
+            return mentioned(wish.about, _each(events, _chance))
         case Way.FASTER | Way.SLOWER:
             decay = spec["negativity_budget"].get("decay_per_turn", {})
-            yield from ((_key(path), _number(decay, path)) for path in decay)
+            return mentioned(wish.about, [(_key(path), _number(decay, path)) for path in decay])
         case Way.MORE | Way.LESS:
-            yield from _of_rules(spec, _strength)
+            return mentioned(wish.about, _of_state(spec["state"]), _each([*actions, *events], _strength))
         case Way.HARDER | Way.EASIER:
-            yield from _of_rules(spec, lambda rule: _strength(rule) if "weight" in rule else None)
+            return mentioned(wish.about, _each(events, _strength))
         case Way.REMOVED:
-            for section in _RULES:
-                for rule in spec[section]:
-                    yield from _named(rule, _removal(spec[section], rule))
+            going = (_each(rules, partial(_removal, rules)) for rules in (actions, events))
+            return mentioned(wish.about, chain.from_iterable(going))
 
 
 def _of_everything(spec: dict[str, Any], way: Way, fail_rate: float) -> list[_Bend]:
@@ -103,20 +97,16 @@ def _of_everything(spec: dict[str, Any], way: Way, fail_rate: float) -> list[_Be
     return []
 
 
-def _of_rules(
-    spec: Mapping[str, Any], bend_of: Callable[[dict[str, Any]], _Bend | None]
+def _each(
+    rules: Iterable[dict[str, Any]], bend_of: Callable[[dict[str, Any]], _Bend | None]
 ) -> Iterator[tuple[str, _Bend]]:
-    for section in _RULES:
-        for rule in spec[section]:
-            bend = bend_of(rule)
-            if bend is not None:
-                yield from _named(rule, bend)
-
-
-def _named(rule: Mapping[str, Any], bend: _Bend) -> Iterator[tuple[str, _Bend]]:
-    yield rule["id"], bend
-    if "name" in rule:
-        yield rule["name"], bend
+    """How each of some rules can be changed, by its id and its name."""
+    for rule in rules:
+        bend = bend_of(rule)
+        if bend is not None:
+            yield rule["id"], bend
+            if "name" in rule:
+                yield rule["name"], bend
 
 
 def _of_state(tree: dict[str, Any]) -> Iterator[tuple[str, _Bend]]:

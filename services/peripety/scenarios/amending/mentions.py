@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import takewhile
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from peripety.scenarios.amending.hearing import UNSPACED, folded
 
@@ -14,33 +16,91 @@ if TYPE_CHECKING:
 __all__ = ["mentioned"]
 
 _WORD = re.compile(r"[^\W\d_]+")
-_LEAST_SHARE = 0.5
 _STEM = 4
 _LONGEST_ENDING = 3
+_LEAST_LETTERS = 2
+_NOTHING = (0, 0, 0.0)
+# So much of a text without spaces may be neither a name nor understood, for each letter of the names in it.
+_LOOSE_LETTERS = 2
 
 T = TypeVar("T", bound="Hashable")
 
 
-def mentioned(text: str, things: Iterable[tuple[str, T]]) -> list[T]:
-    """The things whose names the text has most of; none when it has less than half of any name.
+def mentioned(text: str, *groups: Iterable[tuple[str, T]]) -> list[T]:
+    """The things that a text names: as many of their words as possible, and as few others of theirs.
 
     Args:
-        text: folded.
-        things: by their names; one thing may have several.
+        text: folded, and without words that name nothing.
+        groups: things by their names; one thing may have several. Of two things that the text has as many
+            words of, that of the earlier group is meant.
+
+    Returns:
+        Every thing that some words of the text name better than they do any other; none when most of the text
+        names nothing, for then it is about something else.
     """
-    words = _WORD.findall(text)
-    ranked = [(_share(name, text, words), thing) for name, thing in things]
-    best = max((share for share, _ in ranked), default=0.0)
-    return list(dict.fromkeys(thing for share, thing in ranked if share == best >= _LEAST_SHARE))
+    named = [
+        _Named(_WORD.findall(folded(name)), thing, place)
+        for place, things in enumerate(groups)
+        for name, thing in things
+    ]
+    left, found = _Text(text), dict[T, None]()
+    while left.words:
+        ranked = [(left.matched(one.words), one) for one in named]
+        best = max((_rank(words, one) for words, one in ranked), default=_NOTHING)
+        if not best[0]:
+            break
+        chosen = [(words, one) for words, one in ranked if _rank(words, one) == best]
+        found |= dict.fromkeys(one.thing for _, one in chosen)
+        left = left.without({word for words, _ in chosen for word in words})
+    return list(found) if left.is_small_beside(text) else []
 
 
-def _share(name: str, text: str, words: Iterable[str]) -> float:
-    """How much of a name stands in the text, 0 … 1."""
-    if UNSPACED.search(name):
-        return float(folded(name) in text)
-    sought = _WORD.findall(folded(name))
-    found = sum(any(_is_same(one, word) for word in words) for one in sought)
-    return found / len(sought) if sought else 0.0
+@dataclass(frozen=True, slots=True)
+class _Named(Generic[T]):
+    words: list[str]
+    thing: T
+    group: int
+
+
+class _Text:
+    """What is left of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.words = _WORD.findall(text)
+
+    def matched(self, name: Iterable[str]) -> set[str]:
+        """The words of a name, as they stand here."""
+        found = set()
+        for sought in name:
+            if UNSPACED.search(sought):
+                found |= _shared(sought, self._text)
+            else:
+                found |= {word for word in self.words if _is_same(sought, word)}
+        return found
+
+    def without(self, words: Iterable[str]) -> _Text:
+        """The text without some of its words."""
+        gone = [re.escape(word) if UNSPACED.search(word) else rf"\b{re.escape(word)}\b" for word in words]
+        return _Text(re.sub("|".join(gone), " ", self._text))
+
+    def is_small_beside(self, whole: str) -> bool:
+        """Whether this is little enough of a text to be nothing that matters."""
+        if UNSPACED.search(whole):
+            letters, rest = (len("".join(_WORD.findall(text))) for text in (whole, self._text))
+            return rest <= _LOOSE_LETTERS * (letters - rest)
+        return 2 * len(self.words) <= len(_WORD.findall(whole))
+
+
+def _rank(words: set[str], named: _Named[T]) -> tuple[int, int, float]:
+    return (len(words), -named.group, len(words) / len(named.words)) if words else _NOTHING
+
+
+def _shared(word: str, text: str) -> set[str]:
+    """What a text has of a word that runs into its neighbours, if that is most of it."""
+    match = SequenceMatcher(None, word, text, autojunk=False).find_longest_match()
+    is_most = match.size >= max(_LEAST_LETTERS, len(word) / 2)
+    return {word[match.a : match.a + match.size]} if is_most else set()
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -49,7 +49,7 @@ TENDED = "action 'tend': gauge +1 → gauge +2; 3 turns later: gauge +2 → 3 tu
         ("drought 50 % stronger", ["event 'drought': gauge -1 → gauge -2"]),
         ("more fuel", ["initial stock: fuel 5 → 8"]),
         ("less gauge", ["initial gauge 20 → 13"]),
-        ("more of what both are named", ["initial both 4 → 6"]),
+        ("more both", ["initial both 4 → 6"]),
         ("fuel sinks slower", ["decay: stock.fuel 0.5 → 0.333"]),
         ("make tend longer", ["action 'tend': 3 turns later: gauge +2 → 5 turns later: gauge +2"]),
         ("double what tend does", [TENDED]),

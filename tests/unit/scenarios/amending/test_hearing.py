@@ -51,7 +51,9 @@ def test_directions_are_understood_in_every_language(text: str, way: Way) -> Non
         ("alpha shorter", 0.667),
         ("alpha much longer", 2.0),
         ("alpha slightly longer", 1.2),
-        ("alpha longer, twice as long", 1.5),
+        ("alpha longer, twice", 1.5),
+        ("alpha twice as long", 2.0),
+        ("alpha doppelt so oft", 2.0),
         ("double alpha", 2.0),
         ("halve alpha", 0.5),
         ("shorten alpha by 25 %", 0.75),
@@ -112,20 +114,37 @@ def test_nothing_is_heard_in_nothing() -> None:
     assert heard("") == heard(" . ") == []
 
 
-NAMES = [("The long alpha", "first"), ("the beta", "second"), ("beta_gamma", "third"), ("冬天", "fourth")]
+NAMES = [
+    ("The long alpha: it mounts", "first"),
+    ("beta (of all)", "second"),
+    ("beta_gamma", "third"),
+    ("甲乙来 (上升)", "fourth"),
+]
 
 
 @pytest.mark.parametrize(
     ("text", "things"),
     [
-        ("alpha", []),
+        ("alpha", ["first"]),
         ("long alphas", ["first"]),
-        ("beta", ["second", "third"]),
+        ("beta", ["third"]),
         ("beta gamma", ["third"]),
-        ("make gammas", ["third"]),
-        ("让冬天", ["fourth"]),
+        ("gammas come", ["third"]),
+        ("alpha  gamma", ["third", "first"]),
+        ("让甲乙", ["fourth"]),
+        ("甲乙丙", ["fourth"]),
         ("omega", []),
+        ("omegas around alpha", []),
+        ("给游戏加更多在甲乙", []),
+        ("", []),
     ],
 )
-def test_things_are_known_by_most_of_a_name(text: str, things: list[str]) -> None:
+def test_things_are_named_by_what_is_most_of_the_text(text: str, things: list[str]) -> None:
     assert mentioned(text, NAMES) == things
+
+
+def test_of_things_named_equally_the_earlier_group_is_meant() -> None:
+    rules, quantities = [("tend beta", 1), ("alpha", 2)], [("beta", 3), ("gamma beta low", 4)]
+    assert mentioned("beta", quantities, rules) == [3]
+    assert mentioned("beta", rules, quantities) == [1]
+    assert mentioned("tend beta", quantities, rules) == [1]
