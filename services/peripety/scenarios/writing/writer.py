@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from peripety.errors import InternalError
+from peripety.errors import Severity
 from peripety.gateway.model import ResponseSchema
 from peripety.gateway.objects.salvaging import whole_members
 from peripety.gateway.streams import following
@@ -70,6 +70,16 @@ class Writer:
             PeripetyError: as `Asker.ask`.
             ResourceExhaustedError: dry-runs take longer than there is time.
         """
+        async with following(self._talk(question)) as events:
+            async for event in events:
+                yield event
+        judgement = self._manuscript.judgement
+        if judgement is not None and not judgement.errors:
+            # What its last answer lacks was asked for as long as that was possible.
+            slips = (replace(slip, severity=Severity.WARNING) for slip in self._manuscript.slips)
+            self.is_done, self.findings = True, (*slips, *judgement.findings)
+
+    async def _talk(self, question: Mapping[str, Any]) -> AsyncIterator[WritingEvent]:
         vain = 0
         while True:
             async with following(self._asker.ask(self._conversation, question, self._schema)) as steps:
@@ -86,12 +96,12 @@ class Writer:
                     async for event in events:
                         yield event
                 reply = self._manuscript.reply
+                if self._is_enough():
+                    return
             else:
                 vain += 1
                 self.findings = answer.findings
                 reply = Reply(answer.findings, self._manuscript.document)
-            if self.is_done:
-                return
             yield FoundWrong(self.findings)
             if vain == _MOST_VAIN_ANSWERS or self._asker.used_up() is not None:
                 return
@@ -99,16 +109,16 @@ class Writer:
             question = reply.message()
 
     async def _taken(self, answer: Answer) -> AsyncIterator[WritingEvent]:
-        manuscript = self._manuscript
-        async with following(manuscript.take(answer)) as steps:
+        async with following(self._manuscript.take(answer)) as steps:
             async for step in steps:
                 yield self._asker.judging(step) if isinstance(step, Progress) else step
-        if manuscript.judgement is None:
-            raise InternalError("An answer was taken and not judged")
-        self.answer, self.findings = answer, manuscript.findings
-        passed = not manuscript.judgement.errors
-        # What is missing of an answer may have been worth something, so the model is asked while it may be.
-        self.is_done = passed and (not manuscript.slips or self._asker.used_up() is not None)
+        self.answer, self.findings = answer, self._manuscript.findings
+
+    def _is_enough(self) -> bool:
+        """Whether the document passed, and nothing is missing in it that may be asked for."""
+        judgement, slips = self._manuscript.judgement, self._manuscript.slips
+        has_passed = judgement is not None and not judgement.errors
+        return has_passed and (not slips or self._asker.used_up() is not None)
 
 
 def _salvaged(answer: Answer) -> Answer:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from peripety.errors import InvalidArgumentError, Severity
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason
 from peripety.gateway.streams import following
@@ -72,7 +73,7 @@ async def wrote(
 ) -> Wrote:
     """What comes of a model's answers."""
     texts: list[str | list[str] | Exception] = [
-        answer if isinstance(answer, str) else json.dumps(answer) for answer in answers
+        answer if isinstance(answer, str | Exception) else json.dumps(answer) for answer in answers
     ]
     asked = gateway or ScriptedGateway()
     asked.answers = texts
@@ -199,8 +200,15 @@ async def test_what_is_no_part_is_asked_about_and_then_a_warning_does_not_stand_
     done = await wrote(noted, noted, limit=2)
     assert done.codes() == [{"UNKNOWN_KEY"}]
     assert done.writer.is_done
-    assert {finding.code for finding in done.writer.findings} == {"UNKNOWN_KEY"}
+    assert [(f.code, f.severity) for f in done.writer.findings] == [("UNKNOWN_KEY", Severity.WARNING)]
     assert "notes" not in done.manuscript.document
+
+
+async def test_a_document_that_passed_is_kept_although_no_further_answer_is_of_use() -> None:
+    for answer in ("Let me think.", InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED")):
+        done = await wrote({**spec(), "notes": "none"}, answer)
+        assert done.writer.is_done
+        assert done.manuscript.document == {**spec(), **FIXED}
 
 
 async def test_a_slip_that_was_mended_is_left_out_when_it_is_made_again() -> None:
