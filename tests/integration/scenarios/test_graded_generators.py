@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from peripety import sim
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.config import ProviderName
 from peripety.sim.patterns import Pattern
 from peripety.simulator.scenario.model import Response, Rule, Scenario
 from support.generating import LEVEL, ORIGINAL_PROVIDERS, authoring
 from support.graded_generators import GRADES, good_specs, in_turn, patient, stubborn
+from support.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +29,12 @@ if TYPE_CHECKING:
 GOOD = good_specs()[0]
 FAULTY = {name: grade for name, grade in GRADES.items() if grade.told is not None}
 each_provider = pytest.mark.parametrize("spoken", ORIGINAL_PROVIDERS, ids=str)
+OTHER_PROVIDERS = [
+    spoken
+    for spoken in PROVIDERS
+    if spoken not in ORIGINAL_PROVIDERS and spoken.name is not ProviderName.GENERIC
+]
+MODEST = next(spoken for spoken in PROVIDERS if spoken.name is ProviderName.GENERIC)
 OPENAI = next(spoken for spoken in ORIGINAL_PROVIDERS if spoken.settings == "openai")
 
 
@@ -88,6 +97,28 @@ async def test_other_specifications_are_mended_as_well(
         heard = await author.writes()
     assert heard.completed.attempts == 2
     certified(heard.completed.spec)
+
+
+@pytest.mark.parametrize("spoken", OTHER_PROVIDERS, ids=str)
+@pytest.mark.parametrize("name", ["prose around it", "wrong field names", "truncated"])
+async def test_other_protocols_carry_the_same_conversation(tmp_path: Path, spoken: Spoken, name: str) -> None:
+    async with authoring(tmp_path, spoken, patient(GRADES[name], GOOD)) as author:
+        heard = await author.writes()
+    assert without_seed(certified(heard.completed.spec)) == without_seed(GOOD)
+
+
+@pytest.mark.parametrize("name", GRADES)
+async def test_of_a_modest_model_anything_is_made_into_something_certified(tmp_path: Path, name: str) -> None:
+    """It is asked for little, gives something else, and rules write what is missing."""
+    async with authoring(tmp_path, MODEST, stubborn(GRADES[name], GOOD)) as author:
+        heard = await author.writes()
+    certified(heard.completed.spec)
+    assert {finding.code for finding in heard.completed.findings} & {
+        "WORDS_ONLY",
+        "WITHOUT_MODEL",
+        "FILLED_BY_RULE",
+    }
+    assert len(author.model.requests) <= 4
 
 
 # --- what was mended stays mended ---
@@ -183,6 +214,13 @@ async def test_money_ends_the_work_before_the_cap_is_passed(tmp_path: Path, spok
     assert used_up(heard)
     assert 0 < usage.cost.pico_units <= cap.pico_units
     assert 1 <= calls < 8
+
+
+async def test_time_ends_the_work(tmp_path: Path) -> None:
+    heard, calls = await spending(tmp_path, OPENAI, common.Budget(max_time=Duration(nanos=10_000_000)))
+    (said,) = [f.message for f in heard.rejected.findings.findings if f.code == "BUDGET_USED_UP"]
+    assert said.startswith("the 0.01 s that were allowed are over")
+    assert calls < 8
 
 
 async def test_calls_end_the_work_at_the_cap(tmp_path: Path) -> None:
