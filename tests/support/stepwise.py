@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from peripety.authoring.choices import Choices
+from peripety.authoring.composing.composer import composed
+from peripety.scenarios.stepwise import outline
+
+if TYPE_CHECKING:
+    from peripety.authoring.blueprint import Blueprint
+    from peripety.authoring.reading.terms import Matter
 
 OUTLINE: dict[str, Any] = {
     "title": "A gauge and its keeper",
@@ -18,44 +26,57 @@ OUTLINE: dict[str, Any] = {
     "deadline": True,
 }
 QUANTITIES: dict[str, Any] = {
-    "quantities_01": {"name": "Fuel", "start": "large", "fades": True},
-    "quantities_02": {"name": "Spares", "start": "small", "fades": False},
-    "quantities_03": {"name": "Gauge", "start": "medium", "fades": False},
-    "quantities_04": {"name": "Drift", "start": "medium", "fades": True},
-    "quantities_05": {"name": "Report", "start": "large", "fades": False},
-    "quantities_06": {"name": "Crack", "start": "small", "fades": False, "known_to": "Beta", "helps": False},
+    "quantities_01": {"name": "Fuel (reserve)", "start": "large", "fades": True},
+    "quantities_02": {"name": "Spares (reserve)", "start": "small", "fades": False},
+    "quantities_03": {"name": "Gauge (condition)", "start": "medium", "fades": False},
+    "quantities_04": {"name": "Drift (pressure)", "start": "medium", "fades": True},
+    "quantities_05": {"name": "Falls (pressure)", "start": "medium", "fades": False},
+    "quantities_06": {"name": "Report (progress)", "start": "large", "fades": False},
+    "quantities_07": {"name": "Crack", "start": "small", "fades": False, "known_to": "Beta", "helps": False},
 }
 ACTIONS: dict[str, Any] = {
-    "actions_01": {"name": "File the report", "changes": ["++ Report", "- Fuel"], "how": "scaled"},
-    "actions_02": {"name": "Mend the gauge", "changes": ["++ Gauge", "- Spares"], "how": "later"},
-    "actions_03": {"name": "Trim", "changes": ["-- Drift", "- Fuel"], "how": "plain"},
-    "actions_04": {"name": "Barter", "changes": ["+++ Fuel", "- Gauge", "+ Crack"], "how": "once"},
+    "actions_01": {
+        "name": "File the report",
+        "changes": ["++ Report (progress)", "- Fuel (reserve)"],
+        "how": "scaled",
+    },
+    "actions_02": {
+        "name": "Mend the gauge",
+        "changes": ["++ Gauge (condition)", "- Spares (reserve)"],
+        "how": "later",
+    },
+    "actions_03": {"name": "Trim", "changes": ["-- Drift (pressure)", "- Fuel (reserve)"], "how": "plain"},
+    "actions_04": {
+        "name": "Barter",
+        "changes": ["+++ Fuel (reserve)", "- Gauge (condition)", "+ Crack"],
+        "how": "once",
+    },
 }
 EVENTS: dict[str, Any] = {
     "events_01": {
         "name": "Leak",
-        "changes": ["-- Fuel"],
+        "changes": ["-- Fuel (reserve)"],
         "chance": "rare",
-        "when": "low Gauge",
+        "when": "low Gauge (condition)",
         "lasts": True,
     },
     "events_02": {
         "name": "Storm",
-        "changes": ["++ Drift"],
+        "changes": ["++ Drift (pressure)"],
         "chance": "frequent",
         "when": "always",
         "lasts": False,
     },
     "events_03": {
         "name": "Visit",
-        "changes": ["+ Spares"],
+        "changes": ["+ Spares (reserve)"],
         "chance": "occasional",
         "when": "always",
         "lasts": False,
     },
     "events_04": {
         "name": "Rust",
-        "changes": ["- Gauge"],
+        "changes": ["- Gauge (condition)"],
         "chance": "rare",
         "when": "high Crack",
         "lasts": False,
@@ -64,3 +85,18 @@ EVENTS: dict[str, Any] = {
 ANSWERS = [json.dumps(answer) for answer in (OUTLINE, QUANTITIES, ACTIONS, EVENTS)]
 """All answers, in the order in which they are asked for."""
 DESCRIPTION = "Beta keeps a gauge that falls"
+
+
+def composed_of(words: Matter) -> Blueprint:
+    """What rules make of words."""
+    return composed(words, Choices("", 1).number)
+
+
+def by_rules() -> Blueprint:
+    """What rules make of the words of the outline."""
+    return composed_of(outline.matter_of(OUTLINE, DESCRIPTION))
+
+
+def outlined() -> Blueprint:
+    """What the sections are about."""
+    return outline.outlined(OUTLINE, DESCRIPTION, by_rules())

@@ -13,7 +13,9 @@ from peripety.authoring.reading.terms import matter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["compose"]
+    from peripety.authoring.reading.terms import Matter
+
+__all__ = ["compose", "composed"]
 
 
 def compose(text: str, number: Callable[[str, int], int]) -> Blueprint:
@@ -23,7 +25,16 @@ def compose(text: str, number: Callable[[str, int], int]) -> Blueprint:
         text: anything in any language, or nothing.
         number: a number for a tag, below a bound; decides what the text leaves open.
     """
-    read = matter(text, at_least=FEWEST, at_most=MOST)
+    return composed(matter(text, at_least=FEWEST, at_most=MOST), number)
+
+
+def composed(read: Matter, number: Callable[[str, int], int]) -> Blueprint:
+    """The blueprint of what was understood of a text.
+
+    Args:
+        read: with at least `FEWEST` terms, the weightiest first.
+        number: a number for a tag, below a bound; decides what is left open.
+    """
     phrases = read.language.rules
 
     def say(use: str, first: str, second: str = "") -> str:

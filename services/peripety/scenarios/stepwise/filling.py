@@ -15,24 +15,34 @@ if TYPE_CHECKING:
 
 __all__ = ["filled"]
 
+_ENOUGH = 4
+"""So many actions, or events, of a model's own make a scenario; to fewer of them rules add theirs."""
 _RELIEF = 3
 """One in so many events is to the good."""
 
 
-def filled(blueprint: Blueprint) -> Blueprint:
-    """The blueprint in which every action is worth doing and every event does something."""
-    open_to_all = [each for each in blueprint.quantities if not each.is_unseen]
-    roles = {each.name: each.role for each in blueprint.quantities}
+def filled(blueprint: Blueprint, composed: Blueprint) -> Blueprint:
+    """The blueprint in which every action is worth doing, every event does something, and there are enough.
+
+    Args:
+        blueprint: as far as a model got.
+        composed: what rules make of the same words.
+    """
+    seen = [one for one in blueprint.quantities if not one.is_unseen]
+    roles = {one.name: one.role for one in blueprint.quantities}
+    actions = tuple(
+        replace(action, flows=_worthwhile(action.flows, roles) or _trade(index, seen))
+        for index, action in enumerate(blueprint.actions)
+    )
+    events = tuple(
+        event if event.flows else replace(event, flows=(_turn(index, seen),))
+        for index, event in enumerate(blueprint.events)
+    )
     return replace(
         blueprint,
-        actions=tuple(
-            replace(action, flows=_worthwhile(action.flows, roles) or _trade(index, open_to_all))
-            for index, action in enumerate(blueprint.actions)
-        ),
-        events=tuple(
-            event if event.flows else replace(event, flows=(_turn(index, open_to_all),))
-            for index, event in enumerate(blueprint.events)
-        ),
+        quantities=(*blueprint.quantities, *(one for one in composed.quantities if one.is_unseen)),
+        actions=actions if len(actions) >= _ENOUGH else (*actions, *composed.actions),
+        events=events if len(events) >= _ENOUGH else (*events, *composed.events),
     )
 
 

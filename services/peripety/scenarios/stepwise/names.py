@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.authoring.reading.names import TERM_LIMIT, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 __all__ = ["NAME", "Names", "name_of"]
 
@@ -33,26 +33,31 @@ def name_of(value: Any, limit: int = TERM_LIMIT) -> str:
 
 
 class Names:
-    """Hands out names, each of them once.
+    """Takes names, each of them once.
 
     Args:
-        spare: names to use where the model's do not suffice.
-        taken: what is nobody's name.
+        taken: what is no name any more.
+        empty: words, in lower case, that are no name by themselves.
     """
 
-    def __init__(self, spare: Iterable[str] = (), taken: Iterable[str] = ()) -> None:
-        self._spare = iter(spare)
+    def __init__(self, taken: Iterable[str], empty: Collection[str]) -> None:
         self._taken = {name.casefold() for name in taken}
+        self._empty = frozenset(empty)
 
-    def of(self, values: Any, *, at_most: int, at_least: int = 0) -> tuple[str, ...]:
-        """The names among values that are nobody's yet; spare ones in place of those that are missing."""
-        said = map(name_of, values) if isinstance(values, list) else ()
-        kept = tuple(islice((name for name in said if name and self._is_new(name)), at_most))
-        return (*kept, *islice(filter(self._is_new, self._spare), max(at_least - len(kept), 0)))
+    def of(self, values: Any, *, at_most: int) -> tuple[str, ...]:
+        """The names among values that were not taken yet."""
+        names = map(name_of, values) if isinstance(values, list) else ()
+        return tuple(
+            islice((name for name in names if self._says_something(name) and self.take(name)), at_most)
+        )
 
-    def _is_new(self, name: str) -> bool:
+    def take(self, name: str) -> bool:
+        """Take a name; whether it was still free."""
         folded = name.casefold()
         if folded in self._taken:
             return False
         self._taken.add(folded)
         return True
+
+    def _says_something(self, name: str) -> bool:
+        return not self._empty.issuperset(name.casefold().split())

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from peripety.authoring.blueprint import Action, Blueprint, Event, Quantity, Role
+from peripety.authoring.blueprint import Action, Event, Quantity, Role
+from peripety.authoring.composing.cast import FEWEST
 from peripety.authoring.reading.names import NAME_LIMIT
 from peripety.authoring.reading.scripts import cleaned, clipped
-from peripety.authoring.reading.terms import matter
+from peripety.authoring.reading.terms import Matter, Term, matter
+from peripety.scenarios.prompts import prompt
 from peripety.scenarios.stepwise.names import NAME, Names, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["OUTLINE", "blueprint_of", "question_about"]
+    from peripety.authoring.blueprint import Blueprint
 
+__all__ = ["OUTLINE", "PROMPT", "matter_of", "outlined", "question_about"]
+
+PROMPT = "stepwise"
+"""The name of the system prompt."""
+
+_WORD = re.compile(r"\w+")
 _EXCERPT = 2_000
-_FEWEST_WORDS, _MOST_WORDS = 8, 12
+_MOST_WORDS = 12
 
-_ROLES = {
-    "resources": (Role.SUPPLY, 1, 3),
-    "assets": (Role.WARD, 1, 2),
-    "dangers": (Role.THREAT, 1, 2),
-    "goals": (Role.GOAL, 1, 2),
-}
-"""The lists of quantities: what they are, how many at least, how many at most."""
+_ROLES = {"resources": Role.SUPPLY, "assets": Role.WARD, "dangers": Role.THREAT, "goals": Role.GOAL}
+"""The lists of what there is, by the part that it plays."""
+_MOST_OF_A_ROLE = 2
 _MOST_SECRETS = 2
 _MOST_PEOPLE = 4
 _FEWEST_RULES, _MOST_RULES = 4, 8
@@ -39,7 +43,7 @@ def _names(at_least: int, at_most: int) -> dict[str, Any]:
 def _schema() -> dict[str, Any]:
     properties = {
         "title": {"type": "string", "minLength": 1, "maxLength": NAME_LIMIT},
-        **{key: _names(at_least, at_most) for key, (_, at_least, at_most) in _ROLES.items()},
+        **{key: _names(1, _MOST_OF_A_ROLE) for key in _ROLES},
         "secrets": _names(0, _MOST_SECRETS),
         "people": _names(0, _MOST_PEOPLE),
         "actions": _names(_FEWEST_RULES, _MOST_RULES),
@@ -68,40 +72,53 @@ def question_about(description: str) -> dict[str, Any]:
     return {"description": excerpt, "words": [*(term.text for term in about.terms), *about.people]}
 
 
-def blueprint_of(outline: Mapping[str, Any], description: str) -> Blueprint:
-    """What an outline says, whatever of `OUTLINE` it keeps to; the rest comes from the description.
+def matter_of(outline: Mapping[str, Any], description: str) -> Matter:
+    """What an outline says there is, whatever of `OUTLINE` it keeps to, and then what the description says.
 
-    Its actions and events have names alone. Numbers and spans of time are the description's.
+    Numbers and spans of time are the description's.
     """
     title = name_of(outline.get("title"), NAME_LIMIT)
-    about = matter(description if description.strip() else title, at_least=_FEWEST_WORDS, at_most=_MOST_WORDS)
-    people = Names(taken=about.language.stop).of(
+    about = matter(description if description.strip() else title, at_least=0, at_most=_MOST_WORDS)
+    people = Names((), about.language.stop).of(
         [*_said_of(outline.get("people"), description), *about.people], at_most=_MOST_PEOPLE
     )
-    # A small model that has nothing to say repeats the keys; and whoever is named is no thing as well.
-    keys = [key for key in ("outline", *OUTLINE["properties"]) if key not in description.casefold()]
-    spare = chain((term.text for term in about.terms), map(str, count(1)))
-    names = Names(spare, taken=[*people, *keys])
-    quantities = [
-        Quantity(name, role)
-        for key, (role, at_least, at_most) in _ROLES.items()
-        for name in names.of(outline.get(key), at_least=at_least, at_most=at_most)
+    # Whoever is named is no thing as well.
+    names = _names_for(description, people)
+    amounts = {term.text.casefold(): term.amount for term in about.terms}
+    said = [
+        Term(name, role, amounts.get(name.casefold()))
+        for key, role in _ROLES.items()
+        for name in names.of(outline.get(key), at_most=_MOST_OF_A_ROLE)
     ]
+    said += (term for term in about.terms if names.take(term.text))
+    said += (Term(str(number)) for number in range(1, 1 + FEWEST - len(said)))
+    return Matter(title or about.title or said[0].text, about.language, tuple(said), people, about.spans)
+
+
+def outlined(outline: Mapping[str, Any], description: str, composed: Blueprint) -> Blueprint:
+    """What a model is asked about in sections: what everybody may see, its secrets, and its rules by name.
+
+    Args:
+        outline: whatever of `OUTLINE` it keeps to.
+        description: what it is about.
+        composed: the blueprint of `matter_of` it.
+    """
+    seen = tuple(one for one in composed.quantities if not one.is_unseen)
+    names = _names_for(description, [*composed.people, *(one.term for one in seen)])
     secrets = names.of(outline.get("secrets"), at_most=_MOST_SECRETS)
-    quantities += (Quantity(name, Role.THREAT, is_hidden=True) for name in secrets)
-    amounts = {term.text.casefold(): term.counted for term in about.terms}
-    due = about.spans[-1] if len(about.spans) > 1 else 0.0
-    return Blueprint(
-        title=title or about.title or quantities[0].name,
-        phrases=about.language.rules,
-        quantities=tuple(replace(each, amount=amounts.get(each.name.casefold())) for each in quantities),
+    return replace(
+        composed,
+        quantities=(*seen, *(Quantity(name, Role.THREAT, is_hidden=True) for name in secrets)),
         actions=tuple(Action(name, ()) for name in names.of(outline.get("actions"), at_most=_MOST_RULES)),
         events=tuple(Event(name, ()) for name in names.of(outline.get("events"), at_most=_MOST_RULES)),
-        people=people,
-        has_deadline=bool(due) or outline.get("deadline") is True,
-        hours=next(iter(about.spans), 0.0),
-        due_hours=due,
+        has_deadline=bool(composed.due_hours) or outline.get("deadline") is True,
     )
+
+
+def _names_for(description: str, taken: Iterable[str]) -> Names:
+    """Names of a scenario. A model that has nothing to say repeats its instructions, and those are none."""
+    told, about = (set(_WORD.findall(text.casefold())) for text in (prompt(PROMPT), description))
+    return Names(taken, told - about)
 
 
 def _said_of(names: Any, description: str) -> list[str]:

@@ -10,6 +10,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from peripety.authoring import author, specification
+from peripety.authoring.choices import Choices
+from peripety.authoring.composing.composer import composed
 from peripety.errors import Finding, Severity
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import Options, ResponseSchema
@@ -17,7 +19,7 @@ from peripety.gateway.streams import following
 from peripety.scenarios.model import Draft, Stage
 from peripety.scenarios.prompts import prompt
 from peripety.scenarios.stepwise.filling import filled
-from peripety.scenarios.stepwise.outline import OUTLINE, blueprint_of, question_about
+from peripety.scenarios.stepwise.outline import OUTLINE, PROMPT, matter_of, outlined, question_about
 from peripety.scenarios.stepwise.sections import SECTIONS
 from peripety.scenarios.writing.judging import as_json
 
@@ -63,7 +65,7 @@ class Stepwise:
     def __init__(self, asker: Asker, gateway: ModelGateway, order: GenerationOrder, seed: int) -> None:
         self._asker = asker
         options = Options(model=order.model, temperature=_TEMPERATURE)
-        self._conversation = Conversation(gateway, prompt("stepwise"), options=options)
+        self._conversation = Conversation(gateway, prompt(PROMPT), options=options)
         self._description = order.description
         self._seed = seed
         self.spec: dict[str, Any] = {}
@@ -89,7 +91,8 @@ class Stepwise:
             self.spec = author(self._description, self._seed)
             return
         self.findings = (_WORDS_ONLY,)
-        blueprint = blueprint_of(outline, self._description)
+        by_rules = self._composed(outline)
+        blueprint = outlined(outline, self._description, by_rules)
         for section in SECTIONS:
             parts = section.parts(blueprint)
             if not parts:
@@ -100,7 +103,7 @@ class Stepwise:
                     yield step
             blueprint, missing = section.read(blueprint, self._told())
             self._note(section, missing, len(parts))
-        self.spec = self._specified(filled(blueprint))
+        self.spec = self._specified(filled(blueprint, by_rules))
         yield Draft(as_json(self.spec), self._asker.answers, self._asker.spent)
 
     def _about(self) -> dict[str, Any]:
@@ -138,6 +141,10 @@ class Stepwise:
     def _why(self) -> str:
         failure = self._asker.failure
         return f" ({failure.message})" if failure else ""
+
+    def _composed(self, outline: Mapping[str, Any]) -> Blueprint:
+        words = matter_of(outline, self._description)
+        return composed(words, Choices(repr(words.terms), self._seed).number)
 
     def _specified(self, blueprint: Blueprint) -> dict[str, Any]:
         marks = hashlib.sha256(repr((blueprint, self._seed)).encode("utf-8", "replace"))

@@ -6,21 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from peripety.authoring.blueprint import Action, Event, Flow, Role
+from peripety.authoring.assembling.gauges import helps
+from peripety.authoring.blueprint import Action, Event, Flow
 from peripety.scenarios.stepwise.filling import filled
-from peripety.scenarios.stepwise.outline import blueprint_of
 from support import stepwise
 
-OUTLINED = blueprint_of(stepwise.OUTLINE, stepwise.DESCRIPTION)
+OUTLINED, COMPOSED = stepwise.outlined(), stepwise.by_rules()
 ROLES = {each.name: each.role for each in OUTLINED.quantities}
+FUEL, GAUGE, DRIFT = "Fuel (reserve)", "Gauge (condition)", "Drift (pressure)"
 
 
 def is_good(flow: Flow) -> bool:
-    return flow.rises is not (ROLES[flow.quantity] is Role.THREAT)
+    return helps(ROLES[flow.quantity], rises=flow.rises)
 
 
 def test_actions_without_changes_get_a_gain_and_a_price() -> None:
-    actions = filled(OUTLINED).actions
+    actions = filled(OUTLINED, COMPOSED).actions
     assert len(actions) == 4
     for action in actions:
         assert {is_good(flow) for flow in action.flows} == {True, False}
@@ -29,21 +30,28 @@ def test_actions_without_changes_get_a_gain_and_a_price() -> None:
 
 
 def test_events_without_changes_do_harm_for_the_most_part() -> None:
-    harm = [not is_good(flow) for event in filled(OUTLINED).events for flow in event.flows]
+    harm = [not is_good(flow) for event in filled(OUTLINED, COMPOSED).events for flow in event.flows]
     assert len(harm) == 4
     assert 2 <= sum(harm) < 4
 
 
-def test_what_the_model_said_stays() -> None:
-    trade = Action("Trade", (Flow("Fuel", rises=True), Flow("Gauge", rises=False)))
-    blow = Event("Blow", (Flow("Fuel", rises=False),))
-    said = replace(OUTLINED, actions=(trade,), events=(blow,))
-    assert filled(said) == said
+def test_what_the_model_said_stays_and_rules_add_theirs_where_that_is_little() -> None:
+    trade = Action("Trade", (Flow(FUEL, rises=True), Flow(GAUGE, rises=False)))
+    blow = Event("Blow", (Flow(FUEL, rises=False),))
+    blueprint = filled(replace(OUTLINED, actions=(trade,), events=(blow,)), COMPOSED)
+    assert blueprint.actions == (trade, *COMPOSED.actions)
+    assert blueprint.events == (blow, *COMPOSED.events)
 
 
-@pytest.mark.parametrize(("name", "rises"), [("Fuel", False), ("Drift", True)])
+def test_what_nobody_sees_is_there_besides_the_secrets_of_the_model() -> None:
+    unseen = {one.name for one in filled(OUTLINED, COMPOSED).quantities if one.is_unseen}
+    assert unseen == {"Crack", *(one.name for one in COMPOSED.quantities if one.is_unseen)}
+    assert len(unseen) > 1
+
+
+@pytest.mark.parametrize(("name", "rises"), [(FUEL, False), (DRIFT, True)])
 def test_an_action_that_gives_nothing_is_turned_around(name: str, rises: bool) -> None:
-    said = replace(OUTLINED, actions=(Action("Vain", (Flow(name, rises=rises), Flow("Gauge", rises=False))),))
-    first, second = filled(said).actions[0].flows
+    vain = Action("Vain", (Flow(name, rises=rises), Flow(GAUGE, rises=False)))
+    first, second = filled(replace(OUTLINED, actions=(vain,)), COMPOSED).actions[0].flows
     assert first == Flow(name, rises=not rises)
-    assert second == Flow("Gauge", rises=False)
+    assert second == Flow(GAUGE, rises=False)

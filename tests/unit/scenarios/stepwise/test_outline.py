@@ -1,4 +1,4 @@
-"""An outline gives names; whatever is said in it, a blueprint with every role comes of it."""
+"""An outline gives names; whatever is said in it, something for every part comes of it."""
 
 from __future__ import annotations
 
@@ -8,89 +8,87 @@ from typing import Any
 
 import pytest
 
-from peripety.authoring.blueprint import Action, Blueprint, Quantity, Role
-from peripety.scenarios.stepwise.outline import OUTLINE, blueprint_of, question_about
+from peripety.authoring.blueprint import Role
+from peripety.authoring.composing.cast import FEWEST
+from peripety.authoring.reading.terms import Term
+from peripety.scenarios.stepwise.outline import OUTLINE, matter_of, outlined, question_about
 from peripety.sim.schema import check
 from support import stepwise
 
-ROLES = set(Role)
+VALVE = "The valve is stuck."
 
 
 def outline(**more: Any) -> dict[str, Any]:
     return {**stepwise.OUTLINE, **more}
 
 
-def named(blueprint: Blueprint) -> list[str]:
-    parts: tuple[Action | Quantity, ...] = (*blueprint.quantities, *blueprint.actions)
-    return [part.name.casefold() for part in parts]
+def named(said: Any, description: str) -> list[str]:
+    return [term.text.casefold() for term in matter_of(said, description).terms]
 
 
 def test_each_name_plays_the_part_that_it_was_given() -> None:
-    blueprint = blueprint_of(stepwise.OUTLINE, stepwise.DESCRIPTION)
-    assert blueprint.title == "A gauge and its keeper"
-    assert blueprint.quantities == (
-        Quantity("Fuel", Role.SUPPLY),
-        Quantity("Spares", Role.SUPPLY),
-        Quantity("Gauge", Role.WARD),
-        Quantity("Drift", Role.THREAT),
-        Quantity("Report", Role.GOAL),
-        Quantity("Crack", Role.THREAT, is_hidden=True),
+    words = matter_of(stepwise.OUTLINE, stepwise.DESCRIPTION)
+    assert words.title == "A gauge and its keeper"
+    assert words.people == ("Beta",)
+    assert words.terms[:5] == (
+        Term("Fuel", Role.SUPPLY),
+        Term("Spares", Role.SUPPLY),
+        Term("Gauge", Role.WARD),
+        Term("Drift", Role.THREAT),
+        Term("Report", Role.GOAL),
     )
-    assert [action.name for action in blueprint.actions] == [
-        "File the report",
-        "Mend the gauge",
-        "Trim",
-        "Barter",
-    ]
+
+
+def test_sections_are_about_what_everybody_sees_and_secrets_and_rules_by_name() -> None:
+    blueprint = stepwise.outlined()
+    assert [one.term for one in blueprint.quantities if one.role is Role.SUPPLY] == ["Fuel", "Spares"]
+    assert [one.name for one in blueprint.quantities if one.is_unseen] == ["Crack"]
+    assert {one.role for one in blueprint.quantities} == set(Role)
+    names = [action.name for action in blueprint.actions]
+    assert names == ["File the report", "Mend the gauge", "Trim", "Barter"]
     assert [event.name for event in blueprint.events] == ["Leak", "Storm", "Visit", "Rust"]
-    assert blueprint.people == ("Beta",)
     assert blueprint.has_deadline
 
 
 def test_a_name_is_nothing_but_the_first_that_it_was_given_for() -> None:
-    said = outline(resources=["Fuel", "fuel", " FUEL. "], assets=["fuel"], actions=["Fuel", "trim"])
-    blueprint = blueprint_of(said, stepwise.DESCRIPTION)
-    names = named(blueprint)
-    assert names.count("fuel") == 1
-    assert len(names) == len(set(names))
+    said = outline(resources=["Fuel", "fuel"], assets=[" FUEL. "], actions=["Fuel", "gauge", "trim"])
+    words = matter_of(said, stepwise.DESCRIPTION)
+    assert [term for term in words.terms if term.text == "Fuel"] == [Term("Fuel", Role.SUPPLY)]
+    blueprint = outlined(said, stepwise.DESCRIPTION, stepwise.composed_of(words))
+    assert "Fuel" not in [action.name for action in blueprint.actions]
 
 
-def test_a_role_without_a_name_gets_a_word_of_the_description() -> None:
-    blueprint = blueprint_of(outline(assets=["", "7"]), "The valve is stuck.")
-    (ward,) = [each.name for each in blueprint.quantities if each.role is Role.WARD]
-    assert ward == "Valve"
+def test_words_of_the_description_come_behind_those_of_the_model() -> None:
+    assert named(outline(assets=["", "7"]), VALVE)[:5] == ["fuel", "spares", "drift", "report", "valve"]
 
 
-def test_a_key_is_a_name_only_where_the_description_has_the_word() -> None:
-    said = outline(resources=["dangers"], assets=["goals"])
-    names = {each.name for each in blueprint_of(said, "The goals were set too high.").quantities}
-    assert "Dangers" not in names
-    assert "Goals" in names
+def test_words_of_the_prompt_are_names_only_where_the_description_has_them() -> None:
+    said = outline(resources=["dangers", "events may happen"], assets=["goals", "much fuel"])
+    names = named(said, "The goals were set too high.")
+    assert "dangers" not in names
+    assert "events may happen" not in names
+    assert names[:2] == ["goals", "much fuel"]
 
 
 def test_only_people_of_the_description_take_part_and_all_whom_rules_find_there() -> None:
     said = outline(people=["the keeper", "Delta"])
-    assert blueprint_of(said, "Yesterday Beta met the keeper.").people == ("The keeper", "Beta")
-
-
-def test_numbers_and_spans_of_time_are_those_of_the_description() -> None:
-    said = outline(resources=["fuel", "spares"], deadline=False)
-    text = "There are 40 spares and 3 valves for the next six days, and by noon in two hours they are due."
-    blueprint = blueprint_of(said, text)
-    amounts = {each.name: each.amount for each in blueprint.quantities}
-    assert (amounts["Spares"], amounts["Fuel"]) == (40, None)
-    assert blueprint.hours == 6 * 24
-    assert 0 < blueprint.due_hours < blueprint.hours
-    assert blueprint.has_deadline
+    assert matter_of(said, "Yesterday Beta met the keeper.").people == ("The keeper", "Beta")
 
 
 def test_a_word_that_carries_nothing_names_nobody() -> None:
-    assert blueprint_of(outline(people=["and", "may"]), "The gauge and the valve may fail.").people == ()
+    assert matter_of(outline(people=["and", "may"]), "The gauge and the valve may fail.").people == ()
+
+
+def test_numbers_and_spans_of_time_are_those_of_the_description() -> None:
+    words = matter_of(outline(), "There are 40 spares for the next six days, and they are due in two hours.")
+    amounts = {term.text: term.amount for term in words.terms}
+    assert (amounts["Spares"], amounts["Fuel"]) == (40, None)
+    assert words.spans == (6 * 24, 2)
 
 
 def test_a_name_that_the_limit_cut_ends_with_a_whole_word() -> None:
-    blueprint = blueprint_of(outline(resources=["alpha beta gamma delta epsilon zeta"[:32]]), "")
-    assert blueprint.quantities[0].name == "Alpha beta gamma delta epsilon"
+    words = matter_of(outline(resources=["alpha beta gamma delta epsilon zeta"[:32]]), "")
+    assert words.terms[0].text == "Alpha beta gamma delta epsilon"
 
 
 @pytest.mark.parametrize(
@@ -99,27 +97,30 @@ def test_a_name_that_the_limit_cut_ends_with_a_whole_word() -> None:
         {},
         {"title": 7, "resources": "fuel", "people": [None], "actions": {"a": 1}, "deadline": "yes"},
         outline(title="", resources=[], assets=[], dangers=[], goals=[]),
-        outline(resources=['"', "\\", "{{x}}", "${y}", "<%z%>", "[0]", "://"]),
+        outline(resources=['"', "\\", "{{x}}", "${y}", "<%z%>", "[0]", "://"], assets=["a", "b", "c", "d"]),
         outline(resources=["é" * 32, "火", "\U0001f600", "\u202eabc", "क्षि"]),
     ],
 )
-@pytest.mark.parametrize("description", ["", "alpha waits for beta", "\u05d0\u05d1\u05d2 \u05d3\u05d4\u05d5"])
-def test_whatever_is_said_every_role_is_there_and_every_name_is_its_own(said: Any, description: str) -> None:
-    blueprint = blueprint_of(said, description)
-    names = [each.name.casefold() for each in blueprint.quantities]
-    assert {each.role for each in blueprint.quantities} == ROLES
+@pytest.mark.parametrize(
+    "description", ["", "7", "Beta", "alpha waits for beta", "\u05d0\u05d1\u05d2 \u05d3\u05d4\u05d5"]
+)
+def test_whatever_is_said_there_is_enough_and_every_name_is_its_own(said: Any, description: str) -> None:
+    words = matter_of(said, description)
+    names = named(said, description)
+    assert words.title
+    assert len(names) >= FEWEST
     assert all(names)
     assert len(names) == len(set(names))
-    assert blueprint.title
+    blueprint = outlined(said, description, stepwise.composed_of(words))
+    assert {one.role for one in blueprint.quantities if not one.is_unseen} == set(Role)
 
 
 def test_random_text_makes_distinct_names() -> None:
     dice = random.Random(1)
     alphabet = [chr(code) for code in (*range(0x20, 0x180), 0x200D, 0x202E, 0x5D0, 0x4E00, 0x1F600, 0x301)]
     for _ in range(60):
-        words = ["".join(dice.choices(alphabet, k=dice.randrange(33))) for _ in range(12)]
-        blueprint = blueprint_of(outline(resources=words[:3], actions=words[3:11]), words[11])
-        names = named(blueprint)
+        texts = ["".join(dice.choices(alphabet, k=dice.randrange(33))) for _ in range(12)]
+        names = named(outline(resources=texts[:3], assets=texts[3:11]), texts[11])
         assert len(names) == len(set(names))
 
 

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from peripety.authoring.blueprint import Action, Blueprint, Chance, Event, Flow, Quantity, Role, Size, Trigger
-from peripety.scenarios.stepwise.outline import blueprint_of
 from peripety.scenarios.stepwise.sections import SECTIONS
 from peripety.sim.schema import check
 from support import stepwise
 
 QUANTITIES, ACTIONS, EVENTS = SECTIONS
-OUTLINED = blueprint_of(stepwise.OUTLINE, stepwise.DESCRIPTION)
+OUTLINED = stepwise.outlined()
 ANSWERS = (stepwise.QUANTITIES, stepwise.ACTIONS, stepwise.EVENTS)
 
 
@@ -29,20 +28,21 @@ def test_a_schema_takes_an_answer_about_every_part_and_no_other_name(section: An
 def test_quantities_get_their_sizes_and_secrets_their_holders() -> None:
     blueprint, missing = QUANTITIES.read(OUTLINED, stepwise.QUANTITIES)
     assert missing == 0
-    assert blueprint.quantities[0] == Quantity("Fuel", Role.SUPPLY, Size.LARGE, fades=True)
-    assert blueprint.quantities[5] == Quantity("Crack", Role.THREAT, Size.SMALL, holder="Beta")
+    fuel = blueprint.quantities[0]
+    assert (fuel.name, fuel.start, fuel.fades) == ("Fuel (reserve)", Size.LARGE, True)
+    assert blueprint.quantities[6] == Quantity("Crack", Role.THREAT, Size.SMALL, holder="Beta")
 
 
 def test_a_secret_of_nobody_in_particular_stays_hidden() -> None:
-    told = {"quantities_06": {"start": "small", "known_to": "nobody", "helps": True}}
+    told = {"quantities_07": {"start": "small", "known_to": "nobody", "helps": True}}
     blueprint, _ = QUANTITIES.read(OUTLINED, told)
-    assert blueprint.quantities[5] == Quantity("Crack", Role.SUPPLY, Size.SMALL, is_hidden=True)
+    assert blueprint.quantities[6] == Quantity("Crack", Role.SUPPLY, Size.SMALL, is_hidden=True)
 
 
 def test_actions_get_their_changes() -> None:
     blueprint, missing = ACTIONS.read(OUTLINED, stepwise.ACTIONS)
     assert missing == 0
-    gain, price = Flow("Report", rises=True), Flow("Fuel", rises=False, size=Size.SMALL)
+    gain, price = Flow("Report (progress)", rises=True), Flow("Fuel (reserve)", rises=False, size=Size.SMALL)
     assert blueprint.actions[0] == Action("File the report", (gain, price), is_scaled=True)
     assert [action.is_delayed for action in blueprint.actions] == [False, True, False, False]
     assert [action.is_final for action in blueprint.actions] == [False, False, False, True]
@@ -51,9 +51,9 @@ def test_actions_get_their_changes() -> None:
 def test_events_get_their_changes_and_what_they_wait_for() -> None:
     blueprint, missing = EVENTS.read(OUTLINED, stepwise.EVENTS)
     assert missing == 0
-    drained = (Flow("Fuel", rises=False),)
+    drained = (Flow("Fuel (reserve)", rises=False),)
     assert blueprint.events[0] == Event(
-        "Leak", drained, Chance.RARE, Trigger("Gauge", is_high=False), lasts=True
+        "Leak", drained, Chance.RARE, Trigger("Gauge (condition)", is_high=False), lasts=True
     )
     assert blueprint.events[1].when is None
     assert blueprint.events[3].when == Trigger("Crack", is_high=True)
@@ -62,10 +62,10 @@ def test_events_get_their_changes_and_what_they_wait_for() -> None:
 @pytest.mark.parametrize(
     ("changes", "flows"),
     [
-        (["+ Fuel", "--- Fuel"], (Flow("Fuel", rises=True, size=Size.SMALL),)),
-        (["++ Fuel", "+ Nothing", "fuel", "", 7, None], (Flow("Fuel", rises=True),)),
-        (["++++ Fuel", "+- Fuel", "* Fuel"], ()),
-        ("+ Fuel", ()),
+        (["+ Crack", "--- Crack"], (Flow("Crack", rises=True, size=Size.SMALL),)),
+        (["++ Crack", "+ Nothing", "crack", "", 7, None], (Flow("Crack", rises=True),)),
+        (["++++ Crack", "+- Crack", "* Crack"], ()),
+        ("+ Crack", ()),
         (None, ()),
     ],
 )
