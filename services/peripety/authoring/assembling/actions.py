@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety.authoring.assembling.conditions import Condition, all_of, variable
-from peripety.authoring.assembling.gauges import Move, helps
+from peripety.authoring.assembling.gauges import Move
 from peripety.authoring.blueprint import Role
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ _AMOUNT = "amount"
 _MOST_EFFORT = 3
 _DELAY = 3
 _GOOD_SHAPE = 0.5
-_BEST_SHAPE = 1.5
 
 
 def actions(world: World) -> list[dict[str, Any]]:
@@ -33,8 +32,8 @@ def _action(world: World, action: Action, id_: str) -> dict[str, Any]:
     moves = world.moves(action.flows)
     if action.is_scaled:
         return _scaled(world, action, id_, moves)
-    now = [move for move in moves if not (action.is_delayed and _gives(move))]
-    later = [move for move in moves if action.is_delayed and _gives(move)]
+    now = [move for move in moves if not (action.is_delayed and move.gives)]
+    later = [move for move in moves if action.is_delayed and move.gives]
     mark = world.marks.get(action.name)
     effects = [move.effect() for move in now]
     if mark:
@@ -61,13 +60,15 @@ def _scaled(world: World, action: Action, id_: str, moves: Sequence[Move]) -> di
     derives, derived, conditions = {}, [], []
     for place, move in enumerate(moves):
         gauge, step = move.gauge, move.gauge.amount(abs(move.steps))
-        gives = _gives(move)
+        gives = move.gives
         name = f"{'gain' if gives else 'cost'}_{place}"
         effort = {"+": [amount, *bonus]} if gives and bonus else amount
         derives[name] = {"*": [effort, step]}
         most = (_MOST_EFFORT + len(bonus if gives else ())) * step
         derived.append(Move(gauge, move.steps, name, f"{step}\u2026{most}"))
-        if not gives and gauge.role in (Role.SUPPLY, Role.WARD):
+        if gives and gauge.role is not Role.GOAL:
+            conditions.append(gauge.has_room(most))
+        elif not gives and gauge.role in (Role.SUPPLY, Role.WARD):
             conditions.append(Condition({">": [variable(gauge.path), {"*": [amount, step]}]}, ""))
     return {
         "id": id_,
@@ -88,20 +89,15 @@ def _allowed(moves: Iterable[Move]) -> Iterator[Condition]:
     """That there is enough of what is taken, and room for what is given."""
     for move in moves:
         gauge, amount = move.gauge, move.gauge.amount(abs(move.steps))
-        if move.steps < 0:
-            # Nobody spends their last, and nobody eases what is hardly there.
-            spends = gauge.is_public and gauge.role is not Role.THREAT
-            yield gauge.compared(">" if spends else ">=", amount)
-        elif gauge.role is Role.WARD:
-            yield gauge.compared("<", gauge.part(_BEST_SHAPE))
+        if move.gives and gauge.role is not Role.GOAL:
+            yield gauge.has_room(amount)
+        elif move.steps < 0:
+            # Nobody spends their last; what is not seen is no danger, so of that one may.
+            yield gauge.compared(">" if gauge.is_public else ">=", amount)
 
 
 def _unmarked(mark: Gauge | None) -> list[Condition]:
     return [mark.compared("<", 1)] if mark else []
-
-
-def _gives(move: Move) -> bool:
-    return move.gauge.is_public and helps(move.gauge.role, rises=move.steps > 0)
 
 
 def _summary(moves: Iterable[Move]) -> str:

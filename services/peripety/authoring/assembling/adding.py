@@ -40,7 +40,14 @@ def added_actions(
     seen = [one for one in quantities if not one.is_unseen]
     by_role = {role: [one for one in seen if one.role is role] for role in Role}
     supply, ward, threat = (by_role[role][0] for role in (Role.SUPPLY, Role.WARD, Role.THREAT))
-    helped = {flow.quantity for action in given for flow in action.flows if _is_good(flow, quantities)}
+    unseen = {one.name for one in quantities if one.is_unseen}
+    # What can be done once, or draws on what somebody holds back, is not to be relied on.
+    reliable = [
+        action
+        for action in given
+        if not action.is_final and unseen.isdisjoint(flow.quantity for flow in action.flows)
+    ]
+    helped = {flow.quantity for action in reliable for flow in action.flows if _is_good(flow, quantities)}
     taken = [action.name for action in given]
 
     def name(use: str, first: Quantity | str, second: Quantity) -> str:

@@ -15,7 +15,7 @@ from peripety.authoring.blueprint import Action, Event, Flow, Quantity, Role, Si
 from peripety.authoring.reading.names import NAME_LIMIT, TERM_LIMIT, fit, fresh
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from peripety.authoring.blueprint import Blueprint
 
@@ -27,6 +27,7 @@ _MOST_OF_A_ROLE = {Role.SUPPLY: 3, Role.WARD: 3, Role.THREAT: 3, Role.GOAL: 2}
 _MOST_ACTIONS, _MOST_EVENTS = 12, 14
 _MOST_FADING = 2
 _MOST_FLOWS = 4
+_MOST_GAINS, _MOST_PRICES = 2, 2
 _LOGGED_LIMIT = 200
 
 
@@ -104,7 +105,9 @@ def _flows(
     for flow in given:
         name = renamed.get(flow.quantity, flow.quantity)
         if name in known:
-            by_name.setdefault(name, replace(flow, quantity=name))
+            # Of what not everybody knows there is little, so that it moves little.
+            size = Size.SMALL if known[name].is_unseen and flow.size is Size.LARGE else flow.size
+            by_name.setdefault(name, replace(flow, quantity=name, size=size))
     return tuple(by_name.values())[:_MOST_FLOWS]
 
 
@@ -121,20 +124,29 @@ def _actions(
 
 
 def _priced(flows: tuple[Flow, ...], known: Mapping[str, Quantity]) -> tuple[Flow, ...]:
-    """Flows that give something and take something; none where they do neither."""
-    used = {flow.quantity for flow in flows}
-    seen = {name: one for name, one in known.items() if not one.is_unseen}
-    gains = [flow for flow in flows if flow.quantity in seen and _is_good(flow, known)]
+    """Flows that give and take, neither much more than the other; none where they cannot."""
+    unseen = [flow for flow in flows if known[flow.quantity].is_unseen]
+    seen = [flow for flow in flows if flow not in unseen]
+    gains = [flow for flow in seen if _is_good(flow, known)][:_MOST_GAINS]
+    prices = [flow for flow in seen if not _is_good(flow, known)][:_MOST_PRICES]
     if not gains:
         return ()
-    if len(gains) < len([flow for flow in flows if flow.quantity in seen]):
-        return flows
-    payable = [name for name, one in seen.items() if one.role is Role.SUPPLY and name not in used]
-    payable += [name for name, one in seen.items() if one.role is Role.WARD and name not in used]
-    if not payable:
-        return ()
-    size = Size.MEDIUM if len(gains) > 1 else Size.SMALL
-    return (*flows, Flow(payable[0], rises=False, size=size))
+    largest = max(flow.size for flow in gains)
+    if not prices:
+        payable = _payable(known, {flow.quantity for flow in gains})
+        prices = [Flow(name, rises=False, size=Size(len(gains))) for name in payable[:1]]
+    fair = (replace(price, size=min(price.size, largest)) for price in prices)
+    return (*gains, *fair, *unseen) if prices else ()
+
+
+def _payable(known: Mapping[str, Quantity], used: Collection[str]) -> list[str]:
+    """What a price can be taken of: supplies, and then wards."""
+    return [
+        name
+        for role in (Role.SUPPLY, Role.WARD)
+        for name, one in known.items()
+        if one.role is role and not one.is_unseen and name not in used
+    ]
 
 
 def _is_good(flow: Flow, known: Mapping[str, Quantity]) -> bool:

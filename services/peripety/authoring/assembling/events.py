@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.authoring.assembling.conditions import all_of
 from peripety.authoring.assembling.gauges import helps
-from peripety.authoring.blueprint import Chance
+from peripety.authoring.blueprint import Chance, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from peripety.authoring.assembling.conditions import Condition
     from peripety.authoring.assembling.gauges import Move
     from peripety.authoring.assembling.world import World
     from peripety.authoring.blueprint import Event, Trigger
@@ -38,7 +40,7 @@ def _event(world: World, event: Event, id_: str) -> dict[str, Any]:
         "id": id_,
         "name": event.name,
         "weight": _weight(world, event.chance, moves),
-        "when": _waits_for(world, event.when) if event.when else {},
+        "when": all_of(*_waits_for(world, event.when), *_room(moves)).logic,
         "effects": effects,
         **lasting,
     }
@@ -54,7 +56,15 @@ def _weight(world: World, chance: Chance, moves: Iterable[Move]) -> float:
     return round(min(max(_WEIGHTS[chance] * next(harmed, 1.0), _LEAST), _MOST), 3)
 
 
-def _waits_for(world: World, trigger: Trigger) -> dict[str, Any]:
-    gauge = world.gauges[trigger.quantity]
-    operator, share = (">=", _HIGH) if trigger.is_high else ("<=", _LOW)
-    return gauge.compared(operator, gauge.part(share)).logic
+def _waits_for(world: World, trigger: Trigger | None) -> Iterator[Condition]:
+    if trigger:
+        gauge = world.gauges[trigger.quantity]
+        operator, share = (">=", _HIGH) if trigger.is_high else ("<=", _LOW)
+        yield gauge.compared(operator, gauge.part(share))
+
+
+def _room(moves: Iterable[Move]) -> Iterator[Condition]:
+    """That there is room for what it gives."""
+    for move in moves:
+        if move.gives and move.gauge.role is not Role.GOAL:
+            yield move.gauge.has_room(move.gauge.amount(abs(move.steps)))

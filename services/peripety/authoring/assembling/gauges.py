@@ -21,6 +21,8 @@ PUBLIC, HIDDEN, PRIVATE = "state", "state.hidden", "state.private"
 STEPS = {Size.SMALL: 1, Size.MEDIUM: 2, Size.LARGE: 4}
 """How many steps a change of some size is."""
 
+_BEST = 1.5
+"""What runs out gets no better than so many times what there is at the start."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -99,6 +101,15 @@ class Gauge:
             return self._in_units(share * self.scale.start)
         return self._in_units(self.scale.start + share * (self.scale.end - self.scale.start))
 
+    def has_room(self, amount: float) -> Condition:
+        """That a change for the better leads neither past the best there is nor below nothing.
+
+        Otherwise it would only ever get better for whoever is lucky, and be no danger.
+        """
+        if self.role is Role.THREAT:
+            return self.compared(">=", amount)
+        return self.compared("<=", max(self._in_units(_BEST * self.scale.start) - amount, self.scale.start))
+
     def _in_units(self, amount: float) -> float:
         return whole(round(amount / self.scale.unit) * self.scale.unit)
 
@@ -123,6 +134,11 @@ class Move:
         """The effect of the specification."""
         value = self.derived or self.gauge.amount(abs(self.steps))
         return {"op": "inc" if self.steps > 0 else "dec", "path": self.gauge.path, "value": value}
+
+    @property
+    def gives(self) -> bool:
+        """Whether it is a gain, of something that everybody knows of."""
+        return self.gauge.is_public and helps(self.gauge.role, rises=self.steps > 0)
 
     @property
     def shown(self) -> str:

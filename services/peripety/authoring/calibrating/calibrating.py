@@ -80,8 +80,9 @@ def _missed_by(aim: Aim, trial: _Trial) -> float:
     """How far a trial is from what is wanted; 0 for not at all."""
     rate = max(abs(trial.lost - aim.lost) - _NEAR, 0)
     causes = sum(max(_LEAST_SHARE - share, 0) for share in trial.causes)
-    won = max(aim.least_won - trial.won, trial.won - aim.most_won, 0)
-    return 2 * rate + causes + won
+    too_few = max(aim.least_won - trial.won, 0) / aim.least_won
+    too_many = max(trial.won - aim.most_won, 0)
+    return 4 * rate + causes + too_few / 2 + too_many
 
 
 def _moved(measures: Measures, aim: Aim, trial: _Trial) -> Measures:
