@@ -26,6 +26,7 @@ __all__ = [
     "good_specs",
     "in_turn",
     "patient",
+    "saying",
     "stubborn",
 ]
 
@@ -78,10 +79,14 @@ def patient(grade: Grade, good: Json) -> Scenario:
 
 def in_turn(*documents: Json) -> Scenario:
     """A model that writes one document after the other, each as what differs from the one before."""
-    changes = [documents[0], *(difference(before, after) for before, after in pairwise(documents))]
+    return saying(documents[0], *(difference(before, after) for before, after in pairwise(documents)))
+
+
+def saying(*answers: Json) -> Scenario:
+    """A model that gives one answer after the other, whatever it is told."""
     rules = [
-        Rule(Pattern(message_index=(number, number)), as_answer(change))
-        for number, change in enumerate(changes)
+        Rule(Pattern(message_index=(number, number)), as_answer(value))
+        for number, value in enumerate(answers)
     ]
     return Scenario(tuple(rules))
 

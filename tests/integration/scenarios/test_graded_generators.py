@@ -17,7 +17,7 @@ from peripety.config import ProviderName
 from peripety.sim.patterns import Pattern
 from peripety.simulator.scenario.model import Response, Rule, Scenario
 from support.generating import LEVEL, ORIGINAL_PROVIDERS, authoring
-from support.graded_generators import GRADES, good_specs, in_turn, patient, stubborn
+from support.graded_generators import GRADES, difference, good_specs, in_turn, patient, saying, stubborn
 from support.providers import PROVIDERS
 
 if TYPE_CHECKING:
@@ -165,6 +165,18 @@ async def test_a_finding_does_not_come_back_once_it_was_mended(tmp_path: Path) -
         assert not mended & after
     assert ("OUT_OF_RANGE", "random_events/event_1") in told[0]
     assert ("UNKNOWN_KEY", "random_events/event_1") in told[1]
+    certified(heard.completed.spec)
+
+
+async def test_what_only_play_shows_does_not_come_back_either(tmp_path: Path) -> None:
+    unwinnable, easy = (GRADES[name].write(GOOD).document for name in ("unwinnable", "too easy"))
+    script = saying(unwinnable, difference(unwinnable, easy), difference(easy, unwinnable), GOOD)
+    async with authoring(tmp_path, OPENAI, script) as author:
+        heard = await author.writes()
+    first, *later = [{code for code, _ in found} for found in marks(heard)]
+    assert "UNREACHABLE_WIN" in first
+    assert later
+    assert all("UNREACHABLE_WIN" not in found for found in later)
     certified(heard.completed.spec)
 
 
