@@ -100,11 +100,11 @@ def _fading(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
 def _flows(
     given: Iterable[Flow], known: Mapping[str, Quantity], renamed: Mapping[str, str]
 ) -> tuple[Flow, ...]:
-    """One flow for each quantity that there is."""
+    """One flow for each quantity that there is; what is reached of a goal stays reached."""
     by_name: dict[str, Flow] = {}
     for flow in given:
         name = renamed.get(flow.quantity, flow.quantity)
-        if name in known:
+        if name in known and (flow.rises or known[name].role is not Role.GOAL):
             # Of what not everybody knows there is little, so that it moves little.
             size = Size.SMALL if known[name].is_unseen and flow.size is Size.LARGE else flow.size
             by_name.setdefault(name, replace(flow, quantity=name, size=size))
