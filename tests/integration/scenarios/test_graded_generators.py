@@ -180,6 +180,19 @@ async def test_what_only_play_shows_does_not_come_back_either(tmp_path: Path) ->
     certified(heard.completed.spec)
 
 
+async def test_what_was_too_easy_and_then_too_hard_is_not_too_easy_again(tmp_path: Path) -> None:
+    easy, budget = GRADES["too easy"].write(GOOD).document, GOOD["negativity_budget"]
+    decay = {path: 6 * amount for path, amount in budget["decay_per_turn"].items()}
+    hard = {**GOOD, "negativity_budget": {**budget, "max_fail_rate": 0.12, "decay_per_turn": decay}}
+    script = saying(easy, difference(easy, hard), difference(hard, easy), GOOD)
+    async with authoring(tmp_path, OPENAI, script) as author:
+        heard = await author.writes()
+    first, second, *later = heard.told
+    assert ("TOO_EASY" in first, "TOO_HARD" in second) == (True, True)
+    assert all("TOO_EASY" not in codes for codes in (second, *later))
+    certified(heard.completed.spec)
+
+
 async def test_parts_that_nobody_found_fault_with_stay_as_they_are(tmp_path: Path) -> None:
     """The model mends what it is told of, and changes an action on the way."""
     meddled = {**GOOD, "actions": [{**GOOD["actions"][0], "name": "Other"}, *GOOD["actions"][1:]]}

@@ -35,6 +35,10 @@ _NOT_WORTH_PLAYING = frozenset({"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_O
 """Warnings that refuse what was only just written, while a person may insist on it."""
 
 
+_RATES = frozenset({"TOO_EASY", "TOO_HARD"})
+_AFTER_RATES = _RATES | {"POSITIVE_DRIFT"}
+
+
 class Depth(IntEnum):
     """Where judging a document ended; each depth is looked into when nothing is wrong before it."""
 
@@ -77,10 +81,12 @@ class Judgement:
         """The document in canonical form."""
         return self.program.document if self.program else sim.canonical(self.document)
 
-    @property
-    def is_exhaustive(self) -> bool:
-        """Whether whatever is wrong at its depth is among the findings."""
-        return self.depth is not Depth.GATE and len(self.findings) < MAX_FINDINGS
+    def has_looked_for(self, code: str) -> bool:
+        """Whether a finding of its depth with this code would be among its findings."""
+        if self.depth is not Depth.GATE:
+            return len(self.findings) < MAX_FINDINGS
+        # The gate ends at what it comes upon first, and it comes upon rates before drift.
+        return code in _RATES and any(error.code in _AFTER_RATES for error in self.errors)
 
     def marks(self) -> set[tuple[str, Name]]:
         """What makes its errors the same wherever parts have moved: the code, and the name of the part."""

@@ -31,8 +31,12 @@ class Ledger:
         As far as the one after was not looked into, nothing is known to be mended.
         """
         got_past = not after.errors or after.depth > before.depth
-        if got_past or (after.depth is before.depth and after.is_exhaustive):
-            self._mended |= before.marks() - after.marks()
+        is_level = after.depth is before.depth
+        self._mended |= {
+            (code, name)
+            for code, name in before.marks() - after.marks()
+            if got_past or (is_level and after.has_looked_for(code))
+        }
 
     def relapses(self, judgement: Judgement) -> tuple[Name, ...]:
         """The parts of a document that are wrong in a way that was mended before."""
