@@ -45,7 +45,7 @@ def added_actions(
     reliable = [
         action
         for action in given
-        if not action.is_final and unseen.isdisjoint(flow.quantity for flow in action.flows)
+        if not action.is_final and all(flow.rises or flow.quantity not in unseen for flow in action.flows)
     ]
     helped = {flow.quantity for action in reliable for flow in action.flows if _is_good(flow, quantities)}
     taken = [action.name for action in given]

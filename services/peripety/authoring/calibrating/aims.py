@@ -42,5 +42,5 @@ def aim(causes: int, goals: int, horizon: int) -> Aim:
     if goals > 1:
         most = max(0.05 - 0.004 * (horizon - _SHORT), 0.014)
         return Aim(lost, 0.4 * most, most)
-    most = 0.2 - 0.014 * causes
-    return Aim(lost, 0.55 * most, most)
+    most = 0.225 - 0.02 * causes
+    return Aim(lost, 0.65 * most, most)

@@ -98,7 +98,7 @@ class _Clause:
         return None
 
     def amount(self, first: int, last: int) -> float | None:
-        """How many there are: a number shortly before the term, or a share after it."""
+        """How many there are: a number shortly before the term or after it, or a share."""
         for place in range(first - 1, max(first - 2 - _WORDS_BETWEEN, -1), -1):
             number = self._number(place)
             if number and number > 1 and not self._units[place]:
@@ -107,7 +107,10 @@ class _Clause:
         for place in range(last + 1, min(last + 1 + _NEAR, len(self._words) - 1)):
             if self._words[place + 1] in self._percent():
                 return self._number(place)
-        return None
+        # "a thing of 3,000": a number that ends the clause counts what it follows.
+        final = len(self._words) - 1
+        is_close = last < final <= last + _WORDS_BETWEEN
+        return self._number(final) if is_close and self._words[final][0].isdigit() else None
 
     def hint(self, first: int, last: int) -> str | None:
         """The hint that is nearest to the term."""

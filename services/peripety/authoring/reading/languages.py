@@ -73,8 +73,8 @@ class Language:
 
     @property
     def counting(self) -> AbstractSet[str]:
-        """Words that tell how many or how long, and name no thing."""
-        return self.numbers.keys() | self.units.keys() | self.moments.keys() | self.percent
+        """Words that tell how many or when, and name no thing."""
+        return self.numbers.keys() | self.moments.keys() | self.percent
 
 
 @cache

@@ -127,6 +127,7 @@ class _Reader:
         self._language = language
         self._counts = Counter(token.folded for token in tokens)
         kinds = {token.folded: token.kind for token in tokens}
+        self._measures = set(self._found_measures())
         self._carrying = {word for word, kind in kinds.items() if self._may_carry(word, kind)}
         inner = [token for token in tokens if not token.opens_sentence and self._carries(token)]
         capitals = sum(token.capitalised for token in inner)
@@ -147,7 +148,8 @@ class _Reader:
                 yield self._phrase(row, before[-1:], after[:1], subject=not subject_seen)
                 subject_seen = True
             elif row[0].kind != scripts.DIGIT:
-                stop = row[0].folded in self._language.stop or _is_short(row[0].folded, row[0].kind)
+                word = row[0].folded
+                stop = word in self._language.stop | self._measures or _is_short(word, row[0].kind)
                 yield _Phrase(tuple(row), _STOP if stop else _WEAK)
 
     def _rows(self) -> Iterator[list[_Token]]:
@@ -170,10 +172,20 @@ class _Reader:
         return token.folded in self._carrying
 
     def _may_carry(self, word: str, kind: str) -> bool:
-        language = self._language
-        if kind == scripts.DIGIT or word in language.stop or word in language.counting:
+        if kind == scripts.DIGIT or word in self._language.stop or word in self._measures:
             return False
         return not (_is_short(word, kind) or self._is_weak(word))
+
+    def _found_measures(self) -> Iterator[str]:
+        """Words that tell how many or how long, and name no thing: a unit does so behind a number."""
+        language, before = self._language, ""
+        for token in self._tokens:
+            word = token.folded
+            if word in language.counting or (
+                word in language.units and (before in language.numbers or before[:1].isdigit())
+            ):
+                yield word
+            before = word
 
     def _is_weak(self, word: str) -> bool:
         return any(word.endswith(end) and len(word) >= len(end) + _STEM for end in self._language.weak)

@@ -58,6 +58,7 @@ def test_spans_are_understood_in_other_languages(code: str, text: str) -> None:
         ("a 40-part gauges", 40),
         ("the gauges are at sixty percent", 60),
         ("gauges at 60%", 60),
+        ("a row of gauges of 3,000", 3000),
         ("six weeks for the gauges", None),
         ("it is 03:10 and gauges fail", None),
         ("seven alphas. The gauges", None),
