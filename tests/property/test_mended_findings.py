@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Json: TypeAlias = "dict[str, Any]"
 Mark: TypeAlias = "tuple[str, str]"
 
-MODELS = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+MODELS = int(os.environ.get("PERIPETY_EXAMPLES", "80"))
 ANSWERS = 6
 SECTIONS = ("actions", "random_events", "loss_conditions")
 _FORM, _RULES = 0, 1
