@@ -9,11 +9,11 @@ from peripety.authoring.assembling.gauges import helps
 from peripety.authoring.blueprint import Flow, Size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from peripety.authoring.blueprint import Blueprint, Quantity, Role
 
-__all__ = ["filled"]
+__all__ = ["fillings"]
 
 _ENOUGH = 4
 """So many actions, or events, of a model's own make a scenario; to fewer of them rules add theirs."""
@@ -21,8 +21,11 @@ _RELIEF = 3
 """One in so many events is to the good."""
 
 
-def filled(blueprint: Blueprint, composed: Blueprint) -> Blueprint:
-    """The blueprint in which every action is worth doing, every event does something, and there are enough.
+def fillings(blueprint: Blueprint, composed: Blueprint) -> Iterator[Blueprint]:
+    """Ways to fill a blueprint, from the one that leaves most to the model to the one that is safest.
+
+    In each of them every action is worth doing and every event does something. What a model says may still
+    make no fair scenario: then rules of the engine's stand beside its own, and at last in their place.
 
     Args:
         blueprint: as far as a model got.
@@ -30,20 +33,30 @@ def filled(blueprint: Blueprint, composed: Blueprint) -> Blueprint:
     """
     seen = [one for one in blueprint.quantities if not one.is_unseen]
     roles = {one.name: one.role for one in blueprint.quantities}
-    actions = tuple(
-        replace(action, flows=_worthwhile(action.flows, roles) or _trade(index, seen))
-        for index, action in enumerate(blueprint.actions)
-    )
-    events = tuple(
-        event if event.flows else replace(event, flows=(_turn(index, seen),))
-        for index, event in enumerate(blueprint.events)
-    )
-    return replace(
+    own = replace(
         blueprint,
         quantities=(*blueprint.quantities, *(one for one in composed.quantities if one.is_unseen)),
-        actions=actions if len(actions) >= _ENOUGH else (*actions, *composed.actions),
-        events=events if len(events) >= _ENOUGH else (*events, *composed.events),
+        actions=tuple(
+            replace(action, flows=_worthwhile(action.flows, roles) or _trade(index, seen))
+            for index, action in enumerate(blueprint.actions)
+        ),
+        events=tuple(
+            event if event.flows else replace(event, flows=(_turn(index, seen),))
+            for index, event in enumerate(blueprint.events)
+        ),
     )
+    beside = replace(
+        own,
+        actions=(*own.actions[:_ENOUGH], *composed.actions),
+        events=(*own.events[:_ENOUGH], *composed.events),
+    )
+    yield replace(
+        beside,
+        actions=own.actions if len(own.actions) >= _ENOUGH else beside.actions,
+        events=own.events if len(own.events) >= _ENOUGH else beside.events,
+    )
+    yield beside
+    yield replace(own, actions=composed.actions, events=composed.events)
 
 
 def _worthwhile(flows: Sequence[Flow], roles: Mapping[str, Role]) -> tuple[Flow, ...]:

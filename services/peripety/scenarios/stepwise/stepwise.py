@@ -7,6 +7,8 @@ numbers, paths and conditions are the engine's matter, and so is whatever an ans
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from peripety.authoring import author, specification
@@ -16,15 +18,14 @@ from peripety.errors import Finding, Severity
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import Options, ResponseSchema
 from peripety.gateway.streams import following
-from peripety.scenarios.model import Draft, Stage
+from peripety.scenarios.model import Stage
 from peripety.scenarios.prompts import prompt
-from peripety.scenarios.stepwise.filling import filled
+from peripety.scenarios.stepwise.filling import fillings
 from peripety.scenarios.stepwise.outline import OUTLINE, PROMPT, matter_of, outlined, question_about
 from peripety.scenarios.stepwise.sections import SECTIONS
-from peripety.scenarios.writing.judging import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 
     from peripety.authoring.blueprint import Blueprint
     from peripety.gateway.model import ModelGateway
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from peripety.scenarios.stepwise.sections import Section
     from peripety.scenarios.writing.asking import Answer, Asker
 
-__all__ = ["Stepwise"]
+__all__ = ["Candidate", "Stepwise"]
 
 # The longest answer by these schemas. A small model does not know when to stop.
 _MAX_TOKENS = 2_048
@@ -47,6 +48,30 @@ _WORDS_ONLY = Finding(
 )
 
 
+_ADDED = Finding(
+    "FILLED_BY_RULES",
+    "",
+    "what the model said of actions and events makes no fair scenario by itself; rules added theirs",
+    Severity.WARNING,
+)
+_REPLACED = replace(
+    _ADDED, message="what the model said of actions and events makes no fair scenario; rules wrote both"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to make a specification of what the model said.
+
+    Attributes:
+        write: writes it, always a valid one; this takes processor time.
+        findings: how it came about, as warnings.
+    """
+
+    write: Callable[[], dict[str, Any]]
+    findings: tuple[Finding, ...]
+
+
 class Stepwise:
     """One scenario under way.
 
@@ -57,8 +82,7 @@ class Stepwise:
         seed: its seed.
 
     Attributes:
-        spec: the specification, always a valid one; empty before the events are over.
-        findings: how it came about, as warnings.
+        candidates: specifications, the one to be tried first in front; none before the events are over.
         answer: the model's last answer of use; None when there was none.
     """
 
@@ -68,15 +92,12 @@ class Stepwise:
         self._conversation = Conversation(gateway, prompt(PROMPT), options=options)
         self._description = order.description
         self._seed = seed
-        self.spec: dict[str, Any] = {}
-        self.findings: tuple[Finding, ...] = ()
+        self._gaps: list[Finding] = []
+        self.candidates: tuple[Candidate, ...] = ()
         self.answer: Answer | None = None
 
-    async def events(self) -> AsyncIterator[Progress | Draft]:
+    async def events(self) -> AsyncIterator[Progress]:
         """Ask for all parts, as far as the order allows, and set the attributes.
-
-        Yields:
-            Progress, and the draft that comes of it all.
 
         Raises:
             PeripetyError: as `Asker.ask`.
@@ -87,10 +108,9 @@ class Stepwise:
         outline = self._told()
         if outline is None:
             message = f"the model gave nothing of use{self._why()}; rules wrote it from the description alone"
-            self.findings = (Finding("WITHOUT_MODEL", "", message, Severity.WARNING),)
-            self.spec = author(self._description, self._seed)
+            found = Finding("WITHOUT_MODEL", "", message, Severity.WARNING)
+            self.candidates = (Candidate(partial(author, self._description, self._seed), (found,)),)
             return
-        self.findings = (_WORDS_ONLY,)
         by_rules = self._composed(outline)
         blueprint = outlined(outline, self._description, by_rules)
         for section in SECTIONS:
@@ -103,8 +123,7 @@ class Stepwise:
                     yield step
             blueprint, missing = section.read(blueprint, self._told())
             self._note(section, missing, len(parts))
-        self.spec = self._specified(filled(blueprint, by_rules))
-        yield Draft(as_json(self.spec), self._asker.answers, self._asker.spent)
+        self.candidates = tuple(self._made_of(fillings(blueprint, by_rules)))
 
     def _about(self) -> dict[str, Any]:
         return {"write": "outline", **question_about(self._description)}
@@ -136,7 +155,7 @@ class Stepwise:
             told = f"nothing of use about {missing} of {of} {section.name}{self._why()}"
             message = f"the model said {told}; rules wrote what was missing"
             found = Finding("FILLED_BY_RULES", section.path, message, Severity.WARNING)
-            self.findings = (*self.findings, found)
+            self._gaps.append(found)
 
     def _why(self) -> str:
         failure = self._asker.failure
@@ -146,6 +165,12 @@ class Stepwise:
         words = matter_of(outline, self._description)
         return composed(words, Choices(repr(words.terms), self._seed).number)
 
-    def _specified(self, blueprint: Blueprint) -> dict[str, Any]:
-        marks = hashlib.sha256(repr((blueprint, self._seed)).encode("utf-8", "replace"))
-        return specification(blueprint, self._seed, spec_id=f"stepwise_{marks.hexdigest()[:12]}")
+    def _made_of(self, blueprints: Iterable[Blueprint]) -> Iterator[Candidate]:
+        before: Blueprint | None = None
+        for blueprint, how in zip(blueprints, ((), (_ADDED,), (_REPLACED,)), strict=True):
+            if blueprint != before:
+                marks = hashlib.sha256(repr((blueprint, self._seed)).encode("utf-8", "replace"))
+                spec_id = f"stepwise_{marks.hexdigest()[:12]}"
+                write = partial(specification, blueprint, self._seed, spec_id=spec_id)
+                yield Candidate(write, (_WORDS_ONLY, *self._gaps, *how))
+            before = blueprint

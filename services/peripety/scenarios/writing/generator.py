@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Any
 from peripety.config import ProviderName
 from peripety.gateway.streams import following
 from peripety.scenarios.checks import check_order
-from peripety.scenarios.model import Completed, FoundWrong, NotGenerated, Progress, Stage
+from peripety.scenarios.diff import rule_edits
+from peripety.scenarios.model import Completed, Draft, FoundWrong, NotGenerated, Progress, Rewritten, Stage
 from peripety.scenarios.stepwise.stepwise import Stepwise
 from peripety.scenarios.writing.asking import Asker
 from peripety.scenarios.writing.conversing import conversation_about_a_document
-from peripety.scenarios.writing.judging import Judge, Judgement
+from peripety.scenarios.writing.judging import Judge, Judgement, as_json
 from peripety.scenarios.writing.manuscript import Manuscript
 from peripety.scenarios.writing.risk import risk_kept
 from peripety.scenarios.writing.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from peripety.errors import Finding
     from peripety.gateway.model import ModelGateway
     from peripety.scenarios.model import GenerationEvent, GenerationOrder
+    from peripety.scenarios.stepwise.stepwise import Candidate
     from peripety.scenarios.workers import Workers
     from peripety.scenarios.writing.asking import Answer
 
@@ -108,28 +110,39 @@ class _Writing:
         async with following(stepwise.events()) as events:
             async for event in events:
                 yield event
-        written = self._judged(stepwise.spec, stepwise.answer, stepwise.findings)
+        written = self._judged(stepwise.candidates, stepwise.answer)
         async with following(written) as others:
             async for other in others:
                 yield other
 
     async def _judged(
-        self, spec: Mapping[str, Any], answer: Answer | None, origin: tuple[Finding, ...]
+        self, candidates: Sequence[Candidate], answer: Answer | None
     ) -> AsyncIterator[GenerationEvent]:
-        """Finish with what the engine made of answers."""
-        judgement = await self._judge.check({**spec, "seed": self._seed})
-        if not judgement.errors:
-            async with following(self._judge.play(judgement)) as steps:
-                async for step in steps:
-                    if isinstance(step, Judgement):
-                        judgement = step
-                    else:
-                        yield self._asker.judging(step) if isinstance(step, Progress) else step
-        if judgement.errors:
+        """Finish with the first specification that passes."""
+        before: Judgement | None = None
+        for candidate in candidates:
+            document = {**await self._workers.run(candidate.write), "seed": self._seed}
+            judgement = await self._judge.check(document)
+            yield self._proposed(document, before)
+            if not judgement.errors:
+                async with following(self._judge.play(judgement)) as steps:
+                    async for step in steps:
+                        if isinstance(step, Judgement):
+                            judgement = step
+                        else:
+                            yield self._asker.judging(step) if isinstance(step, Progress) else step
+            if not judgement.errors:
+                yield await self._completed(judgement, answer, (*candidate.findings, *judgement.findings))
+                return
             yield FoundWrong(judgement.findings)
-            yield self._given_up(judgement.findings)
-        else:
-            yield await self._completed(judgement, answer, (*origin, *judgement.findings))
+            before = judgement
+        yield self._given_up(before.findings if before else ())
+
+    def _proposed(self, document: Mapping[str, Any], before: Judgement | None) -> Draft | Rewritten:
+        asker = self._asker
+        if before is None:
+            return Draft(as_json(document), asker.answers, asker.spent)
+        return Rewritten(as_json(document), asker.answers, rule_edits(before.document, document))
 
     async def _completed(
         self, judgement: Judgement, answer: Answer | None, findings: tuple[Finding, ...]

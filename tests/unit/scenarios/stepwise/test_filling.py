@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from peripety.authoring.assembling.gauges import helps
-from peripety.authoring.blueprint import Action, Event, Flow
-from peripety.scenarios.stepwise.filling import filled
+from peripety.authoring.blueprint import Action, Blueprint, Event, Flow
+from peripety.scenarios.stepwise.filling import fillings
 from support import stepwise
 
 OUTLINED, COMPOSED = stepwise.outlined(), stepwise.by_rules()
@@ -20,8 +20,13 @@ def is_good(flow: Flow) -> bool:
     return helps(ROLES[flow.quantity], rises=flow.rises)
 
 
+def filled(blueprint: Blueprint) -> Blueprint:
+    """The filling that leaves most to the model."""
+    return next(fillings(blueprint, COMPOSED))
+
+
 def test_actions_without_changes_get_a_gain_and_a_price() -> None:
-    actions = filled(OUTLINED, COMPOSED).actions
+    actions = filled(OUTLINED).actions
     assert len(actions) == 4
     for action in actions:
         assert {is_good(flow) for flow in action.flows} == {True, False}
@@ -30,7 +35,7 @@ def test_actions_without_changes_get_a_gain_and_a_price() -> None:
 
 
 def test_events_without_changes_do_harm_for_the_most_part() -> None:
-    harm = [not is_good(flow) for event in filled(OUTLINED, COMPOSED).events for flow in event.flows]
+    harm = [not is_good(flow) for event in filled(OUTLINED).events for flow in event.flows]
     assert len(harm) == 4
     assert 2 <= sum(harm) < 4
 
@@ -38,13 +43,13 @@ def test_events_without_changes_do_harm_for_the_most_part() -> None:
 def test_what_the_model_said_stays_and_rules_add_theirs_where_that_is_little() -> None:
     trade = Action("Trade", (Flow(FUEL, rises=True), Flow(GAUGE, rises=False)))
     blow = Event("Blow", (Flow(FUEL, rises=False),))
-    blueprint = filled(replace(OUTLINED, actions=(trade,), events=(blow,)), COMPOSED)
+    blueprint = filled(replace(OUTLINED, actions=(trade,), events=(blow,)))
     assert blueprint.actions == (trade, *COMPOSED.actions)
     assert blueprint.events == (blow, *COMPOSED.events)
 
 
 def test_what_nobody_sees_is_there_besides_the_secrets_of_the_model() -> None:
-    unseen = {one.name for one in filled(OUTLINED, COMPOSED).quantities if one.is_unseen}
+    unseen = {one.name for one in filled(OUTLINED).quantities if one.is_unseen}
     assert unseen == {"Crack", *(one.name for one in COMPOSED.quantities if one.is_unseen)}
     assert len(unseen) > 1
 
@@ -52,6 +57,14 @@ def test_what_nobody_sees_is_there_besides_the_secrets_of_the_model() -> None:
 @pytest.mark.parametrize(("name", "rises"), [(FUEL, False), (DRIFT, True)])
 def test_an_action_that_gives_nothing_is_turned_around(name: str, rises: bool) -> None:
     vain = Action("Vain", (Flow(name, rises=rises), Flow(GAUGE, rises=False)))
-    first, second = filled(replace(OUTLINED, actions=(vain,)), COMPOSED).actions[0].flows
+    first, second = filled(replace(OUTLINED, actions=(vain,))).actions[0].flows
     assert first == Flow(name, rises=not rises)
     assert second == Flow(GAUGE, rises=False)
+
+
+def test_rules_stand_beside_what_the_model_said_and_then_in_its_place() -> None:
+    first, beside, instead = fillings(OUTLINED, COMPOSED)
+    assert beside.actions == (*first.actions, *COMPOSED.actions)
+    assert beside.events == (*first.events, *COMPOSED.events)
+    assert (instead.actions, instead.events) == (COMPOSED.actions, COMPOSED.events)
+    assert first.quantities == beside.quantities == instead.quantities

@@ -11,46 +11,51 @@ import pytest
 from peripety import sim
 from peripety.errors import InvalidArgumentError, UnavailableError
 from peripety.gateway.model import Budget
-from peripety.scenarios.model import Draft, GenerationLimits, GenerationOrder, Progress
+from peripety.scenarios.model import GenerationLimits, GenerationOrder, Progress
 from peripety.scenarios.prompts import prompt
 from peripety.scenarios.stepwise.stepwise import Stepwise
 from peripety.scenarios.writing.asking import Asker
-from support.sessions import SPENT, TOKENS, ScriptedGateway
+from support.sessions import TOKENS, ScriptedGateway
 from support.stepwise import ANSWERS, DESCRIPTION
 
 if TYPE_CHECKING:
     from peripety.errors import Finding
+
+Spec = dict[str, Any]
 
 NO_ANSWER = "I would rather talk about something else."
 
 
 async def written(
     *answers: str | list[str] | Exception, description: str = DESCRIPTION, seed: int = 1, **limits: Any
-) -> tuple[Stepwise, list[Progress | Draft], ScriptedGateway]:
+) -> tuple[Stepwise, Spec, ScriptedGateway]:
     """What comes of these answers, and what was asked."""
     gateway = ScriptedGateway(list(answers))
     asker = Asker(GenerationLimits(**limits), seed)
     stepwise = Stepwise(asker, gateway, GenerationOrder(description, model="x/y"), seed)
-    return stepwise, [event async for event in stepwise.events()], gateway
+    async for step in stepwise.events():
+        assert isinstance(step, Progress)
+    return stepwise, stepwise.candidates[0].write(), gateway
 
 
-def told(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
-    return [(finding.code, finding.path) for finding in findings]
+def findings(stepwise: Stepwise) -> tuple[Finding, ...]:
+    return stepwise.candidates[0].findings
+
+
+def told(stepwise: Stepwise) -> list[tuple[str, str]]:
+    return [(finding.code, finding.path) for finding in findings(stepwise)]
 
 
 async def test_four_answers_make_a_scenario_in_the_words_of_the_model() -> None:
-    stepwise, events, gateway = await written(*ANSWERS)
-    text = json.dumps(stepwise.spec)
+    stepwise, spec, gateway = await written(*ANSWERS)
+    text = json.dumps(spec)
     assert sim.validate(text) == []
-    assert stepwise.spec["name"] == "A gauge and its keeper"
+    assert spec["name"] == "A gauge and its keeper"
     assert all(word in text for word in ("Fuel", "Gauge", "Drift", "Report", "Beta"))
-    assert told(stepwise.findings) == [("WORDS_ONLY", "")]
+    assert told(stepwise) == [("WORDS_ONLY", "")]
     assert stepwise.answer is not None
     assert stepwise.answer.model == "fake/scripted"
     assert len(gateway.requests) == 4
-    assert isinstance(events[-1], Draft)
-    assert json.loads(events[-1].document) == stepwise.spec
-    assert events[-1].spent == SPENT + SPENT + SPENT + SPENT
 
 
 async def test_one_conversation_asks_for_one_part_after_the_other() -> None:
@@ -71,7 +76,7 @@ async def test_one_conversation_asks_for_one_part_after_the_other() -> None:
 
 
 async def test_the_same_answers_and_seed_give_the_same_bytes() -> None:
-    one, same, other = [(await written(*ANSWERS, seed=seed))[0].spec for seed in (1, 1, 2)]
+    one, same, other = [(await written(*ANSWERS, seed=seed))[1] for seed in (1, 1, 2)]
     assert sim.canonical(one) == sim.canonical(same)
     assert one["id"] != other["id"]
 
@@ -79,58 +84,73 @@ async def test_the_same_answers_and_seed_give_the_same_bytes() -> None:
 @pytest.mark.parametrize(("broken", "path"), [(1, "/state"), (2, "/actions"), (3, "/random_events")])
 async def test_a_section_that_fails_is_filled_by_rules_and_that_is_said(broken: int, path: str) -> None:
     answers = [NO_ANSWER if index == broken else answer for index, answer in enumerate(ANSWERS)]
-    stepwise, _, gateway = await written(*answers)
-    assert sim.validate(json.dumps(stepwise.spec)) == []
-    assert told(stepwise.findings) == [("WORDS_ONLY", ""), ("FILLED_BY_RULES", path)]
+    stepwise, spec, gateway = await written(*answers)
+    assert sim.validate(json.dumps(spec)) == []
+    assert told(stepwise) == [("WORDS_ONLY", ""), ("FILLED_BY_RULES", path)]
     assert len(gateway.requests) == 4
 
 
 async def test_half_a_section_is_used_as_far_as_it_goes() -> None:
     half = json.dumps({"actions_01": json.loads(ANSWERS[2])["actions_01"]})
     stepwise, _, _ = await written(ANSWERS[0], ANSWERS[1], half, ANSWERS[3])
-    found = stepwise.findings[-1]
+    found = findings(stepwise)[-1]
     assert (found.code, found.path) == ("FILLED_BY_RULES", "/actions")
     assert "3 of 4 actions" in found.message
 
 
 async def test_a_model_that_gives_no_outline_leaves_the_words_to_the_description() -> None:
-    stepwise, events, gateway = await written(NO_ANSWER, description="the valve is stuck")
-    assert told(stepwise.findings) == [("WITHOUT_MODEL", "")]
+    stepwise, spec, gateway = await written(NO_ANSWER, description="the valve is stuck")
+    assert told(stepwise) == [("WITHOUT_MODEL", "")]
     assert stepwise.answer is None
     assert len(gateway.requests) == 1
-    assert "Valve" in json.dumps(stepwise.spec)
-    assert not [event for event in events if isinstance(event, Draft)]
+    assert "Valve" in json.dumps(spec)
 
 
 async def test_an_outline_of_names_alone_needs_no_section_about_what_it_does_not_name() -> None:
     outline = json.dumps({**json.loads(ANSWERS[0]), "actions": [], "events": []})
-    stepwise, _, gateway = await written(outline, ANSWERS[1])
+    _, spec, gateway = await written(outline, ANSWERS[1])
     assert len(gateway.requests) == 2
-    assert sim.validate(json.dumps(stepwise.spec)) == []
+    assert sim.validate(json.dumps(spec)) == []
 
 
 async def test_with_fewer_answers_allowed_rules_do_the_rest() -> None:
     stepwise, _, gateway = await written(*ANSWERS, answers=2)
     assert len(gateway.requests) == 2
-    paths = [finding.path for finding in stepwise.findings]
+    paths = [finding.path for finding in findings(stepwise)]
     assert paths == ["", "/actions", "/random_events"]
-    assert "2 answers that were allowed" in stepwise.findings[-1].message
+    assert "2 answers that were allowed" in findings(stepwise)[-1].message
 
 
 async def test_no_question_is_asked_once_the_tokens_are_used() -> None:
     budget = Budget(max_tokens=TOKENS.input_tokens + TOKENS.output_tokens)
     stepwise, _, gateway = await written(*ANSWERS, budget=budget)
     assert len(gateway.requests) == 1
-    assert [finding.code for finding in stepwise.findings] == ["WORDS_ONLY", *["FILLED_BY_RULES"] * 3]
+    assert [finding.code for finding in findings(stepwise)] == ["WORDS_ONLY", *["FILLED_BY_RULES"] * 3]
 
 
 async def test_a_section_that_does_not_fit_is_left_to_rules() -> None:
     too_long = InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED")
-    stepwise, _, _ = await written(ANSWERS[0], too_long)
-    assert "too long" in stepwise.findings[1].message
-    assert sim.validate(json.dumps(stepwise.spec)) == []
+    stepwise, spec, _ = await written(ANSWERS[0], too_long)
+    assert "too long" in findings(stepwise)[1].message
+    assert sim.validate(json.dumps(spec)) == []
 
 
 async def test_a_provider_that_fails_is_not_hidden() -> None:
     with pytest.raises(UnavailableError):
         await written(ANSWERS[0], UnavailableError("away", code="PROVIDER_FAILED"))
+
+
+async def test_what_rules_add_and_replace_is_said_of_the_candidates_that_come_later() -> None:
+    stepwise, _, _ = await written(*ANSWERS)
+    hows = [[finding.message for finding in each.findings[1:]] for each in stepwise.candidates]
+    assert hows[0] == []
+    assert "added" in hows[1][0]
+    assert "wrote both" in hows[2][0]
+    for candidate in stepwise.candidates:
+        assert sim.validate(json.dumps(candidate.write())) == []
+
+
+async def test_where_the_model_names_no_rules_there_is_nothing_to_replace() -> None:
+    outline = json.dumps({**json.loads(ANSWERS[0]), "actions": [], "events": []})
+    stepwise, _, _ = await written(outline, ANSWERS[1])
+    assert len(stepwise.candidates) == 1

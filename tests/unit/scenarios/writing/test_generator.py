@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import sim
+from peripety.authoring import specification
 from peripety.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from peripety.gateway.calling import Caller
@@ -29,6 +30,7 @@ from peripety.scenarios.model import (
     Stage,
 )
 from peripety.scenarios.prompts import prompt
+from peripety.scenarios.stepwise import stepwise
 from peripety.scenarios.writing.generator import Generator
 from support.scenarios import WORKERS, chance, siege
 from support.sessions import SILENCE, SPENT, TOKENS, ScriptedGateway
@@ -37,6 +39,7 @@ from support.stepwise import ANSWERS
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from peripety.authoring.blueprint import Blueprint
     from peripety.gateway.model import GatewayEvent, GenerateRequest
     from peripety.scenarios.model import GenerationEvent
 
@@ -155,6 +158,24 @@ async def test_a_server_about_which_nothing_is_known_is_asked_part_by_part_at_on
     assert [request.system for request in gateway.requests] == [prompt("stepwise")] * 4
     (draft,) = of(Draft, events)
     assert sim.canonical(sim.parse(draft.document)) == events[-1].document
+
+
+async def test_parts_that_make_no_fair_scenario_are_made_up_for_by_rules_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unfair = iter([json.loads(EASY)])
+
+    def unfair_at_first(blueprint: Blueprint, seed: int, *, spec_id: str) -> dict[str, Any]:
+        return next(unfair, None) or specification(blueprint, seed, spec_id=spec_id)
+
+    monkeypatch.setattr(stepwise, "specification", unfair_at_first)
+    events, gateway = await generated(*ANSWERS, provider=ProviderName.GENERIC, level=Level.DRY_RUN)
+    last = events[-1]
+    assert isinstance(last, Completed)
+    assert "FILLED_BY_RULES" in codes(last)
+    assert len(gateway.requests) == 4
+    kinds = [type(event) for event in events if not isinstance(event, Progress)]
+    assert kinds == [Draft, FoundWrong, Rewritten, Completed]
 
 
 @pytest.mark.parametrize(
