@@ -24,11 +24,11 @@ __all__ = ["whole"]
 _MOST_PEOPLE = 4
 _MOST_QUANTITIES = 16
 _MOST_OF_A_ROLE = {Role.SUPPLY: 3, Role.WARD: 3, Role.THREAT: 3, Role.GOAL: 2}
-_MOST_ACTIONS, _MOST_EVENTS = 12, 14
+_MOST_ACTIONS, _MOST_EVENTS = 14, 14
 _MOST_FADING = 2
 _MOST_FLOWS = 4
 _MOST_GAINS, _MOST_PRICES = 2, 2
-_LOGGED_LIMIT = 200
+_TITLE_LIMIT = 200
 
 
 def whole(blueprint: Blueprint) -> Blueprint:
@@ -52,7 +52,7 @@ def whole(blueprint: Blueprint) -> Blueprint:
 
 
 def _title(blueprint: Blueprint, first: Quantity) -> str:
-    return " ".join(blueprint.title.split())[:_LOGGED_LIMIT] or first.term or first.name
+    return " ".join(blueprint.title.split())[:_TITLE_LIMIT] or first.term or first.name
 
 
 def _people(names: Iterable[str]) -> dict[str, str]:
