@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
 from peripety.authoring.blueprint import Action, Event, Quantity, Role
@@ -78,7 +79,8 @@ def matter_of(outline: Mapping[str, Any], description: str) -> Matter:
     Numbers and spans of time are the description's.
     """
     title = name_of(outline.get("title"), NAME_LIMIT)
-    about = matter(description if description.strip() else title, at_least=0, at_most=_MOST_WORDS)
+    source = description if description.strip() else title
+    about = matter(source, at_least=0, at_most=_MOST_WORDS)
     people = Names((), about.language.stop).of(
         [*_said_of(outline.get("people"), description), *about.people], at_most=_MOST_PEOPLE
     )
@@ -91,7 +93,8 @@ def matter_of(outline: Mapping[str, Any], description: str) -> Matter:
         for name in names.of(outline.get(key), at_most=_MOST_OF_A_ROLE)
     ]
     said += (term for term in about.terms if names.take(term.text))
-    said += (Term(str(number)) for number in range(1, 1 + FEWEST - len(said)))
+    weaker = chain(matter(source, at_least=FEWEST, at_most=FEWEST).terms, map(Term, map(str, count(1))))
+    said += islice((term for term in weaker if names.take(term.text)), max(FEWEST - len(said), 0))
     return Matter(title or about.title or said[0].text, about.language, tuple(said), people, about.spans)
 
 

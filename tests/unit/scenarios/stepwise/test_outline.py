@@ -62,6 +62,12 @@ def test_words_of_the_description_come_behind_those_of_the_model() -> None:
     assert named(outline(assets=["", "7"]), VALVE)[:5] == ["fuel", "spares", "drift", "report", "valve"]
 
 
+def test_words_that_say_little_come_before_none_at_all() -> None:
+    said = outline(resources=[], assets=[], dangers=[], goals=[])
+    names = named(said, "It was given to us, and nothing is left of it.")
+    assert not any(name.isdigit() for name in names)
+
+
 def test_words_of_the_prompt_are_names_only_where_the_description_has_them() -> None:
     said = outline(resources=["dangers", "events may happen"], assets=["goals", "much fuel"])
     names = named(said, "The goals were set too high.")
