@@ -93,7 +93,8 @@ def matter_of(outline: Mapping[str, Any], description: str) -> Matter:
         for name in names.of(outline.get(key), at_most=_MOST_OF_A_ROLE)
     ]
     said += (term for term in about.terms if names.take(term.text))
-    weaker = chain(matter(source, at_least=FEWEST, at_most=FEWEST).terms, map(Term, map(str, count(1))))
+    again = matter(source, at_least=2 * FEWEST, at_most=2 * FEWEST).terms
+    weaker = chain(again, map(Term, map(str, count(1))))
     said += islice((term for term in weaker if names.take(term.text)), max(FEWEST - len(said), 0))
     return Matter(title or about.title or said[0].text, about.language, tuple(said), people, about.spans)
 
