@@ -80,11 +80,9 @@ class Amender:
         level = _earned(certificate) if order.level is None else max(order.level, Level.DRY_RUN)
         warnings = (*record.findings, *(certificate.findings if certificate else ()))
         judge = Judge(level, self._workers, insisted=insisted_on(present.spec, warnings))
-        change = Change(present, order, judge)
-        if self._is_for_rules(change, order.model, record.dry_run.fail_rate):
-            events = change.by_rules(record.dry_run.fail_rate)
-        else:
-            events = change.by_model(self._gateway)
+        change = Change(present, order, judge, record.dry_run.fail_rate, self._workers)
+        is_for_rules = await self._is_for_rules(change, order.model)
+        events = change.by_rules() if is_for_rules else change.by_model(self._gateway)
         async with following(events):
             async for event in events:
                 yield event
@@ -92,11 +90,11 @@ class Amender:
             stored = await self._stored(change.accepted, order, present)
             yield Amended(stored, rule_edits(present.spec, change.accepted.document), change.spent)
 
-    def _is_for_rules(self, change: Change, model: str | None, fail_rate: float) -> bool:
+    async def _is_for_rules(self, change: Change, model: str | None) -> bool:
         """Whether rules make a change: without a model always, and of a modest one what they understand."""
         provider = self._provider.answering(model)
         if provider is ProviderName.GENERIC:
-            return change.is_understood(fail_rate)
+            return await change.is_understood()
         return provider is ProviderName.OFFLINE
 
     async def _certificate(self, record: ScenarioRecord) -> Certificate | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bent"]
 
+_LONGEST = 2_000
+"""Characters of a text: what takes more words is none of the few things that rules can do."""
 _MOST_TURNS = 1_000
 _USUAL_HORIZON = 50
 _USUAL_TURN = "1h"
@@ -44,6 +46,8 @@ def bent(spec: Mapping[str, Any], instruction: str, fail_rate: float) -> dict[st
         instruction: the text.
         fail_rate: how often the specification is lost, which harder and easier start from.
     """
+    if len(instruction) > _LONGEST:
+        return _not_understood(instruction, f"rules read texts of at most {_LONGEST:,} characters")
     changed = deepcopy(dict(spec))
     heard = wishes(instruction)
     if not heard:
@@ -210,6 +214,8 @@ def _removal(rules: list[dict[str, Any]], rule: dict[str, Any]) -> _Bend:
 def _scaled(value: float, factor: float) -> float:
     """A number so many times as large, as whole as it was where that is still a change."""
     exact = value * factor
+    if not math.isfinite(exact):
+        return value
     whole = round(exact)
     if value == round(value) and whole not in {0, value}:
         return whole

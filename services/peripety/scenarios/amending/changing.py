@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import ModelGateway
     from peripety.scenarios.amending.model import AmendmentOrder
+    from peripety.scenarios.workers import Worker
     from peripety.scenarios.writing.judging import Judge
     from peripety.scenarios.writing.writer import WritingEvent
     from peripety.sim import Program
@@ -43,16 +44,22 @@ class Change:
         present: the version that is changed.
         order: how.
         judge: says what the changed version has to pass, and whether it does.
+        fail_rate: how often the present version is lost.
+        worker: reads the text, where rules make the change.
 
     Attributes:
         accepted: the judgement of the changed version; None until it has passed.
         spent: what was used of language models.
     """
 
-    def __init__(self, present: Program, order: AmendmentOrder, judge: Judge) -> None:
+    def __init__(
+        self, present: Program, order: AmendmentOrder, judge: Judge, fail_rate: float, worker: Worker
+    ) -> None:
         self._present = present
         self._order = order
         self._judge = judge
+        self._fail_rate = fail_rate
+        self._worker = worker
         self.accepted: Judgement | None = None
         self.spent = Spent()
 
@@ -78,18 +85,14 @@ class Change:
             used_up = asker.used_up()
             yield NotAmended((*writer.findings, *([used_up] if used_up else [])), self.spent)
 
-    def is_understood(self, fail_rate: float) -> bool:
+    async def is_understood(self) -> bool:
         """Whether rules can make it; see `by_rules`."""
-        return not isinstance(self._bent(fail_rate), Finding)
+        return not isinstance(await self._bent(), Finding)
 
-    async def by_rules(self, fail_rate: float) -> AsyncIterator[ChangeEvent]:
-        """Make it without a model, as far as it is understood.
-
-        Args:
-            fail_rate: how often the present version is lost.
-        """
+    async def by_rules(self) -> AsyncIterator[ChangeEvent]:
+        """Make it without a model, as far as it is understood."""
         yield Progress(Stage.AUTHORING, "looking for what the text names", 0.0)
-        changed = self._bent(fail_rate)
+        changed = await self._bent()
         if isinstance(changed, Finding):
             yield NotAmended((changed,), self.spent)
             return
@@ -104,8 +107,9 @@ class Change:
                         yield step
         yield NotAmended(judgement.findings, self.spent) if judgement.errors else self._passed(judgement)
 
-    def _bent(self, fail_rate: float) -> dict[str, Any] | Finding:
-        return bent(self._present.spec, self._order.instruction, fail_rate)
+    async def _bent(self) -> dict[str, Any] | Finding:
+        instruction = self._order.instruction
+        return await self._worker.run(bent, self._present.spec, instruction, self._fail_rate)
 
     def _told(self, event: WritingEvent) -> ChangeEvent:
         """What a writer says, with the present version as what proposals are compared to."""

@@ -18,6 +18,8 @@ __all__ = ["UNSPACED", "USUAL", "Way", "Wish", "folded", "wishes"]
 
 USUAL = 1.5
 """How far a change goes that does not say how far."""
+_FARTHEST = 1_000.0
+"""What is multiplied by more is no number of a scenario any more."""
 _STEPS = {"slightly": 1.2, "half": 2.0, "much": 2.0, "twice": 2.0}
 _PERCENT = re.compile(r"(\d+(?:[.,]\d+)?)\s*(?:%|per ?cent\w*|pro[cz]ent\w*|por ?cien?to)")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -112,8 +114,8 @@ def _wish(clause: str, language: str) -> Wish | None:
         return None
     (way,) = ways
     factor, left = _factor(left, way, language)
-    if factor <= 0 or any(map(str.isdigit, left)):
-        return None  # a number of which nobody knows what it counts
+    if not 0 < factor <= _FARTHEST or any(map(str.isdigit, left)):
+        return None  # beyond all measure, or with a number of which nobody knows what it counts
     named = _phrases("filler", language).sub(" ", left)
     # Where words are not kept apart, what looks like filler may be inside a name.
     about = left if UNSPACED.search(left) else named

@@ -89,6 +89,8 @@ def test_easier_than_hardly_lost_keeps_a_band() -> None:
         ("make the storm faster", "made faster"),
         ("storms more often, and paint them blue", "paint them blue"),
         ("more", "more"),
+        (f"{'9' * 400} % more fuel", "no change that rules can make"),
+        ("more fuel, and " * 200, "at most 2,000 characters"),
     ],
 )
 def test_what_rules_cannot_do_is_said(text: str, told: str) -> None:
@@ -101,5 +103,12 @@ def test_what_rules_cannot_do_is_said(text: str, told: str) -> None:
 def test_what_is_at_its_bound_does_not_move() -> None:
     often = {**SCENARIO, "random_events": [SCENARIO["random_events"][0] | {"weight": 0.3}]}
     found = bent(often, "storms more often", fail_rate=0.5)
+    assert isinstance(found, Finding)
+    assert found.code == "AMENDMENT_CHANGES_NOTHING"
+
+
+def test_what_no_number_can_be_stays() -> None:
+    vast = {**SCENARIO, "state": SCENARIO["state"] | {"gauge": 1.7e308}}
+    found = bent(vast, "double the gauge", fail_rate=0.5)
     assert isinstance(found, Finding)
     assert found.code == "AMENDMENT_CHANGES_NOTHING"
