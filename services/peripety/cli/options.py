@@ -9,6 +9,11 @@ import typer
 __all__ = ["About", "Attempts", "MaxCost", "MaxTime", "MaxTokens", "Model", "Seed", "Server"]
 
 _MAX_SEED = 2**53 - 1
+# What nobody means to allow, and less than any field of a request holds.
+_MAX_ATTEMPTS = 1_000
+_MAX_TOKENS = 10**12
+_MAX_DOLLARS = 1e6
+_MAX_SECONDS = 1e6
 
 About = Annotated[
     str | None,
@@ -26,15 +31,22 @@ Model = Annotated[
     str,
     typer.Option("--model", metavar="NAME", help="Who writes: provider/model. [default: the configured one]"),
 ]
-Attempts = Annotated[int, typer.Option("--attempts", min=1, help="Most answers of the model.")]
+Attempts = Annotated[
+    int, typer.Option("--attempts", min=1, max=_MAX_ATTEMPTS, help="Most answers of the model.")
+]
 MaxTokens = Annotated[
-    int | None, typer.Option("--max-tokens", min=1, help="Most tokens, in and out. [default: no cap]")
+    int | None,
+    typer.Option("--max-tokens", min=1, max=_MAX_TOKENS, help="Most tokens, in and out. [default: no cap]"),
 ]
 MaxCost = Annotated[
     float | None,
-    typer.Option("--max-cost", min=1e-6, metavar="DOLLARS", help="Most money. [default: no cap]"),
+    typer.Option(
+        "--max-cost", min=1e-6, max=_MAX_DOLLARS, metavar="DOLLARS", help="Most money. [default: no cap]"
+    ),
 ]
 MaxTime = Annotated[
     float | None,
-    typer.Option("--max-time", min=1e-3, metavar="SECONDS", help="Most time. [default: no cap]"),
+    typer.Option(
+        "--max-time", min=1e-3, max=_MAX_SECONDS, metavar="SECONDS", help="Most time. [default: no cap]"
+    ),
 ]

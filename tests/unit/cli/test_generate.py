@@ -158,9 +158,16 @@ def test_options_reach_the_service(writer: Writer) -> None:
         ("--max-cost", "0"),
         ("--max-time", "0"),
         ("--level", "all"),
+        ("--attempts", "99999999999"),
+        ("--max-tokens", "99999999999999999999"),
+        ("--max-cost", "inf"),
+        ("--max-cost", "nan"),
+        ("--max-time", "1e300"),
     ],
 )
-def test_an_option_that_allows_nothing_is_misuse(writer: Writer, options: tuple[str, str]) -> None:
+def test_an_option_that_no_request_can_hold_or_that_allows_nothing_is_misuse(
+    writer: Writer, options: tuple[str, str]
+) -> None:
     assert generate(*options).exit_code == 2
     assert not writer.request.request_id
 
