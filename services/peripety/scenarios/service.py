@@ -14,7 +14,7 @@ from peripety.scenarios.batch.streaming import validated
 from peripety.scenarios.checks import check_certificate_options, check_options, require
 from peripety.scenarios.messages import asked, certificates, events, stored, verdicts
 from peripety.scenarios.messages.inspection import inspection_response
-from peripety.scenarios.tools import scenario_tools
+from peripety.scenarios.tools import require_taken, scenario_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -210,6 +210,8 @@ class ScenarioServicer(ScenarioServiceServicer):
         scenario = await self._registry.compiled(request.scenario_id, request.spec_hash or None)
         program = await self._programs.of(scenario.spec_hash, scenario.document)
         offered = scenario_tools(program.spec, on_the_wire=provider is not None)
+        if provider is not None:
+            require_taken(offered, provider)
         return stored.tools(offered, program.spec_hash)
 
     async def CertifyScenario(  # noqa: N802 - the contract's name

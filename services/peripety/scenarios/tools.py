@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from peripety.errors import FailedPreconditionError
 from peripety.gateway.model import Tool
+from peripety.gateway.tool_limits import not_taken
 from peripety.gateway.tool_names import to_wire_name
 from peripety.scenarios.phrases import condition, effect
 from peripety.scenarios.reading import FALLING, RISING, directions, readings
 from peripety.sim.schemas import OUTCOME, schema_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["QUERY", "ROLL", "ScenarioTool", "scenario_tools"]
+    from peripety.config import ProviderName
+
+__all__ = ["QUERY", "ROLL", "ScenarioTool", "require_taken", "scenario_tools"]
 
 QUERY, ROLL = "query", "roll"
 _ACTION = "action:{}"
@@ -46,6 +50,23 @@ def scenario_tools(spec: Mapping[str, Any], *, on_the_wire: bool = False) -> tup
     hurts = directions(reading for loss in spec["loss_conditions"] for reading in readings(loss["when"]))
     tools = (*(_of_action(action, hurts) for action in spec["actions"]), *_OWN)
     return tuple(map(_renamed, tools)) if on_the_wire else tools
+
+
+def require_taken(offered: Sequence[ScenarioTool], provider: ProviderName) -> None:
+    """Refuse to offer a provider tools that it would refuse itself.
+
+    Raises:
+        FailedPreconditionError: `TOOLS_NOT_TAKEN`: there are too many, or a parameter has a name that the
+            provider does not take; it says which.
+    """
+    wrong = list(not_taken([one.tool for one in offered], provider))
+    if wrong:
+        raise FailedPreconditionError(
+            f"{provider.value} does not take the tools of this scenario: {wrong[0].field} {wrong[0].reason};"
+            " change the scenario, or ask another provider",
+            code="TOOLS_NOT_TAKEN",
+            violations=wrong,
+        )
 
 
 def _renamed(offered: ScenarioTool) -> ScenarioTool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.errors import InvalidArgumentError, NotFoundError
+from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from peripety.rpc.app import serve
 from support.api import Api
 from support.apps import config_for
@@ -67,6 +68,16 @@ async def test_a_provider_gets_names_that_it_takes(api: Api, provider: str) -> N
     names = [tool.name for tool in (await api.scenarios.GetScenarioTools(request)).tools]
     assert names[2:] == ["query", "roll"]
     assert all(name.replace("_", "").replace("-", "").isalnum() for name in names)
+
+
+async def test_names_of_parameters_that_a_provider_forbids_are_told_before_it_is_asked(api: Api) -> None:
+    scenario = document(chance(0.5) | {"actions": [action("rest", params={"größe": {"type": "boolean"}})]})
+    stored_id = (await api.compile(scenario))[-1].compiled.scenario_id
+    asked = partial(pb.GetScenarioToolsRequest, scenario_id=stored_id)
+    assert len((await api.scenarios.GetScenarioTools(asked(provider="openai"))).tools) == 3
+    with pytest.raises(FailedPreconditionError, match="größe") as refused:
+        await api.scenarios.GetScenarioTools(asked(provider="anthropic"))
+    assert refused.value.code == "TOOLS_NOT_TAKEN"
 
 
 async def test_what_there_is_not_is_told(api: Api) -> None:

@@ -9,9 +9,11 @@ import jsonschema
 import pytest
 
 from peripety import sim
+from peripety.config import ProviderName
+from peripety.errors import FailedPreconditionError
 from peripety.gateway.tool_names import ToolNames
 from peripety.scenarios.random_specs import random_spec
-from peripety.scenarios.tools import scenario_tools
+from peripety.scenarios.tools import require_taken, scenario_tools
 from support.scenarios import program
 from support.specs import action, at_most, never, spec
 
@@ -93,3 +95,40 @@ def test_names_are_taken_by_every_provider_and_lead_back(index: int) -> None:
         assert names.from_wire(told.tool.name) == tool.tool.name
         assert (told.action_id, told.tool.input_schema) == (tool.action_id, tool.tool.input_schema)
         jsonschema.Draft202012Validator.check_schema(dict(told.tool.input_schema))
+
+
+def acts(count: int, param: str = "amount") -> dict[str, Any]:
+    params = {param: {"type": "boolean"}}
+    return spec(actions=[action(f"a{index}", params=params) for index in range(count)])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "provider", "told"),
+    [
+        (acts(127), ProviderName.OPENAI, "are 129, and openai takes at most 128"),
+        (acts(511), ProviderName.GEMINI, "at most 512"),
+        (acts(1, "größe"), ProviderName.ANTHROPIC, "'größe'"),
+        (acts(1, "a" * 65), ProviderName.ANTHROPIC, "1 to 64"),
+    ],
+)
+def test_what_a_provider_would_refuse_is_not_offered(
+    scenario: dict[str, Any], provider: ProviderName, told: str
+) -> None:
+    with pytest.raises(FailedPreconditionError, match=provider.value) as refused:
+        require_taken(scenario_tools(scenario), provider)
+    assert refused.value.code == "TOOLS_NOT_TAKEN"
+    assert told in refused.value.violations[0].reason
+    assert told in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("scenario", "provider"),
+    [
+        (acts(126), ProviderName.OPENAI),
+        (acts(510), ProviderName.GEMINI),
+        (acts(510, "größe"), ProviderName.OFFLINE),
+        (acts(300, "a.b-c_d" + "e" * 57), ProviderName.ANTHROPIC),
+    ],
+)
+def test_what_a_provider_takes_is_offered(scenario: dict[str, Any], provider: ProviderName) -> None:
+    require_taken(scenario_tools(scenario), provider)

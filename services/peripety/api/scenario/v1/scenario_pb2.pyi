@@ -1864,7 +1864,7 @@ class GetScenarioToolsRequest(_message.Message):
     spec_hash: _builtins.str
     """Names the version; empty for the latest."""
     provider: _builtins.str
-    """Provider whose rules for names and schemas must be met; empty for none."""
+    """Provider whose rules for tools must be met, or else FAILED_PRECONDITION; empty for none."""
     def __init__(
         self,
         *,

@@ -1,0 +1,39 @@
+"""What a provider takes of tools besides their names: how many, and what their arguments may be called."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from peripety.config import ProviderName
+from peripety.errors import FieldViolation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peripety.gateway.model import Tool
+
+__all__ = ["not_taken"]
+
+_MOST = {
+    ProviderName.OPENAI: 128,
+    ProviderName.OPENAI_RESPONSES: 128,
+    ProviderName.AZURE: 128,
+    ProviderName.DEEPSEEK: 128,
+    ProviderName.GEMINI: 512,
+}
+_ARGUMENTS = {ProviderName.ANTHROPIC: re.compile(r"[A-Za-z0-9_.-]{1,64}")}
+
+
+def not_taken(tools: Sequence[Tool], provider: ProviderName) -> Iterator[FieldViolation]:
+    """What a provider would refuse of tools, whatever they are called; nothing when it takes them all."""
+    most, argument = _MOST.get(provider), _ARGUMENTS.get(provider)
+    if most is not None and len(tools) > most:
+        yield FieldViolation("tools", f"are {len(tools)}, and {provider.value} takes at most {most}")
+    if argument is None:
+        return
+    for index, tool in enumerate(tools):
+        for name in tool.input_schema.get("properties", {}):
+            if not argument.fullmatch(name):
+                reason = f"has '{name[:80]}'; {provider.value} takes names of 1 to 64 of A-Z a-z 0-9 _ . -"
+                yield FieldViolation(f"tools[{index}].input_schema.properties", reason)
