@@ -120,25 +120,23 @@ def _is_whole(answer: Any, unfit: Iterable[Finding]) -> bool:
 
 
 def _removed(answer: Any, document: Mapping[str, Any]) -> Iterator[tuple[Name, str]]:
-    """What an answer removes, by name, and as it says it; the name of what is not there is empty."""
+    """What an answer removes, by name, and as it says it; the name of what is not there is empty.
+
+    A part is named as it is known or, as pointers have it, by its place; a section stands for all of its parts.
+    """
     listed = answer.get(REMOVED) if isinstance(answer, dict) else None
-    names = [part.name for part in parts(document)]
-    for path in listed if isinstance(listed, list) else ():
-        if isinstance(path, str):
-            found = _named(path, names, document)
-            yield from ((name, path) for name in found or [()])
-
-
-def _named(path: str, names: list[Name], document: Mapping[str, Any]) -> list[Name]:
-    """The parts that a pointer names, by their names or, as pointers have it, their places."""
-    place = segments(path)
-    if not place:
-        return []
-    if len(place) == 1:
-        return [name for name in names if name[:1] == place]
-    if place in names:
-        return [place]
-    return [part.name for part in parts(document) if part.path == path]
+    named = {part.path: part.name for part in parts(document)}
+    names = set(named.values())
+    of_section: dict[Name, list[Name]] = {}
+    for name in named.values():
+        of_section.setdefault(name[:1], []).append(name)
+    told = [path for path in listed if isinstance(path, str)] if isinstance(listed, list) else []
+    for path in dict.fromkeys(told):
+        place = segments(path)
+        if len(place) == 1:
+            yield from ((name, path) for name in of_section.get(place, [()]))
+        else:
+            yield place if place in names else named.get(path, ()), path
 
 
 @cache

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety import sim
 from peripety.errors import Finding
+from peripety.scenarios.parts import parts
+from peripety.scenarios.writing import merging
 from peripety.scenarios.writing.merging import answer_schema, merge, restored
 from peripety.scenarios.writing.scope import EVERYTHING, Scope, scope_of
 from peripety.sim.schema import check
 from support.specs import action, event, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.scenarios.parts import Part
 
 NOTHING = Scope(frozenset())
 TWO = spec(state={"a": 1, "b": 2}, actions=[action("one"), action("two")], horizon=9)
@@ -50,6 +57,23 @@ def test_what_is_removed_is_named_by_its_id_or_its_place(path: str) -> None:
 
 def test_places_are_those_before_anything_was_removed() -> None:
     assert merge(TWO, {"removed": ["/actions/0", "/actions/1"]}).document["actions"] == []
+
+
+def test_a_document_is_not_gone_through_again_for_each_part_that_is_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+
+    def counted(document: Any) -> Iterator[Part]:
+        looked[-1] += 1
+        return parts(document)
+
+    monkeypatch.setattr(merging, "parts", counted)
+    many = spec(actions=[action(f"a{number}") for number in range(50)])
+    for paths in (["/actions/0"], [f"/actions/{place}" for place in range(50)]):
+        looked.append(0)
+        merge(many, {"removed": paths})
+    assert looked[0] == looked[1]
 
 
 def test_keys_and_sections_are_removed_whole() -> None:
