@@ -15,7 +15,7 @@ from peripety.scenarios.writing.scope import EVERYTHING, scope_of
 from peripety.sim.schema import pointer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from peripety.errors import Finding
     from peripety.scenarios.model import NumbersMoved
@@ -49,6 +49,7 @@ class Manuscript:
         self._ledger = Ledger()
         self._scope = EVERYTHING
         self._judgements: list[Judgement] = []
+        self._passed: tuple[Judgement, tuple[Finding, ...]] | None = None
         self.document: Mapping[str, Any] = document
         self.judgement: Judgement | None = None
         self.slips: tuple[Finding, ...] = ()
@@ -58,6 +59,11 @@ class Manuscript:
     def findings(self) -> tuple[Finding, ...]:
         """All that is to be said after the last answer, errors first."""
         return (*self.slips, *(self.judgement.findings if self.judgement else ()))
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether there was a document that passed."""
+        return self._passed is not None
 
     async def take(self, answer: Answer) -> AsyncIterator[Progress | Draft | Rewritten | NumbersMoved]:
         """Put an answer that is a JSON object into the document, and find out what it is worth.
@@ -97,8 +103,26 @@ class Manuscript:
         # In play everything bears on everything, and what was undone may need other parts to change as well.
         is_open = judgement.depth > Depth.RULES or undone == _WHOLE
         self._scope = EVERYTHING if is_open else scope_of(self.document, self._errors())
+        if not judgement.errors:
+            self._passed = judgement, self.slips
         left_out = (*merged.left_out, *(slip.path for slip in merged.findings if slip not in slips))
         self.reply = Reply(self.findings, self.document, left_out, undone, judgement.edits)
+
+    def go_back(self, number: int) -> Iterator[Rewritten]:
+        """Go back to the last document that passed, where the present one does not.
+
+        Args:
+            number: which answer the present one came of.
+
+        Yields:
+            What that changes.
+        """
+        if self._passed is None or self.judgement is self._passed[0]:
+            return
+        edits = rule_edits(self.document, self._passed[0].document)
+        self.judgement, self.slips = self._passed
+        self.document = self.judgement.document
+        yield Rewritten(as_json(self.document), number, edits)
 
     def _with_fixed(self, value: Any) -> Any:
         """An answer that agrees with what is not the model's to say."""

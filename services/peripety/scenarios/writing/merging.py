@@ -122,7 +122,7 @@ def _is_whole(answer: Any, unfit: Iterable[Finding]) -> bool:
 def _removed(answer: Any, document: Mapping[str, Any]) -> Iterator[tuple[Name, str]]:
     """What an answer removes, by name, and as it says it; the name of what is not there is empty.
 
-    A part is named as it is known or, as pointers have it, by its place; a section stands for all of its parts.
+    A part is named as it is known or, as pointers have it, by its place; a section stands for all its parts.
     """
     listed = answer.get(REMOVED) if isinstance(answer, dict) else None
     named = {part.path: part.name for part in parts(document)}

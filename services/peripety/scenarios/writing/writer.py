@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from peripety.errors import Severity
+from peripety.errors import PeripetyError, Severity
 from peripety.gateway.model import ResponseSchema
 from peripety.gateway.objects.salvaging import whole_members
 from peripety.gateway.streams import following
@@ -67,12 +67,19 @@ class Writer:
             Progress, what each answer proposes, numbers that moved, and what is wrong with it all.
 
         Raises:
-            PeripetyError: as `Asker.ask`.
+            PeripetyError: as `Asker.ask`, as long as no document has passed.
             ResourceExhaustedError: dry-runs take longer than there is time.
         """
-        async with following(self._talk(question)) as events:
-            async for event in events:
-                yield event
+        try:
+            async with following(self._talk(question)) as events:
+                async for event in events:
+                    yield event
+        except PeripetyError as error:
+            if not self._manuscript.has_passed:
+                raise
+            yield self._asker.progress(Stage.REPAIRING, f"keeping what passed: {error.message}")
+        for rewritten in self._manuscript.go_back(self._asker.answers):
+            yield rewritten
         judgement = self._manuscript.judgement
         if judgement is not None and not judgement.errors:
             # What its last answer lacks was asked for as long as that was possible.
@@ -86,8 +93,10 @@ class Writer:
                 async for step in steps:
                     yield step
             if self._asker.answer is None:
-                if self._asker.failure is not None and self._asker.used_up() is None:
-                    yield FoundWrong((self._asker.failure,))
+                failure = self._asker.failure
+                if failure is not None and self._asker.used_up() is None:
+                    self.findings = (*self.findings, failure)
+                    yield FoundWrong((failure,))
                 return
             answer = _salvaged(self._asker.answer)
             if isinstance(answer.value, dict):

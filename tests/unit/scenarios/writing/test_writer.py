@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import InvalidArgumentError, Severity
+from peripety.errors import InvalidArgumentError, Severity, UnavailableError
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason
 from peripety.gateway.streams import following
@@ -207,10 +207,29 @@ async def test_what_is_no_part_is_asked_about_and_then_a_warning_does_not_stand_
 
 
 async def test_a_document_that_passed_is_kept_although_no_further_answer_is_of_use() -> None:
-    for answer in ("Let me think.", InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED")):
+    failures = (InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED"), UnavailableError("away"))
+    for answer in ("Let me think.", *failures):
         done = await wrote({**spec(), "notes": "none"}, answer)
         assert done.writer.is_done
         assert done.manuscript.document == {**spec(), **FIXED}
+
+
+async def test_a_document_that_passed_is_gone_back_to_where_later_answers_only_spoil_it() -> None:
+    noted = {**spec(), "notes": "none"}
+    done = await wrote(noted, {"actions": [bad("new")]}, {"actions": [bad("new", "state.yy")]}, limit=3)
+    assert done.codes() == [{"UNKNOWN_KEY"}, {"UNKNOWN_PATH"}, {"UNKNOWN_PATH"}]
+    assert done.writer.is_done
+    assert done.manuscript.document == {**spec(), **FIXED}
+    assert [(f.code, f.severity) for f in done.writer.findings] == [("UNKNOWN_KEY", Severity.WARNING)]
+    assert json.loads(done.of(Rewritten)[-1].document) == {**spec(), **FIXED}
+
+
+async def test_why_no_answer_came_is_among_what_is_wrong_at_last() -> None:
+    too_long = InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED")
+    done = await wrote(too_long)
+    assert [finding.code for finding in done.writer.findings] == ["CONTEXT_LENGTH_EXCEEDED"]
+    done = await wrote(spec(actions=[bad("one")]), too_long)
+    assert [finding.code for finding in done.writer.findings] == ["UNKNOWN_PATH", "CONTEXT_LENGTH_EXCEEDED"]
 
 
 async def test_a_slip_that_was_mended_is_left_out_when_it_is_made_again() -> None:
