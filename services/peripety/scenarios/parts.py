@@ -17,7 +17,7 @@ from peripety.sim.schema import pointer, segments
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["DIVIDED", "SECTIONS", "Name", "Part", "assembled", "name_at", "parts"]
+__all__ = ["DIVIDED", "SECTIONS", "Name", "Part", "assembled", "name_at", "part_at", "parts"]
 
 Name: TypeAlias = tuple[str, ...]
 """What a part is known by: `("actions", "alpha")`, `("state", "gauge")`, `("horizon",)`; () is everything."""
@@ -69,12 +69,18 @@ def parts(document: Any) -> Iterator[Part]:
 
 def name_at(document: Any, path: str) -> Name:
     """The name of the part that holds what a JSON Pointer names; a section's, or (), for more of them."""
+    part = part_at(document, path)
+    return part.name if part else segments(path)[:1]
+
+
+def part_at(document: Any, path: str) -> Part | None:
+    """The part that holds what a JSON Pointer names; None when it names more than one, or nothing."""
     place = segments(path)
     for part in parts(document):
         of_part = segments(part.path)
         if place[: len(of_part)] == of_part:
-            return part.name
-    return place[:1]
+            return part
+    return None
 
 
 def assembled(contents: Mapping[Name, Any]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Judgement:
         document: the document; numbers of it may have been moved.
         depth: where judging ended.
         findings: errors, which refuse it, and then warnings.
-        edits: the numbers that were moved.
+        edits: the numbers that were moved, for this document and for those that it came of.
         program: what plays it, when it came to that.
         dry_run: the dry-run of the gate, when it came to one.
         certificate: its certificate, when it came to one.
@@ -166,7 +166,8 @@ class Judge:
         judgement = replace(self._deeper(proven, Depth.GATE, verdict.findings), dry_run=verdict.report)
         if not verdict.accepted or not trial.edits:
             return judgement
-        return replace(judgement, document=trial.program.spec, edits=trial.edits, program=trial.program)
+        edits = (*judgement.edits, *trial.edits)
+        return replace(judgement, document=trial.program.spec, edits=edits, program=trial.program)
 
     def _deeper(self, judgement: Judgement, depth: Depth, findings: Iterable[Finding]) -> Judgement:
         found = (

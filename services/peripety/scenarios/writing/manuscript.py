@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.streams import following
@@ -10,6 +11,7 @@ from peripety.scenarios.model import Draft, Progress, Rewritten, Stage
 from peripety.scenarios.writing.judging import Depth, Judgement, as_json
 from peripety.scenarios.writing.ledger import Ledger
 from peripety.scenarios.writing.merging import merge, restored
+from peripety.scenarios.writing.moves import still_moved
 from peripety.scenarios.writing.reply import Reply
 from peripety.scenarios.writing.scope import EVERYTHING, scope_of
 from peripety.sim.schema import pointer
@@ -80,7 +82,11 @@ class Manuscript:
         yield _proposal(answer, was, judgement.document)
         for message in _remarks(merged.left_out, undone):
             yield Progress(Stage.REPAIRING, message, 0.0)
-        if not judgement.errors and judgement not in self._judgements:
+        is_new = judgement not in self._judgements
+        if is_new and before is not None:
+            moved = still_moved(before.edits, was, judgement.document)
+            judgement = replace(judgement, edits=moved)
+        if is_new and not judgement.errors:
             async with following(self._judge.play(judgement)) as steps:
                 async for step in steps:
                     if isinstance(step, Judgement):

@@ -190,7 +190,9 @@ async def test_numbers_that_were_moved_are_part_of_what_the_model_goes_on_from()
     done = await wrote(missed, {"name": "Other"}, level=Level.DRY_RUN)
     assert done.writer.is_done
     assert done.codes() == [{"UNKNOWN_KEY"}]
-    assert len(done.of(NumbersMoved)) == 1
+    (event,) = done.of(NumbersMoved)
+    assert done.manuscript.judgement is not None
+    assert done.manuscript.judgement.edits == event.edits
     moved = {edit["path"]: edit["after"] for edit in done.told(1)["moved"]}
     decay = done.manuscript.document["negativity_budget"]["decay_per_turn"]["state.a"]
     assert moved["/negativity_budget/decay_per_turn/state.a"] == decay != 0.5

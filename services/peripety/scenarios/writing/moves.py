@@ -1,0 +1,50 @@
+"""The numbers of a document that the engine moved, and that answers since have left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.scenarios.parts import part_at, parts
+from peripety.sim.schema import pointer, segments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from peripety.scenarios.model import NumberEdit
+
+__all__ = ["still_moved"]
+
+
+def still_moved(
+    moved: Iterable[NumberEdit], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[NumberEdit, ...]:
+    """The moves of one document that stand in the one made of it, with their places there.
+
+    Args:
+        moved: the numbers of a document that were moved.
+        before: that document.
+        after: what came of it. A number that is another one there was written anew, and is moved no longer.
+    """
+    present = {part.name: part for part in parts(after)}
+    still = []
+    for edit in moved:
+        was = part_at(before, edit.path)
+        now = present.get(was.name) if was else None
+        if was and now:
+            inside = segments(edit.path)[len(segments(was.path)) :]
+            if _inside(now.value, inside) == edit.after:
+                still.append(replace(edit, path=now.path + pointer(inside)))
+    return tuple(still)
+
+
+def _inside(value: Any, place: Iterable[str]) -> Any:
+    """What stands at a place inside of a value; None where there is no such place."""
+    for segment in place:
+        if isinstance(value, dict):
+            value = value.get(segment)
+        elif isinstance(value, list) and segment.isdecimal() and int(segment) < len(value):
+            value = value[int(segment)]
+        else:
+            return None
+    return value
