@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
-from peripety.errors import Finding, Severity
+from peripety import context, sim
+from peripety.errors import Finding, ResourceExhaustedError, Severity
 from peripety.gateway.streams import following
 from peripety.scenarios.certificates.certifying import certify
 from peripety.scenarios.certificates.model import Certificate, CertificateOptions
@@ -16,6 +16,7 @@ from peripety.scenarios.checking import problems
 from peripety.scenarios.model import DryRunOptions, Level, NumbersMoved, Progress, Stage, errors_among
 from peripety.scenarios.parts import name_at
 from peripety.scenarios.proving import proved
+from peripety.scenarios.runs import MOST_SECONDS
 from peripety.scenarios.trial import Trial
 from peripety.sim.schema import MAX_FINDINGS
 
@@ -84,7 +85,9 @@ class Judgement:
     def has_looked_for(self, code: str) -> bool:
         """Whether a finding of its depth with this code would be among its findings."""
         if self.depth is not Depth.GATE:
-            return len(self.findings) < MAX_FINDINGS
+            return len(self.findings) < MAX_FINDINGS and all(
+                error.code != "DRY_RUN_TOO_SLOW" for error in self.errors
+            )
         # The gate ends at what it comes upon first, and it comes upon rates before drift.
         return code in _RATES and any(error.code in _AFTER_RATES for error in self.errors)
 
@@ -115,13 +118,14 @@ class Judge:
     async def play(self, checked: Judgement) -> AsyncIterator[Progress | NumbersMoved | Judgement]:
         """Prove, play and certify a document that `check` found no error in, as far as the level asks.
 
-        Where only the budget is missed, its numbers are moved, openly.
+        Where only the budget is missed, its numbers are moved, openly. Rules that nobody can play in time are
+        what is wrong with it, unless it is the caller who does not wait.
 
         Yields:
             Progress, its fraction that of this work, `NumbersMoved`, and the judgement as the last item.
 
         Raises:
-            ResourceExhaustedError: its runs take longer than there is time.
+            ResourceExhaustedError: its runs take longer than the caller waits.
         """
         if self._level < Level.DRY_RUN:
             yield checked
@@ -133,22 +137,36 @@ class Judge:
         if proven.errors:
             yield proven
             return
-        trial = Trial(program, DryRunOptions(), self._workers)
-        async with following(trial.events()) as steps:
+        async with following(self._played(proven, program, checked.findings)) as steps:
             async for step in steps:
-                yield _within(step, 0.1, 0.3) if isinstance(step, Progress) else step
-        tried = self._tried(proven, trial)
-        if tried.errors or self._level < Level.CERTIFICATE:
-            yield tried
-            return
-        async with following(certify(trial.program, CertificateOptions(), self._workers)) as events:
-            async for event in events:
-                if isinstance(event, Progress):
-                    yield _within(event, 0.3, 1.0)
-                elif isinstance(event, Certificate):
-                    # It tells all that was found since the rules were checked.
-                    certified = replace(tried, findings=checked.findings, certificate=event)
-                    yield self._deeper(certified, Depth.CERTIFICATE, event.findings)
+                yield step
+
+    async def _played(
+        self, proven: Judgement, program: Program, warnings: tuple[Finding, ...]
+    ) -> AsyncIterator[Progress | NumbersMoved | Judgement]:
+        trial = Trial(program, DryRunOptions(), self._workers)
+        reached, depth = proven, Depth.GATE
+        try:
+            async with following(trial.events()) as steps:
+                async for step in steps:
+                    yield _within(step, 0.1, 0.3) if isinstance(step, Progress) else step
+            reached, depth = self._tried(proven, trial), Depth.CERTIFICATE
+            if reached.errors or self._level < Level.CERTIFICATE:
+                yield reached
+                return
+            async with following(certify(trial.program, CertificateOptions(), self._workers)) as events:
+                async for event in events:
+                    if isinstance(event, Progress):
+                        yield _within(event, 0.3, 1.0)
+                    elif isinstance(event, Certificate):
+                        # It tells all that was found since the rules were checked.
+                        certified = replace(reached, findings=warnings, certificate=event)
+                        yield self._deeper(certified, depth, event.findings)
+        except ResourceExhaustedError as error:
+            left = context.remaining()
+            if left is not None and left < MOST_SECONDS:
+                raise  # whatever is written instead, there might be no time to play it
+            yield self._deeper(reached, depth, (Finding("DRY_RUN_TOO_SLOW", "", error.message),))
 
     def _checked(self, document: dict[str, Any]) -> Judgement:
         data = as_json(document)

@@ -74,7 +74,7 @@ class Manuscript:
             What the answer proposes, progress whose fraction is that of this work, and numbers that moved.
 
         Raises:
-            ResourceExhaustedError: dry-runs take longer than there is time.
+            ResourceExhaustedError: dry-runs take longer than the caller waits.
         """
         was, before = self.document, self.judgement
         merged = merge(was, self._with_fixed(answer.value), self._scope)

@@ -68,7 +68,7 @@ class Writer:
 
         Raises:
             PeripetyError: as `Asker.ask`, as long as no document has passed.
-            ResourceExhaustedError: dry-runs take longer than there is time.
+            ResourceExhaustedError: dry-runs take longer than the caller waits.
         """
         try:
             async with following(self._talk(question)) as events:

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
-from peripety.errors import Finding, Severity
-from peripety.scenarios.model import Level, NumbersMoved, Progress
+from peripety import context, sim
+from peripety.errors import Finding, ResourceExhaustedError, Severity
+from peripety.scenarios.model import Level, NumbersMoved, Progress, Stage
+from peripety.scenarios.runs import MOST_SECONDS, too_slow
+from peripety.scenarios.trial import Trial
+from peripety.scenarios.writing import judging
 from peripety.scenarios.writing.judging import Depth, Judge, Judgement, insisted_on
 from support.scenarios import WORKERS, chance, siege
 from support.specs import spec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import AsyncIterator, Collection
 
 PLAYED = chance(0.5)
 UNWINNABLE = {**PLAYED, "win_conditions": [{"id": "won", "when": {">": [{"var": "state.a"}, 99]}}]}
@@ -105,3 +108,26 @@ async def test_numbers_that_did_not_help_stay_as_they_were_written() -> None:
     assert judgement.document == narrow
     assert judgement.canonical == sim.canonical(narrow)
     assert judgement.edits == ()
+
+
+async def too_long(*_: Any) -> AsyncIterator[Progress]:
+    yield Progress(Stage.DRY_RUNNING, "playing", 0.5)
+    raise too_slow()
+
+
+async def test_rules_that_nobody_can_play_in_time_are_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "certify", too_long)
+    judgement, _ = await judged(PLAYED, Level.CERTIFICATE)
+    assert (judgement.depth, codes(judgement.errors)) == (Depth.CERTIFICATE, ["DRY_RUN_TOO_SLOW"])
+    assert not judgement.has_looked_for("DEAD_ACTION")
+    monkeypatch.setattr(Trial, "events", too_long)
+    judgement, _ = await judged(PLAYED, Level.DRY_RUN)
+    assert (judgement.depth, codes(judgement.errors)) == (Depth.GATE, ["DRY_RUN_TOO_SLOW"])
+    assert all(error.remedy for error in judgement.errors)
+
+
+async def test_a_caller_who_does_not_wait_for_more_runs_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "events", too_long)
+    with pytest.raises(ResourceExhaustedError):
+        async with context.bounded(MOST_SECONDS):
+            await judged(PLAYED, Level.DRY_RUN)
