@@ -10,6 +10,7 @@ from peripety.gateway.model import Tool
 from peripety.gateway.tool_limits import not_taken
 from peripety.gateway.tool_names import to_wire_name
 from peripety.scenarios.phrases import condition, effect
+from peripety.scenarios.public import Public
 from peripety.scenarios.reading import FALLING, RISING, directions, readings
 from peripety.sim.schemas import OUTCOME, schema_document
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from peripety.config import ProviderName
+    from peripety.scenarios.public import PublicAction
 
 __all__ = ["QUERY", "ROLL", "ScenarioTool", "require_taken", "scenario_tools"]
 
@@ -48,7 +50,8 @@ def scenario_tools(spec: Mapping[str, Any], *, on_the_wire: bool = False) -> tup
             when it is given the tools, and tells calls by the names that it was given.
     """
     hurts = directions(reading for loss in spec["loss_conditions"] for reading in readings(loss["when"]))
-    tools = (*(_of_action(action, hurts) for action in spec["actions"]), *_OWN)
+    public = Public(spec)
+    tools = (*(_of_action(action, public, hurts) for action in spec["actions"]), *_OWN)
     return tuple(map(_renamed, tools)) if on_the_wire else tools
 
 
@@ -73,22 +76,23 @@ def _renamed(offered: ScenarioTool) -> ScenarioTool:
     return replace(offered, tool=replace(offered.tool, name=to_wire_name(offered.tool.name)))
 
 
-def _of_action(action: Mapping[str, Any], hurts: Mapping[str, int]) -> ScenarioTool:
-    description = " ".join(_told(action, hurts))
+def _of_action(action: Mapping[str, Any], public: Public, hurts: Mapping[str, int]) -> ScenarioTool:
+    description = " ".join(_told(action, public.part_of(action), hurts))
     tool = Tool(_ACTION.format(action["id"]), _clipped(description), _schema_of(action["params"]))
     return ScenarioTool(tool, action["id"])
 
 
-def _told(action: Mapping[str, Any], hurts: Mapping[str, int]) -> Iterator[str]:
+def _told(action: Mapping[str, Any], public: PublicAction, hurts: Mapping[str, int]) -> Iterator[str]:
     """What a model has to know of an action: what it is, what it takes, what it costs, what it does."""
     name, description = action.get("name") or action["id"], action.get("description") or ""
-    needed = condition(action["preconditions"])
-    derives = action.get("derives") or {}
-    costs = [effect(one, derives) for one in action["effects"] if _is_price(one, hurts)]
-    others = [effect(one, derives) for one in action["effects"] if not _is_price(one, hurts)]
+    needed = condition(public.preconditions)
+    costs = [effect(one, public.derives) for one in public.effects if _is_price(one, hurts)]
+    others = [effect(one, public.derives) for one in public.effects if not _is_price(one, hurts)]
     yield _sentence(name)
     if needed:
         yield f"Only when {needed}."
+    if public.has_secret_preconditions:
+        yield "Needs something that not everybody sees."
     if costs:
         yield f"Costs: {', '.join(costs)}."
     if others:

@@ -10,11 +10,11 @@ import pytest
 
 from peripety import sim
 from peripety.config import ProviderName
-from peripety.errors import FailedPreconditionError
+from peripety.errors import FailedPreconditionError, Severity
 from peripety.gateway.tool_names import ToolNames
 from peripety.scenarios.random_specs import random_spec
 from peripety.scenarios.tools import require_taken, scenario_tools
-from support.scenarios import program
+from support.scenarios import document, program
 from support.specs import action, at_most, never, spec
 
 ON_THE_WIRE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -26,7 +26,7 @@ def described(*effects: dict[str, Any], **more: Any) -> str:
     return scenario_tools(spec(actions=[acting], loss_conditions=losses))[0].tool.description
 
 
-def moved(op: str, name: str, value: float = 1) -> dict[str, Any]:
+def moved(op: str, name: str, value: float | str = 1) -> dict[str, Any]:
     return {"op": op, "path": f"state.{name}", "value": value}
 
 
@@ -47,6 +47,48 @@ def test_a_description_says_what_it_takes_what_it_costs_and_what_it_does() -> No
         preconditions={">": [{"var": "state.a"}, 2]},
     )
     assert told == "Do it. Only when a > 2. Costs: a -2, b +1. Effects: a +3, b -1. In full."
+
+
+SEEN = {">": [{"var": "state.a"}, 2]}
+UNSEEN = {"<": [{"var": "state.hidden.h"}, 9]}
+MEMBERS = {"op": "patch", "path": "state.b", "value": {"x": 1, "y": 2}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"effects": [moved("inc", "hidden.h"), moved("inc", "a")]}, "act. Effects: a +1."),
+        ({"effects": [moved("inc", "private.p.h"), moved("inc", "b.y")]}, "act."),
+        ({"effects": [MEMBERS]}, "act."),
+        ({"effects": [MEMBERS | {"op": "set"}]}, "act."),
+        (
+            {"effects": [{"op": "schedule", "id": "s", "after": 2, "effects": [moved("inc", "hidden.h")]}]},
+            "act.",
+        ),
+        (
+            {"effects": [moved("inc", "a", "gain")], "derives": {"gain": {"var": "state.hidden.h"}}},
+            "act. Effects: a + gain.",
+        ),
+        (
+            {"preconditions": {"and": [SEEN, UNSEEN]}},
+            "act. Only when a > 2. Needs something that not everybody sees.",
+        ),
+        ({"preconditions": UNSEEN}, "act. Needs something that not everybody sees."),
+        ({"preconditions": {"or": [SEEN, UNSEEN]}}, "act. Needs something that not everybody sees."),
+    ],
+)
+def test_what_not_everybody_sees_is_not_told(changed: dict[str, Any], told: str) -> None:
+    state = {"a": 9, "b": {"x": 0, "y": 0}, "hidden": {"h": 1}, "private": {"p": {"h": 1}}}
+    scenario = spec(
+        state=state,
+        actions=[action("act") | changed],
+        entities=[{"id": "p", "kind": "person"}],
+        visibility=[{"path": "state.b.y", "to": ["p"]}],
+    )
+    assert [
+        found.code for found in sim.validate(document(scenario)) if found.severity is Severity.ERROR
+    ] == []
+    assert scenario_tools(scenario)[0].tool.description == told
 
 
 def test_what_nothing_is_lost_by_costs_where_it_falls() -> None:

@@ -1,0 +1,96 @@
+"""What of an action everybody may be told: nothing that reads or writes what somebody may not see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.scenarios.inspecting.touching import Path, read_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["Public", "PublicAction"]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicAction:
+    """The public part of an action.
+
+    Attributes:
+        preconditions: those that read nothing but what everybody sees.
+        has_secret_preconditions: whether there are others.
+        effects: those on what everybody sees.
+        derives: the derived values of the action; one that reads what is not seen is only its own name.
+    """
+
+    preconditions: Mapping[str, Any]
+    has_secret_preconditions: bool
+    effects: tuple[Mapping[str, Any], ...]
+    derives: Mapping[str, Any]
+
+
+class Public:
+    """Knows what everybody sees in a scenario.
+
+    Args:
+        spec: a valid scenario.
+    """
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self._visibility = sim.Visibility(spec)
+
+    def part_of(self, action: Mapping[str, Any]) -> PublicAction:
+        """The public part of one of the actions of the scenario."""
+        conditions = _conjuncts(action["preconditions"])
+        seen = [one for one in conditions if self._sees_all(read_paths(one))]
+        derives = {
+            name: logic if self._sees_all(read_paths(logic)) else {"var": f"derives.{name}"}
+            for name, logic in (action.get("derives") or {}).items()
+        }
+        return PublicAction(
+            preconditions=_joined(seen),
+            has_secret_preconditions=len(seen) < len(conditions),
+            effects=tuple(self._effects(action["effects"])),
+            derives=derives,
+        )
+
+    def _effects(self, effects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        for one in effects:
+            if one["op"] == "schedule":
+                later = list(self._effects(one["effects"]))
+                if later:
+                    yield {**one, "effects": later}
+            elif "path" not in one or self._sees_all(_written(sim.parse_path(one["path"]), one.get("value"))):
+                yield one
+
+    def _sees_all(self, paths: Iterable[Path]) -> bool:
+        return all(self._visibility.audience(path) is None for path in paths)
+
+
+def _conjuncts(logic: Mapping[str, Any]) -> list[Any]:
+    """The conditions that have to hold, each for itself."""
+    match logic:
+        case {"and": [*conditions]}:
+            return conditions
+        case _:
+            return [logic]
+
+
+def _joined(conditions: list[Any]) -> Mapping[str, Any]:
+    match conditions:
+        case []:
+            return {}
+        case [dict(only)]:
+            return only
+        case _:
+            return {"and": conditions}
+
+
+def _written(path: Path, value: Any) -> Iterator[Path]:
+    """A path, and those below it that a value has something for."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+    for key, inner in items:
+        yield from _written((*path, key), inner)
