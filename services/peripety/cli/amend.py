@@ -11,7 +11,7 @@ from peripety.cli.embedded import services_at
 from peripety.cli.jsonify import jsonify
 from peripety.cli.live import live_story
 from peripety.cli.output import asides, results, write_json
-from peripety.cli.text import read_about
+from peripety.cli.text import read_text
 
 if TYPE_CHECKING:
     from peripety.api.common.v1 import common_pb2 as common
@@ -34,7 +34,7 @@ def order(
     """
     return pb.AmendScenarioRequest(
         scenario_id=scenario_id,
-        instruction=read_about(text),
+        instruction=read_text(text, "TEXT"),
         level=pb.ValidationLevel.Value(f"VALIDATION_LEVEL_{level}"),
         model=model,
         max_attempts=attempts,

@@ -14,7 +14,7 @@ from peripety.cli.embedded import embedded_services
 from peripety.cli.live import live_story
 from peripety.cli.output import asides, require_place, results, save, write_bytes
 from peripety.cli.spending import budget
-from peripety.cli.text import read_about
+from peripety.cli.text import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def generate(about: str | None, wishes: Wishes, *, as_json: bool, out: Path | No
     require_place(out)
     if about is None:
         about = (ask("What is the scenario about? > ") if sys.stdin.isatty() else None) or ""
-    request = wishes.request(read_about(about))
+    request = wishes.request(read_text(about, "--about"))
     is_piped = as_json or (out is None and not sys.stdout.isatty())
     with live_story(asides() if is_piped else results()) as story:
         spec = asyncio.run(_generate(request, story))

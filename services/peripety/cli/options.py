@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["About", "Attempts", "MaxCost", "MaxTime", "MaxTokens", "Model", "Seed", "Server"]
+__all__ = ["About", "Attempts", "MaxCost", "MaxTime", "MaxTokens", "Model", "NewSeed", "Seed", "Server"]
 
 _MAX_SEED = 2**53 - 1
 # What nobody means to allow, and less than any field of a request holds.
@@ -22,6 +22,15 @@ About = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option("--seed", min=0, max=_MAX_SEED, help="Makes chance repeatable. [default: the scenario's]"),
+]
+NewSeed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=_MAX_SEED,
+        help="The scenario's own. [default: follows from the text; 0 at random]",
+    ),
 ]
 Server = Annotated[
     str | None,

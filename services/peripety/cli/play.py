@@ -18,7 +18,7 @@ from peripety.cli.choosing import Person, RoundRobin, ask
 from peripety.cli.embedded import embedded_services
 from peripety.cli.output import results
 from peripety.cli.story import Story
-from peripety.cli.text import read_about
+from peripety.cli.text import read_text
 from peripety.cli.view import JsonView
 from peripety.cli.viewpoint import PUBLIC, viewpoint_of
 
@@ -115,7 +115,7 @@ def play(
         about = "" if auto else ask("What is the scenario about? > ") or ""
     limit = turns if turns is not None or not auto else TURNS
     player: Player = RoundRobin() if auto else Person()
-    description = read_about(about)
+    description = read_text(about, "--about")
     view = JsonView() if as_json else Story(results())
 
     async def start() -> None:

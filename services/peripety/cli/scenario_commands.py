@@ -15,6 +15,7 @@ from peripety.cli.options import (  # noqa: TC001 - typer reads the annotations
     MaxTime,
     MaxTokens,
     Model,
+    NewSeed,
     Seed,
     Server,
 )
@@ -47,7 +48,7 @@ class Persona(Enum):
 @scenarios.command()
 def generate(
     about: About = None,
-    seed: Seed = None,
+    seed: NewSeed = None,
     level: Annotated[Level, typer.Option(help="What it has to pass.")] = Level.CERTIFICATE,
     model: Model = "",
     attempts: Attempts = 4,
@@ -65,9 +66,7 @@ def generate(
     ] = None,
     random: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="Write so many valid ones at random instead, a line each; --seed is 0."
-        ),
+        typer.Option(min=1, metavar="N", help="Write so many valid ones at random instead, a line each."),
     ] = None,
 ) -> None:
     """Write the specification of a scenario from a description, or many at random.
@@ -160,7 +159,9 @@ def amend(
     ],
     level: Annotated[
         Level | None,
-        typer.Option(help="What it has to pass. [default: what the present version has passed]"),
+        typer.Option(
+            help="What it has to pass, a dry-run at least. [default: what the present version has passed]"
+        ),
     ] = None,
     model: Model = "",
     attempts: Attempts = 4,

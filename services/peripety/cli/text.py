@@ -6,7 +6,7 @@ import sys
 
 from peripety.errors import FieldViolation, InvalidArgumentError
 
-__all__ = ["MAX_INPUT_BYTES", "in_one_line", "printable", "read_about"]
+__all__ = ["MAX_INPUT_BYTES", "in_one_line", "printable", "read_text"]
 
 MAX_INPUT_BYTES = 1024 * 1024
 
@@ -28,23 +28,27 @@ def in_one_line(text: str) -> str:
     return " ".join(printable(text).splitlines())
 
 
-def read_about(about: str) -> str:
-    """Return the description that `--about` stands for: the text itself, or standard input for `-`.
+def read_text(given: str, name: str) -> str:
+    """Return the text that an argument stands for: itself, or standard input for `-`.
+
+    Args:
+        given: the argument.
+        name: what it is called on the command line.
 
     Raises:
         InvalidArgumentError: it is not UTF-8, or longer than anything that could be meant.
     """
-    given = (
-        sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if about == "-" else about.encode(errors="surrogateescape")
+    content = (
+        sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if given == "-" else given.encode(errors="surrogateescape")
     )
-    if len(given) > MAX_INPUT_BYTES:
-        raise _unusable("is longer than 1 MiB; describe the scenario in at most 100 KiB")
+    if len(content) > MAX_INPUT_BYTES:
+        raise _unusable(name, "is longer than 1 MiB; at most 100 KiB are accepted")
     try:
-        return given.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
-        raise _unusable(f"is not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8") from None
+        raise _unusable(name, f"is not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8") from None
 
 
-def _unusable(reason: str) -> InvalidArgumentError:
-    violation = FieldViolation("--about", reason)
-    return InvalidArgumentError(f"The description {reason}", code="BAD_DESCRIPTION", violations=[violation])
+def _unusable(name: str, reason: str) -> InvalidArgumentError:
+    violation = FieldViolation(name, reason)
+    return InvalidArgumentError(f"{name} {reason}", code="BAD_TEXT", violations=[violation])

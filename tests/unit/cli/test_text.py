@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from peripety.cli.text import MAX_INPUT_BYTES, in_one_line, printable, read_about
+from peripety.cli.text import MAX_INPUT_BYTES, in_one_line, printable, read_text
 from peripety.errors import InvalidArgumentError
 
 
@@ -19,21 +19,22 @@ def stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     "text", ["", "plain", "both \"quotes\" and 'quotes'", "שלום עולם", "🏴‍☠️🙂", "a\nb\tc", "x" * 100_000]
 )
 def test_any_text_comes_through_unchanged(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    assert read_about(text) == text
+    assert read_text(text, "--about") == text
     stdin(monkeypatch, text.encode())
-    assert read_about("-") == text
+    assert read_text("-", "--about") == text
 
 
 def test_bytes_that_are_not_utf8_are_named_by_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(monkeypatch, b"abc\xff")
     with pytest.raises(InvalidArgumentError, match=r"not UTF-8 \(byte 4\)") as raised:
-        read_about("-")
+        read_text("-", "--about")
     assert raised.value.violations[0].field == "--about"
+    assert raised.value.message.startswith("--about")
 
 
 def test_an_argument_of_other_bytes_is_refused_too() -> None:
     with pytest.raises(InvalidArgumentError, match="not UTF-8"):
-        read_about(b"abc\xff".decode(errors="surrogateescape"))
+        read_text(b"abc\xff".decode(errors="surrogateescape"), "--about")
 
 
 def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +48,7 @@ def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
     endless = Endless()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=endless))
     with pytest.raises(InvalidArgumentError, match="longer than 1 MiB"):
-        read_about("-")
+        read_text("-", "--about")
     assert endless.asked <= MAX_INPUT_BYTES + 1
 
 
