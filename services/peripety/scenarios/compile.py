@@ -87,6 +87,7 @@ class Compiler:
         """Compile the latest version of a stored scenario again; see `compile`.
 
         Raises:
+            ConflictError: another version has become the latest meanwhile.
             NotFoundError: there is no such scenario.
         """
         check_options(options)
@@ -94,7 +95,14 @@ class Compiler:
         program = await self._programs.of(scenario.spec_hash, scenario.document)
         # Its document passed the border once, and may have numbers there which that takes only from others.
         findings = await self._workers.run(findings_of, program.spec)
-        accepting = self._accept(program, findings, options, auto_repair=auto_repair, version_of=scenario_id)
+        accepting = self._accept(
+            program,
+            findings,
+            options,
+            auto_repair=auto_repair,
+            version_of=scenario_id,
+            follows=scenario.spec_hash,
+        )
         async with following(accepting) as events:
             async for event in events:
                 yield event
@@ -107,6 +115,7 @@ class Compiler:
         *,
         auto_repair: bool,
         version_of: str | None,
+        follows: str | None = None,
     ) -> AsyncIterator[CompileEvent]:
         """Prove, play and store what is compiled."""
         findings = [*warnings, *await self._workers.run(proved, program)]
@@ -124,7 +133,7 @@ class Compiler:
         yield Progress(Stage.STORING, "storing the scenario", 0.95)
         remaining = (*findings, *verdict.findings)
         record = await self._registry.save(
-            trial.program, verdict.report, trial.edits, remaining, version_of=version_of
+            trial.program, verdict.report, trial.edits, remaining, version_of=version_of, follows=follows
         )
         self._programs.keep(trial.program)
         yield Compiled(record)

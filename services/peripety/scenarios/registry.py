@@ -108,13 +108,13 @@ class ScenarioRegistry:
 
         Raises:
             ConflictError: another version has become the latest.
-            NotFoundError: there is no scenario for it to follow in, or not any more.
+            NotFoundError: there is no scenario `version_of`, or not any more.
         """
         scenario_id = version_of or f"scn_{program.spec_hash[:_ID_DIGITS]}"
         same = (_columns.scenario_id == scenario_id, _columns.spec_hash == program.spec_hash)
         async with self._database.write() as connection:
-            if follows is not None:
-                await _require_latest(scenario_id, follows, connection)
+            if version_of is not None:
+                await _require_latest(version_of, follows, connection)
             replaced = (await connection.execute(_stored().where(*same))).first()
             before = None if replaced is None else _record(replaced)
             await connection.execute(delete(_versions).where(*same))
@@ -248,12 +248,13 @@ def version_changed(scenario_id: str, latest: str) -> ConflictError:
     )
 
 
-async def _require_latest(scenario_id: str, spec_hash: str, connection: AsyncConnection) -> None:
+async def _require_latest(scenario_id: str, spec_hash: str | None, connection: AsyncConnection) -> None:
+    """Refuse a scenario that is not there, or whose latest version is not the one of a hash."""
     query = select(_columns.spec_hash).where(_columns.scenario_id == scenario_id)
     latest = await connection.scalar(query.order_by(_columns.position.desc()).limit(1))
     if latest is None:
         raise _not_found(scenario_id)
-    if latest != spec_hash:
+    if spec_hash not in {None, latest}:
         raise version_changed(scenario_id, latest)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import sim
-from peripety.errors import InvalidArgumentError, NotFoundError
+from peripety.errors import ConflictError, InvalidArgumentError, NotFoundError
 from peripety.scenarios.balancing.searching import FRESH_RUN
 from peripety.scenarios.compile import Compiler
 from peripety.scenarios.model import Compiled, DryRunOptions, NotCompiled, NumbersMoved, Progress, Stage
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from peripety.scenarios.model import CompiledScenario
     from peripety.scenarios.registry import ScenarioRegistry
 
 
@@ -184,6 +185,36 @@ async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioR
     assert events[-1].record.scenario.scenario_id == scenario_id
     assert (await registry.get(scenario_id)).dry_run.persona == "idle"
     assert len((await registry.versions(scenario_id)).items) == 1
+
+
+async def stored(registry: ScenarioRegistry, weight: float, **more: Any) -> CompiledScenario:
+    done = (await compiling(registry, document(chance(weight)), **more))[-1]
+    assert isinstance(done, Compiled)
+    return done.record.scenario
+
+
+async def test_compiling_again_does_not_put_a_version_before_one_that_came_meanwhile(
+    registry: ScenarioRegistry,
+) -> None:
+    scenario_id = (await stored(registry, 0.5)).scenario_id
+    again = Compiler(registry, Programs(), WORKERS).recompile(scenario_id, DryRunOptions())
+    await anext(again)
+    newer = await stored(registry, 0.6, version_of=scenario_id)
+    with pytest.raises(ConflictError):
+        [event async for event in again]
+    assert (await registry.get(scenario_id)).scenario == newer
+
+
+async def test_a_scenario_that_is_deleted_meanwhile_gets_no_new_version(registry: ScenarioRegistry) -> None:
+    scenario_id = (await stored(registry, 0.5)).scenario_id
+    newer = document(chance(0.6))
+    joining = Compiler(registry, Programs(), WORKERS).compile(newer, DryRunOptions(), version_of=scenario_id)
+    await anext(joining)
+    async with registry._database.write() as connection:
+        await registry.delete(scenario_id, connection)
+    with pytest.raises(NotFoundError):
+        [event async for event in joining]
+    assert (await registry.scenarios()).items == ()
 
 
 async def test_a_new_version_joins_its_scenario(registry: ScenarioRegistry) -> None:

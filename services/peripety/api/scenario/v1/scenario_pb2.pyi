@@ -927,7 +927,9 @@ class CompileScenarioRequest(_message.Message):
     spec: _builtins.bytes
     """A specification, as JSON in UTF-8; at most 1 MiB."""
     scenario_id: _builtins.str
-    """A stored scenario, whose latest version is compiled again with the options below."""
+    """A stored scenario, whose latest version is compiled again with the options below; ABORTED when
+    another one becomes the latest meanwhile.
+    """
     auto_repair: _builtins.bool
     """Whether a specification that misses its budget may have its numbers moved, once, by at most
     half; unset means true.
