@@ -1094,7 +1094,9 @@ class AmendScenarioRequest(_message.Message):
     scenario_id: _builtins.str
     """Required. The scenario."""
     expected_spec_hash: _builtins.str
-    """The version that the change was thought up for; when it is no longer the latest, ABORTED. Empty to not check."""
+    """The version that the change was thought up for; when it is no longer the latest, ABORTED. Empty to not check.
+    With it, a request that is sent again after a crash cannot make the change twice.
+    """
     instruction: _builtins.str
     """Required. The change, in any language; at most 100 KiB of UTF-8."""
     model: _builtins.str
