@@ -91,49 +91,33 @@ class ScenarioServicer(ScenarioServiceServicer):
         self._programs = programs
         self._requests = requests
 
-    async def GenerateScenario(  # noqa: N802 - the contract's name
+    def GenerateScenario(  # noqa: N802 - the contract's name
         self, request: pb.GenerateScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateScenarioResponse]:
         """Write a specification from a description."""
         written = self._generator.generate(asked.order(request))
-        async with following(
-            self._recorded(request, written, events.generation_response, pb.GenerateScenarioResponse)
-        ) as responses:
-            async for response in responses:
-                yield response
+        return self._recorded(request, written, events.generation_response, pb.GenerateScenarioResponse)
 
-    async def CompileScenario(  # noqa: N802 - the contract's name
+    def CompileScenario(  # noqa: N802 - the contract's name
         self, request: pb.CompileScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.CompileScenarioResponse]:
         """Check, dry-run, repair and store a specification."""
         compiled = self._compiling(request)
-        async with following(
-            self._recorded(request, compiled, events.compile_response, pb.CompileScenarioResponse)
-        ) as responses:
-            async for response in responses:
-                yield response
+        return self._recorded(request, compiled, events.compile_response, pb.CompileScenarioResponse)
 
-    async def AmendScenario(  # noqa: N802 - the contract's name
+    def AmendScenario(  # noqa: N802 - the contract's name
         self, request: pb.AmendScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.AmendScenarioResponse]:
         """Change a stored scenario by a text."""
         amended = self._amender.amend(asked.amendment(request))
-        async with following(
-            self._recorded(request, amended, events.amend_response, pb.AmendScenarioResponse)
-        ) as responses:
-            async for response in responses:
-                yield response
+        return self._recorded(request, amended, events.amend_response, pb.AmendScenarioResponse)
 
-    async def BalanceScenario(  # noqa: N802 - the contract's name
+    def BalanceScenario(  # noqa: N802 - the contract's name
         self, request: pb.BalanceScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.BalanceScenarioResponse]:
         """Move the numbers of a specification until a persona loses as often as wanted."""
         balanced = self._balancer.balance(asked.balance_order(request))
-        async with following(
-            self._recorded(request, balanced, events.balance_response, pb.BalanceScenarioResponse)
-        ) as responses:
-            async for response in responses:
-                yield response
+        return self._recorded(request, balanced, events.balance_response, pb.BalanceScenarioResponse)
 
     async def ValidateScenarios(  # noqa: N802 - the contract's name
         self, requests: AsyncIterator[pb.ValidateScenariosRequest], _context: Any
@@ -214,16 +198,12 @@ class ScenarioServicer(ScenarioServiceServicer):
             require_taken(offered, provider)
         return stored.tools(offered, program.spec_hash)
 
-    async def CertifyScenario(  # noqa: N802 - the contract's name
+    def CertifyScenario(  # noqa: N802 - the contract's name
         self, request: pb.CertifyScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.CertifyScenarioResponse]:
         """Measure how fair a specification is."""
         certified = self._certifying(request)
-        async with following(
-            self._recorded(request, certified, certificates.certify_response, pb.CertifyScenarioResponse)
-        ) as responses:
-            async for response in responses:
-                yield response
+        return self._recorded(request, certified, certificates.certify_response, pb.CertifyScenarioResponse)
 
     async def GetCertificate(  # noqa: N802 - the contract's name
         self, request: pb.GetCertificateRequest, _context: Any
