@@ -1,6 +1,7 @@
 """What was written before for the same order: handed over again, without asking a model.
 
-A row holds a specification and how it came about. Of what was asked it has a digest, never the description.
+A row holds a specification and how it came about. Of what was asked it has a digest, and of the description
+no more than what a warning quotes.
 """
 
 from __future__ import annotations
