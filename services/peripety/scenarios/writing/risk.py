@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from peripety import sim
 from peripety.authoring.reading.riskless import riskless_phrase
-from peripety.errors import Finding, Severity, SpecError
+from peripety.errors import Finding, ResourceExhaustedError, Severity, SpecError
 from peripety.scenarios.certificates.figures import report_of
 from peripety.scenarios.certificates.model import Rate
+from peripety.scenarios.model import DryRunOptions
+from peripety.scenarios.runs import Runner
 
 if TYPE_CHECKING:
     from peripety.scenarios.certificates.model import Certificate
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["risk_kept"]
 
 _RUNS = 256
+_MOST_SECONDS = 5.0
 _MOST_QUOTED = 80
 
 
@@ -34,7 +37,7 @@ async def risk_kept(
     phrase = await workers.run(riskless_phrase, description)
     if not phrase:
         return ()
-    lost = _certified(certificate) if certificate else await workers.run(_played, document)
+    lost = _certified(certificate) if certificate else await _played(document, workers)
     message = f"the description says '{phrase[:_MOST_QUOTED]}', and something is at stake all the same"
     if lost is not None:
         interval = f"95 % interval {lost.low:.1%} to {lost.high:.1%}"
@@ -47,10 +50,14 @@ def _certified(certificate: Certificate) -> Rate | None:
     return report.lost if report else None
 
 
-def _played(document: bytes) -> Rate | None:
-    """How often the random persona loses; None for what was not checked so far that it could be played."""
+async def _played(document: bytes, workers: Worker) -> Rate | None:
+    """How often the random persona loses; None for what was not checked so far that it could be played.
+
+    Nobody may have played it before, so it may be anything but quick: then it is not known either.
+    """
     try:
-        report = sim.compile(document).dry_run(runs=_RUNS)
-    except SpecError:
+        program = await workers.run(sim.compile, document)
+        report = await Runner(program, DryRunOptions(), workers, _MOST_SECONDS).play(0, _RUNS)
+    except (SpecError, ResourceExhaustedError):
         return None
     return Rate.of(report.lost, report.runs)

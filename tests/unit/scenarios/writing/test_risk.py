@@ -17,6 +17,7 @@ from peripety.remedies import remedy_of
 from peripety.scenarios.certificates.certifying import certificate_of
 from peripety.scenarios.certificates.model import CertificateOptions
 from peripety.scenarios.model import Completed, GenerationOrder, Level
+from peripety.scenarios.writing import risk
 from peripety.scenarios.writing.generator import Generator
 from peripety.scenarios.writing.risk import risk_kept
 from support.scenarios import WORKERS, chance, document, program
@@ -57,6 +58,12 @@ async def test_the_rate_is_that_of_the_certificate_where_there_is_one() -> None:
 
 async def test_what_cannot_be_played_is_told_without_a_rate() -> None:
     (found,) = await risk_kept(RISKLESS, sim.canonical({"spec_version": "1.0"}), None, WORKERS)
+    assert found.message.endswith("something is at stake all the same")
+
+
+async def test_what_takes_long_to_play_is_told_without_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(risk, "_MOST_SECONDS", 0.0)
+    (found,) = await risk_kept(RISKLESS, document(chance(0.4)), None, WORKERS)
     assert found.message.endswith("something is at stake all the same")
 
 
