@@ -109,8 +109,8 @@ class Writer:
                     return
             else:
                 vain += 1
-                self.findings = answer.findings
-                reply = Reply(answer.findings, self._manuscript.document)
+                self.findings = (*answer.findings, *self._manuscript.findings)
+                reply = Reply(self.findings, self._manuscript.document)
             yield FoundWrong(self.findings)
             if vain == _MOST_VAIN_ANSWERS or self._asker.used_up() is not None:
                 return

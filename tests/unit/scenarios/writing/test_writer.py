@@ -303,6 +303,13 @@ async def test_an_answer_without_json_changes_nothing() -> None:
     assert done.manuscript.document["name"] == "Other"
 
 
+async def test_after_an_answer_without_json_the_draft_before_it_is_still_wrong() -> None:
+    done = await wrote(spec(actions=[bad("one")]), "Let me think.", {"actions": [action("one")]})
+    assert done.codes() == [{"UNKNOWN_PATH"}, {"NOT_JSON", "UNKNOWN_PATH"}]
+    assert [finding["code"] for finding in done.told(2)["findings"]] == ["NOT_JSON", "UNKNOWN_PATH"]
+    assert done.writer.is_done
+
+
 async def test_two_vain_answers_in_a_row_are_enough() -> None:
     done = await wrote("a", [], "c")
     assert len(done.gateway.requests) == 2
