@@ -143,6 +143,7 @@ class Blueprint:
         actions: what can be done.
         events: what may happen.
         people: who is named, besides the player.
+        player: what the player is called; empty for whatever the language calls them.
         has_deadline: whether too little of a goal, too late, loses.
         hours: how long all of it takes; 0 where that is open.
         due_hours: when the deadline is; 0 where that is open.
@@ -154,6 +155,7 @@ class Blueprint:
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
     people: tuple[str, ...] = ()
+    player: str = ""
     has_deadline: bool = False
     hours: float = 0
     due_hours: float = 0

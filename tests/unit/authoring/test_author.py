@@ -189,6 +189,18 @@ def test_everybody_named_keeps_something_to_themselves_and_can_be_listened_to() 
         assert any(action["name"] == f"Listen to {person}" for action in spec["actions"])
 
 
+def test_who_is_only_told_by_what_they_do_keeps_something_to_themselves_as_well() -> None:
+    spec = author("We run the alpha, the gauge and the beta. Each vobado will tell me what it knows.", seed=1)
+    people = {entity["name"]: entity["id"] for entity in spec["entities"][1:]}
+    assert set(people) == {"Vobado A", "Vobado B"}
+    assert all(len(spec["state"]["private"][id_]) == 2 for id_ in people.values())
+
+
+def test_the_player_is_called_what_the_text_says_or_else_you() -> None:
+    told, untold = (author(f"{start}, with the alpha and the gauge.") for start in ("I'm the kepra", "We go"))
+    assert [told["entities"][0]["name"], untold["entities"][0]["name"]] == ["Kepra", "You"]
+
+
 def test_every_scenario_has_what_a_game_needs(made_up: Callable[[int, int], list[str]]) -> None:
     spec = author(about(made_up(6, 9)), seed=1)
     effects = [effect for action in spec["actions"] for effect in action["effects"]]

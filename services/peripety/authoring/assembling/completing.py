@@ -48,6 +48,7 @@ def whole(blueprint: Blueprint) -> Blueprint:
         actions=tuple(_scaled(actions)),
         events=tuple(events),
         people=tuple(people.values()),
+        player=fit(blueprint.player, TERM_LIMIT),
     )
 
 

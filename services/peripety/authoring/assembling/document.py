@@ -59,6 +59,6 @@ def _decay(world: World) -> dict[str, float]:
 
 def _entities(world: World) -> list[dict[str, Any]]:
     player = {"id": PLAYER, "description": stakes(world), "playable": True}
-    if you := world.blueprint.phrases.get("you"):
+    if you := world.blueprint.player or world.blueprint.phrases.get("you"):
         player["name"] = you
     return [player, *({"id": id_, "name": person} for person, id_ in world.people.items())]

@@ -52,6 +52,7 @@ def composed(read: Matter, number: Callable[[str, int], int]) -> Blueprint:
         actions=tuple(actions(played, say)),
         events=tuple(events(played, spare, say)),
         people=read.people,
+        player=read.player,
         has_deadline=bool(due) or number("deadline", 2) == 0,
         hours=whole,
         due_hours=due,

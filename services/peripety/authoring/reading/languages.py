@@ -30,6 +30,59 @@ _SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
+class PeopleWords:
+    """The words of a language that tell people from things, case-folded.
+
+    Attributes:
+        who: words that follow people only.
+        relatives: words that follow any subject and make what it does part of its name.
+        acts: verbs only people do.
+        wishes: the same, unless negated.
+        sayings: verbs people do mostly, and things now and then.
+        be: forms of to be.
+        states: what only people are, behind a form of to be.
+        negations: words that negate.
+        between: other words between a subject and what it does.
+        links: words before a thing that is no subject.
+        joins: words before a subject that opens no clause.
+        inverted: words behind a verb that tell that its subject is still to come.
+        owning: words between an owner and what is owned.
+        articles: words before one thing.
+        sole: words between an article and what somebody is.
+        parties: words before several people who are alike, and how many are meant.
+        am: what comes before what the player is, word by word.
+    """
+
+    who: frozenset[str]
+    relatives: frozenset[str]
+    acts: frozenset[str]
+    wishes: frozenset[str]
+    sayings: frozenset[str]
+    be: frozenset[str]
+    states: frozenset[str]
+    negations: frozenset[str]
+    between: frozenset[str]
+    links: frozenset[str]
+    joins: frozenset[str]
+    inverted: frozenset[str]
+    owning: frozenset[str]
+    articles: frozenset[str]
+    sole: frozenset[str]
+    parties: Mapping[str, int]
+    am: Sequence[Sequence[str]]
+
+    @property
+    def no_things(self) -> AbstractSet[str]:
+        """Words that name no thing."""
+        return self.verbs | self.parties.keys()
+
+    @property
+    def verbs(self) -> AbstractSet[str]:
+        """All that tells what people do or are."""
+        return self.acts | self.wishes | self.sayings | self.states
+
+
+@dataclass(frozen=True, slots=True)
 class Language:
     """What is known of one language: words without a subject, and connecting text around the user's words.
 
@@ -40,7 +93,6 @@ class Language:
         stop: words that carry no subject, case-folded.
         telling: words that tell the language: those, and the words of its own connecting text.
         determiners: stop words that announce a thing.
-        who: words that tell that a person was just named.
         auxiliaries: verbs that stand between a thing and what it does.
         weak: endings of words that rarely name a thing.
         numbers: words for numbers.
@@ -51,6 +103,7 @@ class Language:
         hints: words beside a thing that hint at the part it plays, by that hint.
         rules: connecting text of a scenario's rules, by use.
         prose: sentence patterns of the narration, by use.
+        people: the words that tell people from things.
     """
 
     code: str
@@ -59,7 +112,6 @@ class Language:
     stop: frozenset[str]
     telling: frozenset[str]
     determiners: frozenset[str]
-    who: frozenset[str]
     auxiliaries: frozenset[str]
     weak: tuple[str, ...]
     numbers: Mapping[str, int]
@@ -70,6 +122,7 @@ class Language:
     hints: Mapping[str, frozenset[str]]
     rules: Mapping[str, str]
     prose: Mapping[str, Sequence[str]]
+    people: PeopleWords
 
     @property
     def counting(self) -> AbstractSet[str]:
@@ -98,7 +151,6 @@ def _language(code: str, table: dict[str, Any]) -> Language:
         stop=stop,
         telling=stop | frozenset(_WORD.findall(_SLOT.sub("", connecting.casefold()))),
         determiners=frozenset(table["determiners"].split()),
-        who=frozenset(table["who"].split()),
         auxiliaries=frozenset(table["auxiliaries"].split()),
         weak=tuple(table["weak"].split()),
         numbers={word: int(number) for word, number in _pairs(table["numbers"])},
@@ -109,12 +161,22 @@ def _language(code: str, table: dict[str, Any]) -> Language:
         hints={hint: frozenset(table[hint].split()) for hint in HINTS},
         rules=table["rules"],
         prose=table["prose"],
+        people=_people(table.get("people", {})),
+    )
+
+
+def _people(table: Mapping[str, Any]) -> PeopleWords:
+    said = {name: table.get(name, "") for name in PeopleWords.__annotations__}
+    parties = {word: int(number) for word, number in _pairs(said.pop("parties"))}
+    am = tuple(tuple(words.split()) for words in said.pop("am"))
+    return PeopleWords(
+        parties=parties, am=am, **{name: frozenset(words.casefold().split()) for name, words in said.items()}
     )
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     """The entries of "word=number word=number"."""
-    for entry in text.split():
+    for entry in text.casefold().split():
         word, _, number = entry.partition("=")
         yield word, number
 

@@ -49,6 +49,7 @@ class Matter:
         terms: what it is about, most salient first.
         people: whom it seems to name.
         spans: spans of time that lie ahead, in hours, longest first.
+        player: what the player is said to be; empty when nothing is said.
     """
 
     title: str
@@ -56,6 +57,7 @@ class Matter:
     terms: tuple[Term, ...]
     people: tuple[str, ...]
     spans: tuple[float, ...]
+    player: str = ""
 
 
 def matter(text: str, *, at_least: int, at_most: int) -> Matter:
@@ -65,4 +67,4 @@ def matter(text: str, *, at_least: int, at_most: int) -> Matter:
     terms = tuple(
         Term(term, _PARTS.get(known.hints.get(term, "")), known.amounts.get(term)) for term in reading.terms
     )
-    return Matter(reading.title, reading.language, terms, reading.people, known.spans)
+    return Matter(reading.title, reading.language, terms, reading.people, known.spans, reading.player)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from peripety.authoring.reading import scripts
-from peripety.authoring.reading.languages import Language, detect, particles
+from peripety.authoring.reading.languages import Language, detect
+from peripety.authoring.reading.people import people_of, player_of
+from peripety.authoring.reading.tokens import Token, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Reading", "read"]
 
 _READ_LIMIT = 12_000
-_MOST_WORDS = 1_500
 _TERM_LIMIT = 32
 _UNSPACED_LIMIT = 12
 _TITLE_LIMIT = 64
@@ -41,39 +41,22 @@ class Reading:
         language: whose connecting text suits it.
         terms: what it is about, most salient first.
         people: whom it seems to name.
+        player: what the player is said to be; empty when nothing is said.
     """
 
     title: str
     language: Language
     terms: tuple[str, ...]
     people: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-    folded: str
-    kind: str
-    gap: str  # the classes of what stands before it
-
-    @property
-    def opens_clause(self) -> bool:
-        return bool(self.gap.strip(scripts.SPACE + scripts.HYPHEN))
-
-    @property
-    def opens_sentence(self) -> bool:
-        return scripts.SENTENCE in self.gap
-
-    @property
-    def capitalised(self) -> bool:
-        return self.text[0].isupper() and self.text[1:2].islower()
+    player: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
-    tokens: tuple[_Token, ...]
+    tokens: tuple[Token, ...]
     salience: float
-    person: bool = False
+    people: int = 0  # how many of those it names there are
+    is_player: bool = False
 
     @property
     def text(self) -> str:
@@ -90,39 +73,49 @@ class _Phrase:
 def read(text: str, *, at_least: int, at_most: int) -> Reading:
     """Read a text for its terms; one with too few words lends them again, each time with a letter."""
     visible = scripts.cleaned(text[:_READ_LIMIT])
-    tokens = _tokens(visible)
+    tokens = tokens_of(visible)
     language = detect([token.folded for token in tokens])
     phrases = list(_Reader(tokens, language).phrases())
-    people = _chosen((phrase for phrase in phrases if phrase.person), 0, _MOST_PEOPLE)
-    named = {word for person in people for word in person.words}
-    things = (phrase for phrase in phrases if not phrase.person and named.isdisjoint(phrase.words))
+    player = _chosen((phrase for phrase in phrases if phrase.is_player), 0, 1)
+    others = _unlike((phrase for phrase in phrases if phrase.people), player)
+    people = _chosen(others, 0, _MOST_PEOPLE)
+    things = _unlike(
+        (phrase for phrase in phrases if not phrase.people and not phrase.is_player), [*player, *people]
+    )
     terms = [phrase.text for phrase in _chosen(things, at_least, at_most)]
-    names = tuple(person.text for person in people)
+    names = tuple(_named(people))
+    roles = tuple(role.text for role in player)
     return Reading(
         title=_title(visible),
         language=language,
-        terms=(*terms, *_lettered(terms or names, at_least - len(terms))),
+        terms=(*terms, *_lettered(terms or names or roles, at_least - len(terms))),
         people=names,
+        player="".join(roles),
     )
 
 
-def _tokens(text: str) -> list[_Token]:
-    small = particles()
-    kinds = scripts.classes("".join(scripts.SPACE if char in small else char for char in text))
-    tokens: list[_Token] = []
-    end = 0
-    for match in islice(scripts.WORD.finditer(kinds), _MOST_WORDS):
-        word = text[match.start() : match.end()]
-        gap = kinds[end : match.start()] if tokens else scripts.SENTENCE
-        tokens.append(_Token(word, word.casefold(), match.group()[0], gap))
-        end = match.end()
-    return tokens
+def _unlike(phrases: Iterable[_Phrase], others: Iterable[_Phrase]) -> Iterator[_Phrase]:
+    """The phrases that share no word with any of others."""
+    taken = {word for other in others for word in other.words}
+    return (phrase for phrase in phrases if taken.isdisjoint(phrase.words))
+
+
+def _named(people: Sequence[_Phrase]) -> Iterator[str]:
+    """A name for each person; one for all that a phrase names, where there is no room for each of them."""
+    room = _MOST_PEOPLE - len(people)
+    for phrase in people:
+        more = phrase.people - 1
+        if 0 < more <= room:
+            room -= more
+            yield from _lettered([phrase.text], phrase.people)
+        else:
+            yield phrase.text
 
 
 class _Reader:
     """Groups the tokens of one text into rows that may be phrases, and weighs them."""
 
-    def __init__(self, tokens: Sequence[_Token], language: Language) -> None:
+    def __init__(self, tokens: Sequence[Token], language: Language) -> None:
         self._tokens = tokens
         self._language = language
         self._counts = Counter(token.folded for token in tokens)
@@ -136,24 +129,34 @@ class _Reader:
 
     def phrases(self) -> Iterator[_Phrase]:
         """All phrases of the text, in its order; words that rarely name a thing come with little weight."""
-        rows: list[list[_Token]] = [[], *self._rows(), []]
+        found = list(self._rows())
+        naming = [self._carries(row[0]) for row in found]
+        people = people_of(found, naming, self._language)
+        player = player_of(found, naming, self._language)
+        rows: list[list[Token]] = [[], *found, []]
         subject_seen = False
-        for before, row, after in zip(rows, rows[1:], rows[2:], strict=False):
-            if not row:
-                continue
+        for place, (before, row, after) in enumerate(zip(rows, rows[1:], rows[2:], strict=False)):
             subject_seen = subject_seen and not row[0].opens_clause
-            if len(row) > _LONGEST_PHRASE:
+            if place == player or place in people:
+                kept = self._kept(row)
+                salience = self._salience(kept, announced=True)
+                yield _Phrase(tuple(kept), salience, people.get(place, 0), place == player)
+                subject_seen = True
+            elif len(row) > _LONGEST_PHRASE:
                 yield from (_Phrase((token,), self._salience([token], announced=False)) for token in row)
             elif self._carries(row[0]):
                 yield self._phrase(row, before[-1:], after[:1], subject=not subject_seen)
                 subject_seen = True
             elif row[0].kind != scripts.DIGIT:
                 word = row[0].folded
-                stop = word in self._language.stop | self._measures or _is_short(word, row[0].kind)
+                stop = (
+                    word in self._language.stop | self._language.people.no_things | self._measures
+                    or _is_short(word, row[0].kind)
+                )
                 yield _Phrase(tuple(row), _STOP if stop else _WEAK)
 
-    def _rows(self) -> Iterator[list[_Token]]:
-        row: list[_Token] = []
+    def _rows(self) -> Iterator[list[Token]]:
+        row: list[Token] = []
         for token in self._tokens:
             if row and not self._joins(row[-1], token):
                 yield row
@@ -162,17 +165,18 @@ class _Reader:
         if row:
             yield row
 
-    def _joins(self, left: _Token, right: _Token) -> bool:
+    def _joins(self, left: Token, right: Token) -> bool:
         spelled = left.kind == right.kind == scripts.LETTER and self._language.head != "none"
         together = spelled and not right.opens_clause and self._carries(left) and self._carries(right)
         return together and self._names(left) == self._names(right)
 
-    def _carries(self, token: _Token) -> bool:
+    def _carries(self, token: Token) -> bool:
         """Whether the word may name a thing."""
         return token.folded in self._carrying
 
     def _may_carry(self, word: str, kind: str) -> bool:
-        if kind == scripts.DIGIT or word in self._language.stop or word in self._measures:
+        no_thing = self._language.stop | self._language.people.no_things | self._measures
+        if kind == scripts.DIGIT or word in no_thing:
             return False
         return not (_is_short(word, kind) or self._is_weak(word))
 
@@ -190,12 +194,10 @@ class _Reader:
     def _is_weak(self, word: str) -> bool:
         return any(word.endswith(end) and len(word) >= len(end) + _STEM for end in self._language.weak)
 
-    def _names(self, token: _Token) -> bool:
+    def _names(self, token: Token) -> bool:
         return self._capitals_tell and token.capitalised and not token.opens_sentence
 
-    def _phrase(
-        self, row: list[_Token], before: list[_Token], after: list[_Token], *, subject: bool
-    ) -> _Phrase:
+    def _phrase(self, row: list[Token], before: list[Token], after: list[Token], *, subject: bool) -> _Phrase:
         follows = "" if not after or after[0].opens_clause else after[0].folded
         announced = bool(before) and before[0].folded in self._language.determiners
         named = self._names(row[0])
@@ -203,13 +205,16 @@ class _Reader:
             # "the a b." and "a b the c": the row that opens a clause mostly ends in what its subject does.
             whole_clause = row[0].opens_clause and not follows
             row = row if whole_clause else row[:-1] or row
+        kept = self._kept(row)
+        return _Phrase(tuple(kept), self._salience(kept, announced=announced), int(named))
+
+    def _kept(self, row: list[Token]) -> list[Token]:
+        """What of a row names the thing."""
         if self._language.capitals == "nouns":
             row = [token for token in row if token.capitalised] or row
-        kept = row[-_PHRASE_WORDS:] if self._language.head == "last" else row[:_PHRASE_WORDS]
-        person = named or follows in self._language.who
-        return _Phrase(tuple(kept), self._salience(kept, announced=announced), person)
+        return row[-_PHRASE_WORDS:] if self._language.head == "last" else row[:_PHRASE_WORDS]
 
-    def _salience(self, row: list[_Token], *, announced: bool) -> float:
+    def _salience(self, row: list[Token], *, announced: bool) -> float:
         repeated = sum(min(self._counts[token.folded], 4) - 1 for token in row) * 0.5
         if self._language.head == "none":
             # Without stop words length is what tells a word that carries a subject from one that does not.

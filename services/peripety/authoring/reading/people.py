@@ -1,0 +1,201 @@
+"""Who in a text is a person and not a thing, told by grammar alone: by what it does, and by what follows it.
+
+Only what a language says of people alone is a sign. Verbs that things are the subject of as well need a
+second one; whatever is in doubt stays a thing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.authoring.reading.languages import Language
+    from peripety.authoring.reading.tokens import Token
+
+__all__ = ["people_of", "player_of"]
+
+_REACH = 6
+"""Words between a subject and what it does."""
+_BEFORE = 3
+"""Words between the first of a subject and the one that names it."""
+_FOLLOWING = 3
+"""Words behind what somebody does that may say more of that."""
+_MOST_ALIKE = 3
+"""More who are alike are a crowd, and one person stands for it."""
+
+
+def people_of(
+    rows: Sequence[Sequence[Token]], names: Sequence[bool], language: Language
+) -> Mapping[int, int]:
+    """The rows that name people, and how many each names.
+
+    Args:
+        rows: the words of a text; those that name a thing together are one row.
+        names: which of the rows name something.
+        language: of the text.
+    """
+    clause = _Grammar(rows, names, language)
+    found: dict[int, int] = {}
+    for place, name in enumerate(names):
+        if name and (person := clause.person(place)):
+            found.setdefault(*person)
+    return found
+
+
+def player_of(rows: Sequence[Sequence[Token]], names: Sequence[bool], language: Language) -> int | None:
+    """The row that says what the player is, as in "I am the ..."; None where no row does.
+
+    Args:
+        rows: the words of a text; those that name a thing together are one row.
+        names: which of the rows name something.
+        language: of the text.
+    """
+    clause = _Grammar(rows, names, language)
+    return next((place for place, name in enumerate(names) if name and clause.is_player(place)), None)
+
+
+class _Grammar:
+    """What stands before and after the rows that name something."""
+
+    def __init__(self, rows: Sequence[Sequence[Token]], names: Sequence[bool], language: Language) -> None:
+        self._rows = rows
+        self._names = names
+        self._language = language
+        self._words = language.people
+        self._apart = language.people.links | language.people.joins | language.people.verbs
+        self._counts = {
+            **{word: number for word, number in language.numbers.items() if number > 0},
+            **language.people.parties,
+        }
+
+    def person(self, place: int) -> tuple[int, int] | None:
+        """The row of the person that does what follows a row, and how many they are."""
+        following = self._word(place + 1)
+        if following in self._words.who and not self._rows[place + 1][0].opens_sentence:
+            return place, self._alike(self._start(place), place)
+        is_relative = following in self._words.relatives
+        if is_relative and self._rows[place + 1][0].opens_sentence:
+            return None
+        verb = self._verb(place + 1 + is_relative)
+        if verb is None or self._is_inverted(verb, is_relative=is_relative):
+            return None
+        if self._word(verb) in self._words.sayings and not (self._is_party(place) or self._goes_on(verb)):
+            return None
+        return (place, self._alike(self._start(place), place)) if is_relative else self._subject(place)
+
+    def is_player(self, place: int) -> bool:
+        """Whether a row is what the player is said to be."""
+        row = self._rows[place]
+        if any(token.folded in self._language.units for token in row):
+            return False
+        before = place - 1
+        while place - before < _BEFORE and self._describes(before) and not self._opens(before + 1):
+            before -= 1
+        if self._word(before) in self._words.articles and not self._opens(before + 1):
+            before -= 1
+        elif self._language.capitals != "nouns" or not row[0].capitalised:
+            return False
+        return any(self._ends_in(before, said) for said in self._words.am)
+
+    def _describes(self, place: int) -> bool:
+        """Whether a word may stand between an article and what somebody is."""
+        word = self._word(place)
+        no_more = self._language.stop | self._language.counting
+        return word in self._words.sole or (bool(word) and not word.isdigit() and word not in no_more)
+
+    def _ends_in(self, place: int, said: Sequence[str]) -> bool:
+        """Whether these words end in a place, in one clause with what follows."""
+        first = place - len(said) + 1
+        found = tuple(self._word(at) for at in range(first, place + 1))
+        inner = range(first + 1, place + 2)
+        return first >= 0 and found == tuple(said) and not any(self._opens(at) for at in inner)
+
+    def _verb(self, place: int) -> int | None:
+        """The row of what only people do, if no more than fitting words stand between it and a row."""
+        words, is_being = self._words, False
+        doing = words.acts | words.sayings | words.wishes
+        fitting = words.between | words.negations | self._language.auxiliaries
+        for at in range(place, place + _REACH):
+            word = self._word(at)
+            if not word or self._opens(at):
+                return None
+            if word in words.be:
+                is_being = True
+            elif word in (words.states if is_being else doing):
+                return at if word not in words.wishes or not self._is_negated(place, at) else None
+            elif word not in fitting:
+                return None
+        return None
+
+    def _is_negated(self, place: int, verb: int) -> bool:
+        """Whether a verb is, before a subject's end and the word after the verb."""
+        return not self._words.negations.isdisjoint(self._between(place, verb + 2))
+
+    def _is_inverted(self, verb: int, *, is_relative: bool) -> bool:
+        """Whether the subject may come behind the verb, so that what stands before is its object."""
+        telling = self._words.inverted | (self._language.determiners if is_relative else frozenset())
+        return self._word(verb + 1) in telling and not self._opens(verb + 1)
+
+    def _goes_on(self, verb: int) -> bool:
+        """Whether what people do is followed by more of that: "refuses to speak"."""
+        for at in range(verb + 1, verb + 1 + _FOLLOWING):
+            word = self._word(at)
+            if not word or self._opens(at):
+                return False
+            if word in self._words.acts | self._words.sayings:
+                return True
+            if word not in self._words.links | self._words.between:
+                return False
+        return False
+
+    def _subject(self, place: int) -> tuple[int, int] | None:
+        """The row that names the subject whose last row this is: of "the a of the b", the first."""
+        before = self._words.joins | self._words.acts | self._words.sayings
+        while True:
+            start = self._start(place)
+            left = self._word(start - 1)
+            if self._opens(start) or left in before:
+                return place, self._alike(start, place)
+            whole = start - 2
+            if whole < 0 or left not in self._words.links or self._opens(start - 1):
+                return None
+            if not self._names[whole]:
+                # "two of the a": so many of them.
+                is_counted = self._word(whole) in self._counts and self._opens(whole)
+                return (place, self._alike(whole, place)) if is_counted else None
+            place = whole
+
+    def _start(self, place: int) -> int:
+        """The row of the first word that belongs to the thing that a row names."""
+        start, at = place, place - 1
+        while at >= 0 and not self._opens(at + 1):
+            word = self._word(at)
+            if word in self._words.owning and at > 0 and self._names[at - 1] and not self._opens(at):
+                place = start = at = at - 1
+            elif word in self._language.determiners or word in self._counts:
+                start = at
+            elif not word or word in self._apart or start != place or place - at >= _BEFORE:
+                break
+            at -= 1
+        return start
+
+    def _alike(self, start: int, place: int) -> int:
+        """How many people a row names, by the words before it."""
+        counts = [self._counts.get(word, 1) for word in self._between(start, place)]
+        return max((count for count in counts if count <= _MOST_ALIKE), default=1)
+
+    def _is_party(self, place: int) -> bool:
+        return any(word in self._words.parties for word in self._between(self._start(place), place))
+
+    def _between(self, start: int, place: int) -> list[str]:
+        return [self._word(at) for at in range(start, place)]
+
+    def _opens(self, place: int) -> bool:
+        return place >= len(self._rows) or self._rows[place][0].opens_clause
+
+    def _word(self, place: int) -> str:
+        """The word of a row that names nothing; empty for rows that do, and where there is none."""
+        inside = 0 <= place < len(self._rows) and not self._names[place]
+        return self._rows[place][0].folded if inside else ""
