@@ -20,7 +20,8 @@ USUAL = 1.5
 """How far a change goes that does not say how far."""
 _FARTHEST = 1_000.0
 """What is multiplied by more is no number of a scenario any more."""
-_STEPS = {"slightly": 1.2, "half": 2.0, "much": 2.0, "twice": 2.0}
+_STEPS = {"slightly": (1.2, 1 / 1.2), "half": (1.5, 0.5), "much": (2.0, 0.5), "twice": (2.0, 0.5)}
+"""How far a change goes that says so in words, for more of something and for less of it."""
 _PERCENT = re.compile(r"(\d+(?:[.,]\d+)?)\s*(?:%|per ?cent\w*|pro[cz]ent\w*|por ?cien?to)")
 _LETTER = re.compile(r"[^\W\d_]")
 _SENTENCE_END = re.compile(r"[,;.!?\u3001\uff0c\u3002\uff1b\uff01\n]+(?!\d)")
@@ -114,6 +115,8 @@ def _wish(clause: str, language: str) -> Wish | None:
         return None
     (way,) = ways
     factor, left = _factor(left, way, language)
+    if _phrases("half_as", language).search(clause):
+        factor = 0.5  # half as long is shorter, whatever as long says
     if not 0 < factor <= _FARTHEST or any(map(str.isdigit, left)):
         return None  # beyond all measure, or with a number of which nobody knows what it counts
     named = _phrases("filler", language).sub(" ", left)
@@ -128,11 +131,12 @@ def _factor(text: str, way: Way, language: str) -> tuple[float, str]:
     if percent is not None:
         share = float(percent[1].replace(",", ".")) / 100
         return 1 + share if way.grows else 1 - share, text.replace(percent[0], " ")
-    step = USUAL
+    step = (USUAL, 1 / USUAL)
     for word, told in _STEPS.items():
         text, found = _phrases(word, language).subn(" ", text)
         step = told if found else step
-    return step if way.grows else 1 / step, text
+    more, less = step
+    return more if way.grows else less, text
 
 
 @cache

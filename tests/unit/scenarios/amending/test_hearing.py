@@ -59,6 +59,12 @@ def test_directions_are_understood_in_every_language(text: str, way: Way) -> Non
         ("shorten alpha by 25 %", 0.75),
         ("alpha um 10 Prozent länger", 1.1),
         ("alpha longer by 12.5%", 1.125),
+        ("alpha twice as likely", 2.0),
+        ("alpha half as long", 0.5),
+        ("alpha half as often", 0.5),
+        ("alpha halb so oft", 0.5),
+        ("alpha longer by half", 1.5),
+        ("alpha shorter by half", 0.5),
     ],
 )
 def test_how_far_is_understood(text: str, factor: float) -> None:
