@@ -157,6 +157,19 @@ async def test_equal_orders_at_the_same_time_are_written_once(database: Database
     assert len(writer.orders) == 1
 
 
+async def test_whoever_waited_for_somebody_who_left_has_it_written(database: Database) -> None:
+    writer = Writer()
+    writer.pause.clear()
+    drafts = Drafts(writer, database, "p/m")
+    first, *others = (asyncio.create_task(written(drafts)) for _ in range(3))
+    await writer.begun.wait()
+    first.cancel()
+    await asyncio.wait([first])
+    writer.pause.set()
+    assert sorted(map(len, await asyncio.gather(*others))) == [1, 2]
+    assert len(writer.orders) == 2
+
+
 async def test_whoever_waited_for_an_order_that_failed_has_it_written(database: Database) -> None:
     writer = Writer(FAILED)
     drafts = Drafts(writer, database, "p/m")
