@@ -39,14 +39,14 @@ class Reply:
     moved: tuple[NumberEdit, ...] = ()
 
     def message(self) -> dict[str, Any]:
-        """The message as a JSON object; what there is nothing of is not in it."""
+        """The message as a JSON object; what there is nothing of is not in it, and long lists are cut."""
         told = self.findings[:_MOST_TOLD]
         message = {
             "findings": [self._told(finding) for finding in told],
             "fixes": {finding.code: finding.remedy for finding in told if finding.remedy},
             "more_findings": len(self.findings) - len(told),
-            "left_out": list(self.left_out),
-            "undone": list(self.undone),
+            "left_out": list(self.left_out[:_MOST_TOLD]),
+            "undone": list(self.undone[:_MOST_TOLD]),
             "moved": [{"path": edit.path, "before": edit.before, "after": edit.after} for edit in self.moved],
         }
         return {key: value for key, value in message.items() if value}

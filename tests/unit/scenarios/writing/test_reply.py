@@ -40,3 +40,9 @@ def test_a_long_list_is_cut_and_says_so() -> None:
     message = Reply(tuple(Finding("A", "", str(number)) for number in range(50)), DOCUMENT).message()
     assert [finding["message"] for finding in message["findings"]] == [str(number) for number in range(20)]
     assert message["more_findings"] == 30
+
+
+def test_of_many_parts_that_stay_as_they_were_not_all_are_told() -> None:
+    paths = tuple(f"/actions/a{number}" for number in range(5_000))
+    message = Reply((), DOCUMENT, left_out=paths, undone=paths).message()
+    assert message == {"left_out": list(paths[:20]), "undone": list(paths[:20])}
