@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, TypeVar
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from peripety.cli.failure import INTERRUPTED
 from peripety.cli.output import errors, progress
@@ -32,13 +34,17 @@ def result_of(events: AsyncIterator[object], doing: str, *kinds: type[_Result]) 
     """
     try:
         return asyncio.run(_last(events, doing, kinds))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         errors().print("interrupted")
         # The runs under way cannot be stopped, and Python would wait for their thread, for hours perhaps.
         os._exit(INTERRUPTED)
 
 
 async def _last(events: AsyncIterator[object], doing: str, kinds: tuple[type[_Result], ...]) -> _Result:
+    task = cast("asyncio.Task[_Result]", asyncio.current_task())
+    with suppress(NotImplementedError):
+        # A signal that another thread gets wakes an event loop only if the loop itself waits for it.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
     done = 0.0
     with progress(doing, total=1.0) as advance:
         async with following(events):
