@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from peripety.scenarios.model import DryRunOptions, GenerationOrder
 
 __all__ = [
+    "MAX_ANSWERS",
     "MAX_DESCRIPTION_BYTES",
     "MAX_SPEC_BYTES",
     "check_amendment",
@@ -26,6 +27,7 @@ __all__ = [
     "unsupported",
 ]
 
+MAX_ANSWERS = 100
 MAX_DESCRIPTION_BYTES = 100 * 1024
 MAX_SPEC_BYTES = 1024 * 1024
 
@@ -60,7 +62,7 @@ def check_order(order: GenerationOrder) -> None:
     """
     _check_text(order.description, ".description")
     _check_seed(order.seed, ".seed")
-    require(order.limits.answers > 0, ".max_attempts", "must not be negative")
+    _check_answers(order.limits.answers)
 
 
 def check_amendment(order: AmendmentOrder) -> None:
@@ -72,7 +74,11 @@ def check_amendment(order: AmendmentOrder) -> None:
     require(order.scenario_id, ".scenario_id", "is required")
     require(order.instruction.strip(), ".instruction", "is required: say what should be different")
     _check_text(order.instruction, ".instruction")
-    require(order.limits.answers > 0, ".max_attempts", "must not be negative")
+    _check_answers(order.limits.answers)
+
+
+def _check_answers(answers: int) -> None:
+    require(0 < answers <= MAX_ANSWERS, ".max_attempts", f"must be from 1 to {MAX_ANSWERS}, or 0 for 4")
 
 
 def check_document(document: bytes) -> None:

@@ -160,6 +160,7 @@ async def test_wrong_requests_to_compile_name_the_field(
         ({"description": "x" * 102_401}, ".description"),
         ({"seed": -1}, ".seed"),
         ({"max_attempts": -1}, ".max_attempts"),
+        ({"max_attempts": 101}, ".max_attempts"),
         ({"budget": common.Budget(max_tokens=-1)}, ".budget.max_tokens"),
         ({"budget": common.Budget(max_cost=common.Money(pico_units=1))}, ".budget.max_cost.currency_code"),
         ({"level": 99}, ".level"),

@@ -655,7 +655,7 @@ class GenerateScenarioRequest(_message.Message):
     model: _builtins.str
     """`provider/model` that writes; empty for the configured one."""
     max_attempts: _builtins.int
-    """Most answers of the model, the first included; 0 for 4."""
+    """Most answers of the model, the first included, at most 100; 0 for 4."""
     level: Global___ValidationLevel.ValueType
     """What the result must pass; unspecified for VALIDATION_LEVEL_CERTIFICATE."""
     after_sequence: _builtins.int
@@ -1102,7 +1102,7 @@ class AmendScenarioRequest(_message.Message):
     model: _builtins.str
     """`provider/model` that writes; empty for the configured one."""
     max_attempts: _builtins.int
-    """Most answers of the model, the first included; 0 for 4."""
+    """Most answers of the model, the first included, at most 100; 0 for 4."""
     level: Global___ValidationLevel.ValueType
     """What the result must pass; unspecified for what the present version has passed."""
     after_sequence: _builtins.int
