@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,7 @@ class ScenarioRegistry:
         version_of: str | None = None,
         follows: str | None = None,
         certificate: Certificate | None = None,
+        connection: AsyncConnection | None = None,
     ) -> ScenarioRecord:
         """Store a scenario as its latest version.
 
@@ -105,6 +107,7 @@ class ScenarioRegistry:
             version_of: the scenario that it is a version of; by default one that its content names.
             follows: with `version_of`, hash of the version that has to be its latest until then.
             certificate: its certificate, to be kept with it.
+            connection: the transaction in which this is done; one of its own by default.
 
         Raises:
             ConflictError: another version has become the latest.
@@ -112,12 +115,12 @@ class ScenarioRegistry:
         """
         scenario_id = version_of or f"scn_{program.spec_hash[:_ID_DIGITS]}"
         same = (_columns.scenario_id == scenario_id, _columns.spec_hash == program.spec_hash)
-        async with self._database.write() as connection:
+        async with self._database.write() if connection is None else nullcontext(connection) as within:
             if version_of is not None:
-                await _require_latest(version_of, follows, connection)
-            replaced = (await connection.execute(_stored().where(*same))).first()
+                await _require_latest(version_of, follows, within)
+            replaced = (await within.execute(_stored().where(*same))).first()
             before = None if replaced is None else _record(replaced)
-            await connection.execute(delete(_versions).where(*same))
+            await within.execute(delete(_versions).where(*same))
             scenario = CompiledScenario(
                 scenario_id=scenario_id,
                 name=program.spec["name"],
@@ -134,9 +137,9 @@ class ScenarioRegistry:
             )
             if before is not None and _is_stronger(before.dry_run, dry_run):
                 record = replace(before, scenario=scenario)
-            await connection.execute(insert(_versions).values(_row(record)))
+            await within.execute(insert(_versions).values(_row(record)))
             if certificate is not None:
-                name = await storing.keep(scenario_id, certificate, connection)
+                name = await storing.keep(scenario_id, certificate, within)
                 record = replace(record, certificate_hash=name)
         return record
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from sqlalchemy import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from peripety.storage import Database
 
-__all__ = ["RequestLog"]
+__all__ = ["Pending", "RequestLog"]
 
 _KEPT_SECONDS = 24 * 60 * 60
 
@@ -53,6 +54,31 @@ _responses = Table(
     Column("response", LargeBinary, nullable=False),
 )
 
+_Result = TypeVar("_Result")
+_Told = TypeVar("_Told")
+
+
+@dataclass(frozen=True, slots=True)
+class Pending(Generic[_Result]):
+    """The end of some work, which changes the database when it is made.
+
+    The change and the record of the request are one transaction: a request that is sent again never makes its
+    change again.
+
+    Attributes:
+        make: makes the change in the transaction of a connection, and returns what is to be told of it.
+    """
+
+    make: Callable[[AsyncConnection], Awaitable[_Result]]
+
+    def told(self, tell: Callable[[_Result], _Told]) -> Pending[_Told]:
+        """The same end, with what is told of it put in another way."""
+
+        async def make(connection: AsyncConnection) -> _Told:
+            return tell(await self.make(connection))
+
+        return Pending(make)
+
 
 class RequestLog:
     """Answered requests in the database of the process, kept for a day.
@@ -69,7 +95,7 @@ class RequestLog:
         self,
         request_id: str,
         fingerprint: str,
-        work: AsyncIterator[tuple[bytes, bool]],
+        work: AsyncIterator[bytes | Pending[bytes]],
         *,
         after: int = 0,
     ) -> AsyncIterator[bytes]:
@@ -80,7 +106,8 @@ class RequestLog:
         Args:
             request_id: names the request.
             fingerprint: tells it from others that are sent with the same id.
-            work: the responses as they come, each with whether it is the last.
+            work: the responses as they come; the last one is pending, and made in the transaction that
+                keeps the answer.
             after: leave out so many responses of a kept answer.
 
         Raises:
@@ -98,13 +125,12 @@ class RequestLog:
                     code="WORK_NOT_FOUND",
                 )
             if kept is not None:
-                for response in kept[after:]:
-                    yield response
+                for answered in kept[after:]:
+                    yield answered
                 return
             done: list[bytes] = []
-            async for response, is_last in work:
-                done.append(response)
-                if is_last:
+            async for response in work:
+                if isinstance(response, Pending):
                     # Before it is sent: whoever has the last response does not wait for what comes after.
                     async with self._database.write() as connection:
                         if await _answer(connection, request_id, fingerprint) is not None:
@@ -113,8 +139,12 @@ class RequestLog:
                                 " again with after_sequence 0",
                                 code="ANSWERED_MEANWHILE",
                             )
-                        await _keep(connection, request_id, fingerprint, done)
-                yield response
+                        last = await response.make(connection)
+                        await _keep(connection, request_id, fingerprint, [*done, last])
+                    yield last
+                else:
+                    done.append(response)
+                    yield response
 
     async def change_once(
         self, request_id: str, fingerprint: str, change: Callable[[AsyncConnection], Awaitable[None]]

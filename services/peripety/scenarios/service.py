@@ -14,14 +14,17 @@ from peripety.scenarios.batch.streaming import validated
 from peripety.scenarios.checks import check_certificate_options, check_options, require
 from peripety.scenarios.messages import asked, certificates, events, stored, verdicts
 from peripety.scenarios.messages.inspection import inspection_response
+from peripety.scenarios.requests import Pending
 from peripety.scenarios.tools import require_taken, scenario_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from google.protobuf.message import Message
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.scenarios.amending.amender import Amender
+    from peripety.scenarios.amending.model import Amended, AmendEvent
     from peripety.scenarios.balancing.balancing import Balancer
     from peripety.scenarios.batch import Document
     from peripety.scenarios.batch.threads import Threads
@@ -110,7 +113,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     ) -> AsyncIterator[pb.AmendScenarioResponse]:
         """Change a stored scenario by a text."""
         amended = self._amender.amend(asked.amendment(request))
-        return self._recorded(request, amended, events.amend_response, pb.AmendScenarioResponse)
+        return self._recorded(request, amended, _amend_response, pb.AmendScenarioResponse)
 
     def BalanceScenario(  # noqa: N802 - the contract's name
         self, request: pb.BalanceScenarioRequest, _context: Any
@@ -256,7 +259,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         | pb.BalanceScenarioRequest
         | pb.CertifyScenarioRequest,
         work: AsyncIterator[_Event],
-        respond: Callable[[_Event], _Response],
+        respond: Callable[[_Event], _Response | Pending[_Response]],
         kind: type[_Response],
     ) -> AsyncIterator[_Response]:
         """The responses to a request, or the same ones again when it was answered before."""
@@ -273,16 +276,37 @@ class ScenarioServicer(ScenarioServiceServicer):
                 yield kind.FromString(data)
 
 
+def _amend_response(
+    event: AmendEvent | Pending[Amended],
+) -> pb.AmendScenarioResponse | Pending[pb.AmendScenarioResponse]:
+    return event.told(events.amend_response) if isinstance(event, Pending) else events.amend_response(event)
+
+
 async def _encoded(
-    work: AsyncIterator[_Event], respond: Callable[[_Event], _Response]
-) -> AsyncIterator[tuple[bytes, bool]]:
-    """Events as numbered responses in bytes, and whether each is the last."""
+    work: AsyncIterator[_Event], respond: Callable[[_Event], _Response | Pending[_Response]]
+) -> AsyncIterator[bytes | Pending[bytes]]:
+    """Events as numbered responses in bytes, of which the last is pending."""
     sequence = 0
     async with following(work):
         async for event in work:
-            response = respond(event)
-            response.sequence = sequence = sequence + 1
-            yield response.SerializeToString(), response.WhichOneof("event") in _LAST
+            response, sequence = respond(event), sequence + 1
+            numbered = partial(_numbered, sequence)
+            if isinstance(response, Pending):
+                yield response.told(numbered)
+            elif response.WhichOneof("event") in _LAST:
+                yield Pending(partial(_unchanged, response)).told(numbered)
+            else:
+                yield numbered(response)
+
+
+def _numbered(sequence: int, response: _Response) -> bytes:
+    response.sequence = sequence
+    return response.SerializeToString()
+
+
+async def _unchanged(response: _Response, _connection: AsyncConnection) -> _Response:
+    """A last response that comes with no change."""
+    return response
 
 
 def _fingerprint(request: Message) -> str:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.errors import AlreadyExistsError, ConflictError, InvalidArgumentError, NotFoundError
+from peripety.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
 from peripety.rpc.app import serve
 from support.api import Api, new_id
 from support.apps import config_for
@@ -67,6 +73,25 @@ async def test_a_request_that_is_sent_again_changes_nothing_twice(api: Api) -> N
     assert len((await api.scenarios.ListScenarioVersions(versions)).versions) == 2
     with pytest.raises(AlreadyExistsError):
         await amended(api, change(scenario, "make it shorter", request_id=request.request_id))
+
+
+async def test_a_request_that_broke_off_at_its_very_end_makes_its_change_once_when_it_is_sent_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(*_: object) -> None:
+        raise UnavailableError("the disk is full")
+
+    scenario = await stored(api)
+    request = change(scenario, "make it longer")
+    versions = pb.ListScenarioVersionsRequest(scenario_id=scenario.scenario_id)
+    with monkeypatch.context() as broken:
+        broken.setattr("peripety.scenarios.requests._keep", failing)
+        with pytest.raises(UnavailableError):
+            await amended(api, request)
+    assert len((await api.scenarios.ListScenarioVersions(versions)).versions) == 1
+    events = await amended(api, request)
+    assert events[-1].amended.edits[0].summary == "horizon 15 → 22"
+    assert len((await api.scenarios.ListScenarioVersions(versions)).versions) == 2
 
 
 async def test_a_refusal_says_why_and_what_to_do(api: Api) -> None:

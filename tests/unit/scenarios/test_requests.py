@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
-from peripety.scenarios.requests import RequestLog
+from peripety.scenarios.requests import Pending, RequestLog
 from peripety.storage import Database
 from support.scenarios import chance, opened_registry, program
 
@@ -27,6 +27,10 @@ def log(database: Database) -> RequestLog:
     return RequestLog(database)
 
 
+async def as_it_is(response: bytes, _: AsyncConnection) -> bytes:
+    return response
+
+
 class Work:
     """Responses, and how often they were made."""
 
@@ -35,12 +39,12 @@ class Work:
         self._responses = responses
         self._pause = pause
 
-    async def __call__(self) -> AsyncIterator[tuple[bytes, bool]]:
+    async def __call__(self) -> AsyncIterator[bytes | Pending[bytes]]:
         self.begun += 1
         for index, response in enumerate(self._responses, start=1):
             if self._pause is not None and index > 1:
                 await self._pause.wait()
-            yield response, index == len(self._responses)
+            yield response if index < len(self._responses) else Pending(partial(as_it_is, response))
 
 
 async def answer(log: RequestLog, work: Work, *, print_: str = "same", after: int = 0) -> list[bytes]:
@@ -124,6 +128,34 @@ async def test_a_change_and_the_record_of_its_request_are_one(database_url: str)
         await log.change_once(ID, "same", delete)
         with pytest.raises(NotFoundError):
             await registry.compiled(scenario.scenario_id)
+
+
+@pytest.mark.parametrize("fault", [UnavailableError("the disk is full"), asyncio.CancelledError()])
+async def test_what_work_changes_at_its_end_is_not_changed_without_the_record_of_its_request(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, fault: BaseException
+) -> None:
+    async def failing(*_: object) -> None:
+        raise fault
+
+    async with opened_registry(database_url) as registry:
+        log, rules = RequestLog(registry._database), program(chance(0.5))
+
+        async def save(connection: AsyncConnection) -> bytes:
+            record = await registry.save(rules, rules.dry_run(runs=64), (), (), connection=connection)
+            return record.scenario.scenario_id.encode()
+
+        async def work() -> AsyncIterator[bytes | Pending[bytes]]:
+            yield b"a"
+            yield Pending(save)
+
+        with monkeypatch.context() as broken:
+            broken.setattr("peripety.scenarios.requests._keep", failing)
+            with pytest.raises(type(fault)):
+                await anext(one async for one in log.once(ID, "same", work()) if one != b"a")
+        assert (await registry.scenarios()).items == ()
+        first, last = [one async for one in log.once(ID, "same", work())]
+        assert [one.scenario_id.encode() for one in (await registry.scenarios()).items] == [last]
+        assert [one async for one in log.once(ID, "same", work())] == [first, last]
 
 
 async def test_of_two_processes_with_the_same_request_the_slower_one_is_told_to_ask_again(

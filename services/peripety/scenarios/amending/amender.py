@@ -14,13 +14,16 @@ from peripety.scenarios.checks import check_amendment
 from peripety.scenarios.diff import rule_edits
 from peripety.scenarios.model import Level
 from peripety.scenarios.registry import version_changed
+from peripety.scenarios.requests import Pending
 from peripety.scenarios.writing.judging import Judge, insisted_on
 from peripety.scenarios.writing.risk import risk_kept
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.model import ModelGateway
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from peripety.gateway.model import ModelGateway, Spent
     from peripety.scenarios.amending.model import AmendEvent, AmendmentOrder
     from peripety.scenarios.certificates.model import Certificate
     from peripety.scenarios.model import ScenarioRecord
@@ -58,16 +61,18 @@ class Amender:
         self._programs = programs
         self._workers = workers
 
-    async def amend(self, order: AmendmentOrder) -> AsyncIterator[AmendEvent]:
+    async def amend(self, order: AmendmentOrder) -> AsyncIterator[AmendEvent | Pending[Amended]]:
         """Change the latest version of a scenario.
 
         Yields:
-            Progress, proposals and findings as they come, and `Amended` or `NotAmended` as the last event.
+            Progress, proposals and findings as they come. The last event is `NotAmended`, or a pending
+            `Amended`: nothing is stored until that is made, and its making raises `ConflictError` when
+            somebody else was faster.
 
         Raises:
             InvalidArgumentError: the order is out of range.
             NotFoundError: there is no such scenario.
-            ConflictError: its latest version is not the one that was expected, or somebody else was faster.
+            ConflictError: its latest version is not the one that was expected.
             PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
         """
         check_amendment(order)
@@ -87,8 +92,7 @@ class Amender:
             async for event in events:
                 yield event
         if change.accepted is not None:
-            stored = await self._stored(change.accepted, order, present)
-            yield Amended(stored, rule_edits(present.spec, change.accepted.document), change.spent)
+            yield await self._amended(change.accepted, order, present, change.spent)
 
     async def _is_for_rules(self, change: Change, model: str | None) -> bool:
         """Whether rules make a change: without a model always, and of a modest one what they understand."""
@@ -102,22 +106,31 @@ class Amender:
             return None
         return await self._registry.certificate(record.certificate_hash)
 
-    async def _stored(self, judgement: Judgement, order: AmendmentOrder, present: Program) -> ScenarioRecord:
-        program, certificate = judgement.program, judgement.certificate
-        if program is None or judgement.dry_run is None:
+    async def _amended(
+        self, judgement: Judgement, order: AmendmentOrder, present: Program, spent: Spent
+    ) -> Pending[Amended]:
+        """What is left to do: store the version, which is all that happens in the transaction."""
+        program, certificate, dry_run = judgement.program, judgement.certificate, judgement.dry_run
+        if program is None or dry_run is None:
             raise InternalError("A change was accepted that nobody has played")
         risk = await risk_kept(order.instruction, program.document, certificate, self._workers)
-        record = await self._registry.save(
-            program,
-            judgement.dry_run,
-            judgement.edits,
-            (*judgement.findings, *risk),
-            version_of=order.scenario_id,
-            follows=present.spec_hash,
-            certificate=certificate,
-        )
         self._programs.keep(program)
-        return record
+        edits = rule_edits(present.spec, judgement.document)
+
+        async def stored(connection: AsyncConnection) -> Amended:
+            record = await self._registry.save(
+                program,
+                dry_run,
+                judgement.edits,
+                (*judgement.findings, *risk),
+                version_of=order.scenario_id,
+                follows=present.spec_hash,
+                certificate=certificate,
+                connection=connection,
+            )
+            return Amended(record, edits, spent)
+
+        return Pending(stored)
 
 
 def _earned(certificate: Certificate | None) -> Level:

@@ -53,7 +53,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Amended:
-    """The change is stored as the latest version; the last event."""
+    """The change is stored as the latest version; the last event, once it is made."""
 
     record: ScenarioRecord
     edits: tuple[RuleEdit, ...]

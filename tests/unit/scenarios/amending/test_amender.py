@@ -17,6 +17,7 @@ from peripety.scenarios.certificates.model import CertificateVerdict
 from peripety.scenarios.model import FoundWrong, GenerationLimits, Level, NumbersMoved, Progress
 from peripety.scenarios.programs import Programs
 from peripety.scenarios.prompts import prompt
+from peripety.scenarios.requests import Pending
 from support.certificates import FEWEST, certified, contest
 from support.scenarios import WORKERS, chance, opened_registry, program, siege
 from support.sessions import SPENT, ScriptedGateway
@@ -68,7 +69,11 @@ async def amended(
                     version_of=record.scenario.scenario_id,
                 )
                 meanwhile = None
-            events.append(event)
+            if isinstance(event, Pending):
+                async with registry._database.write() as connection:
+                    events.append(await event.make(connection))
+            else:
+                events.append(event)
     return events, gateway
 
 
