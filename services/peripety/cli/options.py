@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from peripety.scenarios.checks import MAX_ANSWERS
-
 __all__ = ["About", "Attempts", "MaxCost", "MaxTime", "MaxTokens", "Model", "NewSeed", "Seed", "Server"]
 
 _MAX_SEED = 2**53 - 1
+# As much as a service lets one order have.
+_MAX_ATTEMPTS = 100
 # What nobody means to allow, and less than any field of a request holds.
 _MAX_TOKENS = 10**12
 _MAX_DOLLARS = 1e6
@@ -42,7 +42,7 @@ Model = Annotated[
     typer.Option("--model", metavar="NAME", help="Who writes: provider/model. [default: the configured one]"),
 ]
 Attempts = Annotated[
-    int, typer.Option("--attempts", min=1, max=MAX_ANSWERS, help="Most answers of the model.")
+    int, typer.Option("--attempts", min=1, max=_MAX_ATTEMPTS, help="Most answers of the model.")
 ]
 MaxTokens = Annotated[
     int | None,

@@ -85,7 +85,7 @@ def matter_of(outline: Mapping[str, Any], description: str) -> Matter:
         [*_said_of(outline.get("people"), description), *about.people], at_most=_MOST_PEOPLE
     )
     # Whoever is named is no thing as well.
-    names = _names_for(description, people)
+    names = _names_for(description, [*people, about.player])
     amounts = {term.text.casefold(): term.amount for term in about.terms}
     said = [
         Term(name, role, amounts.get(name.casefold()))
@@ -96,7 +96,8 @@ def matter_of(outline: Mapping[str, Any], description: str) -> Matter:
     again = matter(source, at_least=2 * FEWEST, at_most=2 * FEWEST).terms
     weaker = chain(again, map(Term, map(str, count(1))))
     said += islice((term for term in weaker if names.take(term.text)), max(FEWEST - len(said), 0))
-    return Matter(title or about.title or said[0].text, about.language, tuple(said), people, about.spans)
+    named = title or about.title or said[0].text
+    return Matter(named, about.language, tuple(said), people, about.spans, about.player)
 
 
 def outlined(outline: Mapping[str, Any], description: str, composed: Blueprint) -> Blueprint:
