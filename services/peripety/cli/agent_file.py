@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
 from peripety.cli.agent_tools import Command
+from peripety.cli.caps import MAX_CALLS, MAX_DOLLARS, MAX_SECONDS, MAX_TOKENS
 from peripety.cli.spending import budget
 from peripety.errors import FieldViolation, InvalidArgumentError
 from peripety.simulator.scenario.files import FileError, Files
@@ -27,8 +28,12 @@ __all__ = ["AgentFile", "read_agent"]
 _FILE = "$file"
 _TTLS = {"5m": gateway.CACHE_TTL_FIVE_MINUTES, "1h": gateway.CACHE_TTL_ONE_HOUR}
 
-_Count = Annotated[int, Field(ge=0)]
-_Number = Annotated[float, Field(ge=0, strict=False)]
+_MAX_INT32 = 2**31 - 1
+_MAX_SEED = 2**53 - 1
+_Count = Annotated[int, Field(ge=0, le=_MAX_INT32)]
+_Number = Annotated[float, Field(ge=0, strict=False, allow_inf_nan=False)]
+_Dollars = Annotated[_Number, Field(le=MAX_DOLLARS)]
+_Seconds = Annotated[_Number, Field(le=MAX_SECONDS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +68,10 @@ class _Table(BaseModel):
 
 
 class _Budget(_Table):
-    max_calls: _Count = 0
-    max_tokens: _Count = 0
-    max_dollars: _Number = 0
-    max_seconds: _Number = 0
+    max_calls: Annotated[int, Field(ge=0, le=MAX_CALLS)] = 0
+    max_tokens: Annotated[int, Field(ge=0, le=MAX_TOKENS)] = 0
+    max_dollars: _Dollars = 0
+    max_seconds: _Seconds = 0
 
     def message(self) -> common.Budget:
         return budget(
@@ -90,9 +95,9 @@ class _Cache(_Table):
 
 class _Options(_Table):
     model: str = ""
-    max_output_tokens: int | None = None
+    max_output_tokens: Annotated[int, Field(ge=1, le=_MAX_INT32)] | None = None
     temperature: _Number | None = None
-    seed: _Count | None = None
+    seed: Annotated[int, Field(ge=0, le=_MAX_SEED)] | None = None
     stop_sequences: list[str] = []
     fallback_models: list[str] = []
     cache: _Cache | None = None
@@ -132,7 +137,7 @@ class _Tool(_Table):
     input_schema: dict[str, Any]
     strict: bool = False
     command: Annotated[list[str], Field(min_length=1)] | None = None
-    timeout_seconds: Annotated[float, Field(gt=0, strict=False)] = 60
+    timeout_seconds: Annotated[_Seconds, Field(gt=0)] = 60
 
     def message(self) -> gateway.Tool:
         return gateway.Tool(

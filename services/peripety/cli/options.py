@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
+from peripety.cli.caps import MAX_DOLLARS, MAX_SECONDS, MAX_TOKENS
+
 __all__ = ["About", "Attempts", "MaxCost", "MaxTime", "MaxTokens", "Model", "NewSeed", "Seed", "Server"]
 
 _MAX_SEED = 2**53 - 1
 # As much as a service lets one order have.
 _MAX_ATTEMPTS = 100
-# What nobody means to allow, and less than any field of a request holds.
-_MAX_TOKENS = 10**12
-_MAX_DOLLARS = 1e6
-_MAX_SECONDS = 1e6
 
 About = Annotated[
     str | None,
@@ -46,17 +44,17 @@ Attempts = Annotated[
 ]
 MaxTokens = Annotated[
     int | None,
-    typer.Option("--max-tokens", min=1, max=_MAX_TOKENS, help="Most tokens, in and out. [default: no cap]"),
+    typer.Option("--max-tokens", min=1, max=MAX_TOKENS, help="Most tokens, in and out. [default: no cap]"),
 ]
 MaxCost = Annotated[
     float | None,
     typer.Option(
-        "--max-cost", min=1e-6, max=_MAX_DOLLARS, metavar="DOLLARS", help="Most money. [default: no cap]"
+        "--max-cost", min=1e-6, max=MAX_DOLLARS, metavar="DOLLARS", help="Most money. [default: no cap]"
     ),
 ]
 MaxTime = Annotated[
     float | None,
     typer.Option(
-        "--max-time", min=1e-3, max=_MAX_SECONDS, metavar="SECONDS", help="Most time. [default: no cap]"
+        "--max-time", min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Most time. [default: no cap]"
     ),
 ]

@@ -110,6 +110,28 @@ def test_everything_that_is_wrong_is_named_at_once_with_its_key(home: Path) -> N
     assert "outside" in dict(found)["phases[0].schema"]
 
 
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        ("budget.max_calls", "99999999999"),
+        ("budget.max_tokens", "9223372036854775807"),
+        ("budget.max_tokens", "99999999999999999999"),
+        ("budget.max_dollars", "1e300"),
+        ("budget.max_dollars", "inf"),
+        ("budget.max_seconds", "1e300"),
+        ("budget.max_seconds", "nan"),
+        ("history.max_turns", "2147483648"),
+        ("options.temperature", "nan"),
+        ("options.seed", "9007199254740992"),
+        ("options.max_output_tokens", "2147483648"),
+        ("options.budget.max_seconds", "inf"),
+    ],
+)
+def test_a_number_that_no_request_can_hold_is_named(home: Path, place: str, number: str) -> None:
+    text = f'name = "n"\n{place} = {number}\n[[phases]]\nid = "a"\ninput = "x"\n'
+    assert [at for at, _ in problems(home, text)] == [place]
+
+
 @pytest.mark.parametrize("text", ["name = ", "\udc80"], ids=["toml", "utf-8"])
 def test_what_is_no_toml_is_refused(home: Path, text: str) -> None:
     path = home / "agent.toml"
