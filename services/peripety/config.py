@@ -57,11 +57,6 @@ class ProviderName(Enum):
     GENERIC = "generic"
     SCRIPTED = "scripted"
 
-    def answering(self, model: str | None) -> ProviderName:
-        """The provider that `model` begins with, as `provider/model`; this one where it names none."""
-        named = (model or "").partition("/")[0]
-        return next((provider for provider in ProviderName if provider.value == named), self)
-
 
 class LogLevel(Enum):
     """The least severe event that is written."""

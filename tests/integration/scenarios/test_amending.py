@@ -11,6 +11,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
+    FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     UnavailableError,
@@ -92,6 +93,22 @@ async def test_a_request_that_broke_off_at_its_very_end_makes_its_change_once_wh
     events = await amended(api, request)
     assert events[-1].amended.edits[0].summary == "horizon 15 → 22"
     assert len((await api.scenarios.ListScenarioVersions(versions)).versions) == 2
+
+
+async def test_rules_do_not_answer_for_a_model_that_nobody_has(api: Api) -> None:
+    scenario = await stored(api)
+    with pytest.raises(InvalidArgumentError, match=r"\.model .*offline, openai") as caught:
+        await amended(api, change(scenario, "make it longer", model="nobody/x"))
+    assert [violation.field for violation in caught.value.violations] == [".model"]
+    written = pb.GenerateScenarioRequest(request_id=new_id(), description="a siege", model="nobody/x")
+    with pytest.raises(InvalidArgumentError, match=r"\.model .*offline, openai"):
+        _ = [response async for response in api.scenarios.GenerateScenario(written)]
+    for model in ("openai/x", "gpt-x"):
+        with pytest.raises(FailedPreconditionError, match="OPENAI_API_KEY"):
+            await amended(api, change(scenario, "make it longer", model=model))
+        again = pb.GenerateScenarioRequest(request_id=new_id(), description="a siege", model=model)
+        with pytest.raises(FailedPreconditionError, match="OPENAI_API_KEY"):
+            _ = [response async for response in api.scenarios.GenerateScenario(again)]
 
 
 async def test_a_refusal_says_why_and_what_to_do(api: Api) -> None:

@@ -1,4 +1,4 @@
-"""Which provider answers: named by a request, given away by its model, or chosen by the configuration."""
+"""The providers of a process, and what is asked of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peripety.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.catalogue import Catalogue
-from peripety.gateway.catalogue.names import provider_named, provider_of
+from peripety.gateway.choosing import choose_provider, unknown_provider
 from peripety.gateway.providers.anthropic import MessagesWire
 from peripety.gateway.providers.base import Call
 from peripety.gateway.providers.gemini import GeminiWire
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WIRES", "Answerer", "Providers"]
 
-_NAMES = {name.value: name for name in ProviderName}
 WIRES: dict[ProviderName, Wire] = {
     ProviderName.OPENAI: ChatCompletionsWire(OPENAI),
     ProviderName.OPENAI_RESPONSES: ResponsesWire(),
@@ -39,16 +38,6 @@ WIRES: dict[ProviderName, Wire] = {
     # Of the protocols that the scripted LLM speaks, the one that can say most of what an answer may be.
     ProviderName.SCRIPTED: MessagesWire(),
 }
-_ANY_MODEL = frozenset(
-    {
-        ProviderName.GENERIC,
-        ProviderName.OLLAMA,
-        ProviderName.AZURE,
-        ProviderName.OPENAI_RESPONSES,
-        ProviderName.SCRIPTED,
-    }
-)
-"""Providers whose models may be called anything, also what gives another one away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +88,12 @@ class Providers:
 
         Raises:
             FailedPreconditionError: the provider lacks a setting, or no model is named anywhere.
+            InvalidArgumentError: the model is of no provider that is known.
         """
-        provider, name = self._choose(model or request.model or "")
+        chosen, name = choose_provider(model or request.model, self._config.model_provider, self._is_set_up)
+        if chosen is None:
+            raise unknown_provider()
+        provider = self._get(chosen)
         name = name or provider.model or ""
         if not name:
             raise FailedPreconditionError(
@@ -139,22 +132,8 @@ class Providers:
         for provider in self._made.values():
             await provider.aclose()
 
-    def _choose(self, model: str) -> tuple[Provider, str]:
-        """The provider, and the bare name of the model.
-
-        A model's name may contain slashes of its own: only a provider's name before the first one counts.
-        """
-        prefix, _, rest = model.partition("/")
-        named = _NAMES.get(provider_named(prefix))
-        if named is not None:
-            return self._get(named), rest
-        given_away = _NAMES.get(provider_of(model) or "")
-        configured = self._config.model_provider
-        if given_away is None or given_away is configured:
-            return self._default, model
-        if configured in _ANY_MODEL and not is_set_up(given_away, self._config):
-            return self._default, model
-        return self._get(given_away), model
+    def _is_set_up(self, name: ProviderName) -> bool:
+        return is_set_up(name, self._config)
 
     def _get(self, name: ProviderName) -> Provider:
         if name not in self._made:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from peripety.config import ProviderName
 from peripety.errors import InternalError
+from peripety.gateway.choosing import choose_provider
 from peripety.gateway.streams import following
 from peripety.scenarios.amending.changing import Change
 from peripety.scenarios.amending.model import Amended
@@ -96,7 +97,7 @@ class Amender:
 
     async def _is_for_rules(self, change: Change, model: str | None) -> bool:
         """Whether rules make a change: without a model always, and of a modest one what they understand."""
-        provider = self._provider.answering(model)
+        provider, _ = choose_provider(model, self._provider)
         if provider is ProviderName.GENERIC:
             return await change.is_understood()
         return provider is ProviderName.OFFLINE

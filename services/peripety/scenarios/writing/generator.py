@@ -11,6 +11,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from peripety.config import ProviderName
+from peripety.gateway.choosing import choose_provider
 from peripety.gateway.streams import following
 from peripety.scenarios.checks import check_order
 from peripety.scenarios.diff import rule_edits
@@ -71,7 +72,8 @@ class Generator:
 
     def _is_modest(self, model: str | None) -> bool:
         """Whether the model is of a server about which nothing is known, so that little is expected of it."""
-        return self._provider.answering(model) is ProviderName.GENERIC
+        provider, _ = choose_provider(model, self._provider)
+        return provider is ProviderName.GENERIC
 
 
 class _Writing:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from peripety.config import Config, ProviderName
-from peripety.errors import FailedPreconditionError
+from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.gateway.model import ChatMessage, GenerateRequest
 from peripety.gateway.providers.registry import Providers
 
@@ -56,3 +56,14 @@ def test_another_provider_without_its_setting_shows_when_asked_for() -> None:
     providers = Providers(Config())
     with pytest.raises(FailedPreconditionError, match="OPENAI_API_BASE"):
         providers.select(request("generic/m"))
+
+
+@pytest.mark.parametrize("model", ["nobody/x", "x", "/", "nobody/offline"])
+def test_a_model_of_nobody_is_not_taken_for_the_configured_one_where_that_has_no_models(model: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"\.model .*offline, openai, .*, or leave it empty"):
+        Providers(Config()).select(request(model))
+
+
+async def test_whose_name_is_spelled_otherwise_is_known_all_the_same() -> None:
+    with pytest.raises(FailedPreconditionError, match="GEMINI_API_KEY"):
+        Providers(Config()).select(request("Google/x"))
