@@ -24,6 +24,7 @@ from peripety.storage.faults import BUSY_SECONDS, connected, explain_faults, una
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from aiosqlite import Connection as DriverConnection
     from sqlalchemy import Connection
     from sqlalchemy.engine import ExceptionContext
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["SqliteFile"]
 
 _READERS = 4
+_SECONDS_BETWEEN_TRIES = 0.01
 _WRITER_PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
@@ -112,10 +114,7 @@ def _engine(
     def prepare(connection: Any, _record: object) -> None:
         # The driver's own transaction control would begin too late and deferred.
         connection.isolation_level = None
-        cursor = connection.cursor()
-        for pragma in pragmas:
-            cursor.execute(pragma)
-        cursor.close()
+        connection.run_async(partial(_set, pragmas))
 
     def start(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
@@ -124,6 +123,25 @@ def _engine(
     event.listen(engine.sync_engine, "begin", start)
     explain_faults(engine, partial(_explain, faults))
     return engine
+
+
+async def _set(pragmas: tuple[str, ...], connection: DriverConnection) -> None:
+    """Set up a new connection of the driver's.
+
+    The lock that turns a new file over to WAL is one that SQLite does not wait for by itself, and processes
+    that start together all want it.
+    """
+    now = asyncio.get_running_loop().time
+    patience = now() + BUSY_SECONDS
+    for pragma in pragmas:
+        while True:
+            try:
+                await connection.execute(pragma)
+                break
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or now() >= patience:
+                    raise
+            await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
 
 
 def _explain(faults: frozenset[int], context: ExceptionContext) -> UnavailableError | None:
