@@ -41,6 +41,7 @@ SERVICES = ("gateway", "scenarios", "sessions")
 """Short names of the services, each after those it calls."""
 
 _INFRASTRUCTURE_CALLS = 64
+_LAST_CALLS_SECONDS = 0.05
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +87,9 @@ class App:
         seconds = self._drain_seconds if grace is None else grace
         _log.info("stopping", extra={"grace_seconds": seconds})
         await self._health.enter_graceful_shutdown()
-        self._interceptor.end_watches()
+        self._interceptor.turn_away()
+        # The library cancels a call that comes while it stops, which tells nobody to try elsewhere.
+        await asyncio.sleep(min(seconds, _LAST_CALLS_SECONDS))
         await asyncio.gather(self._server.stop(seconds), *(stop() for stop in self._stopping))
 
     def _on_signal(self) -> None:

@@ -103,6 +103,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def __init__(self, config: Config) -> None:
         self._config = config
         self._under_way = 0
+        self._is_stopping = False
         self._watches: set[asyncio.Timeout] = set()
         self._wrapped: dict[str, _Handler] = {}
 
@@ -120,8 +121,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             self._wrapped[name] = self._wrap(_Method(name, handler))
         return self._wrapped[name]
 
-    def end_watches(self) -> None:
-        """End health and reflection streams, which would hold up a draining server until its last second."""
+    def turn_away(self) -> None:
+        """Let no call in, and end health and reflection streams, which would hold up a draining server."""
+        self._is_stopping = True
         now = asyncio.get_running_loop().time()
         for watch in self._watches:
             watch.reschedule(now)
@@ -166,6 +168,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     @asynccontextmanager
     async def _admitted(self) -> AsyncIterator[None]:
         """Let a call in if there is a place, and give it a deadline if its caller gave none."""
+        if self._is_stopping:
+            raise _stopping()
         if self._under_way >= self._config.max_concurrent_calls:
             raise ResourceExhaustedError(
                 f"The server has {self._under_way} calls under way, its limit; wait a second, then try again",
@@ -191,7 +195,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         except TimeoutError:
             if not watch.expired():
                 raise
-            raise UnavailableError("The server is stopping; connect again", code="STOPPING") from None
+            raise _stopping() from None
         finally:
             self._watches.discard(watch)
 
@@ -201,6 +205,10 @@ async def _write_all(call: _Call, replies: AsyncGenerator[Any, None]) -> None:
     async with aclosing(replies):
         async for message in replies:
             await call.write(message)
+
+
+def _stopping() -> UnavailableError:
+    return UnavailableError("The server is stopping; connect again", code="STOPPING")
 
 
 def _request_id(call: _Call) -> str:
