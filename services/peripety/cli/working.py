@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from peripety.cli.failure import INTERRUPTED
@@ -42,9 +41,8 @@ def result_of(events: AsyncIterator[object], doing: str, *kinds: type[_Result]) 
 
 async def _last(events: AsyncIterator[object], doing: str, kinds: tuple[type[_Result], ...]) -> _Result:
     task = cast("asyncio.Task[_Result]", asyncio.current_task())
-    with suppress(NotImplementedError):
-        # A signal that another thread gets wakes an event loop only if the loop itself waits for it.
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    # A signal that another thread gets wakes an event loop only if the loop itself waits for it.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
     done = 0.0
     with progress(doing, total=1.0) as advance:
         async with following(events):
