@@ -4,37 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, Integer, MetaData, Table, insert, select
+from sqlalchemy import Column, Integer, MetaData, Table, insert, select, update
 
 from peripety.errors import FailedPreconditionError
+from peripety.storage import migrations
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["METADATA", "SCHEMA_VERSION", "create_tables"]
+__all__ = ["METADATA", "create_tables", "schema_version"]
 
 METADATA = MetaData()
 """The one catalogue: every service declares its tables on it."""
 
-SCHEMA_VERSION = 1
-"""Version of all tables together, recorded in the database."""
-
 _schema = Table("peripety_schema", METADATA, Column("version", Integer, primary_key=True))
 
 
+def schema_version() -> int:
+    """Version of all tables together, as this program knows them."""
+    return 1 + len(migrations.STEPS)
+
+
 def create_tables(connection: Connection) -> None:
-    """Create the tables declared so far that do not exist yet, and check the recorded version.
+    """Bring the tables that exist up to date, then create those declared so far that do not exist yet.
 
     Raises:
         FailedPreconditionError: the database was written by a newer version of this program.
     """
-    METADATA.create_all(connection)
-    version = connection.scalar(select(_schema.c.version))
-    if version is None:
-        connection.execute(insert(_schema).values(version=SCHEMA_VERSION))
-    elif version > SCHEMA_VERSION:
+    _schema.create(connection, checkfirst=True)
+    recorded, known = connection.scalar(select(_schema.c.version)), schema_version()
+    if recorded is None:
+        connection.execute(insert(_schema).values(version=known))
+    elif recorded > known:
         raise FailedPreconditionError(
-            f"The database has schema version {version} and this program knows {SCHEMA_VERSION}: run a newer"
+            f"The database has schema version {recorded} and this program knows {known}: run a newer"
             " program, or set PERIPETY_DATABASE_URL to another database",
             code="NEWER_SCHEMA",
         )
+    elif recorded < known:
+        for step in migrations.STEPS[recorded - 1 :]:
+            step(connection)
+        connection.execute(update(_schema).values(version=known))
+    # After the steps, which know the tables as they were: a new one has every column from the start.
+    METADATA.create_all(connection)

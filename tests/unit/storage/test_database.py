@@ -1,4 +1,4 @@
-"""What both databases promise: transactions, snapshots, one writer, crashes and the recorded version."""
+"""What both databases promise: transactions, snapshots, one writer and crashes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
-from sqlalchemy import Column, Integer, LargeBinary, Table, Text, func, insert, select, text, update
+from sqlalchemy import Column, Integer, LargeBinary, Table, Text, func, insert, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from peripety.errors import FailedPreconditionError, UnavailableError
-from peripety.storage import METADATA, SCHEMA_VERSION, Database
+from peripety.errors import UnavailableError
+from peripety.storage import METADATA, Database
 from support.writer import add_next_pair, add_pair, halves, pairs, writing
 
 things = Table(
@@ -121,17 +121,6 @@ async def test_several_may_open_an_empty_database_at_once(database_url: str) -> 
     assert len(await halves(opened[0])) == 12
     for database in opened:
         await database.close()
-
-
-async def test_a_database_written_by_a_newer_program_is_refused(database_url: str) -> None:
-    database = await Database.open(database_url)
-    async with database.write() as connection:
-        table = METADATA.tables["peripety_schema"]
-        await connection.execute(update(table).values(version=SCHEMA_VERSION + 1))
-    await database.close()
-    with pytest.raises(FailedPreconditionError, match=f"version {SCHEMA_VERSION + 1}") as caught:
-        await Database.open(database_url)
-    assert caught.value.code == "NEWER_SCHEMA"
 
 
 @pytest.mark.parametrize("reports", [1, 20, 60])
