@@ -96,6 +96,9 @@ class CoreProgram(Protocol):
     def dry_run(self, options: bytes) -> bytes:
         """Play many runs without a model; the JSON of a `DryRunReport`."""
 
+    def futures(self, state: Any, options: bytes) -> bytes:
+        """Play many runs that begin with a copy of a state; the JSON of a `DryRunReport`."""
+
     def proves_nothing(self, horizon: int) -> bool:
         """Whether it is known, at little cost, that there is nothing to prove within a horizon."""
 

@@ -161,5 +161,9 @@ class _Program:
         with _REFUSALS:
             return self.native.dry_run(options)
 
+    def futures(self, state: _State, options: bytes) -> bytes:
+        with _REFUSALS:
+            return state.native.futures(options)
+
     def proves_nothing(self, horizon: int) -> bool:
         return self.native.proves_nothing(horizon)

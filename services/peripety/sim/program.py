@@ -248,28 +248,56 @@ class Program:
         Raises:
             InvalidArgumentError: an option is out of range.
         """
-        require("runs", runs, 1, 1_000_000)
-        require("first_run", first_run, 0, 2**53 - 1)
-        options: dict[str, Any] = {
-            "runs": runs,
-            "persona": persona,
-            "seed": str(self._seed(seed)),
-            "first_run": first_run,
-        }
-        if persona not in PERSONAS:
-            raise InvalidArgumentError(f"persona must be one of {', '.join(PERSONAS)}, not '{persona}'")
-        if horizon is not None:
-            require("horizon", horizon, 1, 1000)
-            options["horizon"] = horizon
-        if threads is not None:
-            require("threads", threads, 1, 256)
-            options["threads"] = threads
-        if digest:
-            options["digest"] = True
+        options = _asked(runs, persona, self._seed(seed), first_run, horizon, threads, digest=digest)
         if detail:
             options["detail"] = True
             options["watch"] = [_watched(path, scale) for path, scale in (watch or {}).items()]
         return DryRunReport.of(from_json(self._core.dry_run(json.dumps(options).encode())))
+
+    def futures(
+        self,
+        state: State,
+        *,
+        runs: int,
+        persona: Persona = "random",
+        seed: int,
+        first_run: int = 0,
+        horizon: int,
+        threads: int | None = None,
+        digest: bool = False,
+        acted: bool = False,
+    ) -> DryRunReport:
+        """Play many runs without a model that all go on from a state, as a dry-run does from the initial one.
+
+        Each begins with a copy of the state, of everything but its seed. To fix what is done first, fork the
+        state, act on the fork, and play its futures with `acted`.
+
+        Args:
+            state: where the runs begin; it is not changed.
+            runs: how many, 1 … 1,000,000.
+            persona: who plays on.
+            seed: what the runs' seeds are mixed from; that of the state does not matter.
+            first_run: number of the first run; disjoint ranges give fresh runs.
+            horizon: most turns of a run, counted from the state, 1 … 1000. The turns of the report are
+                counted from there as well.
+            threads: as in a dry-run.
+            digest: whether to hash the states in which the runs end.
+            acted: whether all has been done that is to be done in the state's current turn: the persona
+                begins to act in the turn after it.
+
+        Raises:
+            InvalidArgumentError: an option is out of range.
+            FailedPreconditionError: `RUN_ENDED`: the state has no future.
+        """
+        require("seed", seed, 0, MAX_SEED)
+        options = _asked(runs, persona, seed, first_run, horizon, threads, digest=digest)
+        if acted:
+            options["acted"] = True
+        try:
+            report = self._core.futures(state.core, json.dumps(options).encode())
+        except CoreError as error:
+            raise engine_error(error) from None
+        return DryRunReport.of(from_json(report))
 
     def proofs(self, horizon: int | None = None) -> tuple[Proof, ...]:
         """What holds in every run with at most one action a turn and no changes by the narrator.
@@ -290,6 +318,38 @@ class Program:
                 () if nothing else prove(self.document, self._core, self.spec["seed"], turns)
             )
         return self._proofs[turns]
+
+
+def _asked(
+    runs: int,
+    persona: Persona,
+    seed: int,
+    first_run: int,
+    horizon: int | None,
+    threads: int | None,
+    *,
+    digest: bool,
+) -> dict[str, Any]:
+    """The options that a core is given to play many runs, when they are in range."""
+    require("runs", runs, 1, 1_000_000)
+    require("first_run", first_run, 0, 2**53 - 1)
+    if persona not in PERSONAS:
+        raise InvalidArgumentError(f"persona must be one of {', '.join(PERSONAS)}, not '{persona}'")
+    options: dict[str, Any] = {
+        "runs": runs,
+        "persona": persona,
+        "seed": str(seed),
+        "first_run": first_run,
+    }
+    if horizon is not None:
+        require("horizon", horizon, 1, 1000)
+        options["horizon"] = horizon
+    if threads is not None:
+        require("threads", threads, 1, 256)
+        options["threads"] = threads
+    if digest:
+        options["digest"] = True
+    return options
 
 
 def _watched(path: str, scale: float) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.sim._pure.paths import lookup, parse_path
 
 if TYPE_CHECKING:
-    from peripety.sim._pure.state import Rules, State
+    from peripety.sim._pure.state import State
     from peripety.sim._pure.turn import Choice
 
 __all__ = ["Detail"]
@@ -22,12 +22,13 @@ class Detail:
     """The counts so far.
 
     Args:
-        rules: the scenario.
+        start: what the runs begin with.
         watch: paths of numbers to follow, each with the scale of its moves.
     """
 
-    def __init__(self, rules: Rules, watch: list[tuple[str, float]]) -> None:
-        self._first = {"state": rules.initial}
+    def __init__(self, start: State, watch: list[tuple[str, float]]) -> None:
+        rules = start.rules
+        self._first = {"state": start.tree_value}
         self._turns: dict[str, Counter[int]] = {"lost": Counter(), "won": Counter()}
         self._actions = {action["id"]: {"legal": 0, "taken": 0} for action in rules.actions}
         self._events = {event["id"]: 0 for event in rules.events}
@@ -48,10 +49,10 @@ class Detail:
         if event_id is not None:
             self._events[event_id] += 1
 
-    def ended(self, outcome: str, state: State) -> None:
-        """A run came to this end."""
+    def ended(self, outcome: str, turns: int, state: State) -> None:
+        """A run came to this end after so many turns."""
         if outcome in self._turns:
-            self._turns[outcome][state.turn] += 1
+            self._turns[outcome][turns] += 1
         last = {"state": state.tree_value}
         for text, (path, scale) in self._watched.items():
             self._moves[text] += _move(lookup(self._first, path), lookup(last, path), scale)

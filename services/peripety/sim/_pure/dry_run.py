@@ -12,13 +12,13 @@ from peripety.sim._pure.endings import Ending
 from peripety.sim._pure.personas import persona_of
 from peripety.sim._pure.rng import RNG_VERSION, run_seed
 from peripety.sim._pure.state import Rules, State
-from peripety.sim._pure.turn import PolicyDraws, act, legal_choices, step
+from peripety.sim._pure.turn import PolicyDraws, act, check_ongoing, legal_choices, step
 
 if TYPE_CHECKING:
     from peripety.sim._pure.compiled import Players
     from peripety.sim._pure.personas import Persona
 
-__all__ = ["dry_run"]
+__all__ = ["dry_run", "futures"]
 
 
 def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = None) -> dict[str, Any]:
@@ -34,10 +34,31 @@ def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = Non
         A `DryRunReport`; turns are counted over all runs. A digest and the detail are given when they are
         asked for.
     """
-    seed, name = int(options["seed"]), options["persona"]
+    return _played(State.initial(rules, 0), options, players)
+
+
+def futures(state: State, options: dict[str, Any]) -> dict[str, Any]:
+    """Play runs as a dry-run does, but from a state; turns, those of the horizon too, are counted from there.
+
+    Args:
+        state: what each run begins with a copy of, under a seed of its own. It is not touched.
+        options: those of a dry-run, and `acted?`: whether its current turn is one in which the persona has
+            nothing to do any more.
+
+    Raises:
+        CoreError: `RUN_ENDED`.
+    """
+    check_ongoing(state)
+    return _played(state, options)
+
+
+def _played(start: State, options: dict[str, Any], players: Players | None = None) -> dict[str, Any]:
+    """The report of runs from a state; players only know the initial one."""
+    rules, seed, name = start.rules, int(options["seed"]), options["persona"]
     horizon = int(options.get("horizon", rules.horizon))
-    persona = persona_of(name, rules, horizon)
-    tally = _Tally(rules, options.get("watch", []))
+    tally = _Tally(start, options.get("watch", []))
+    persona = persona_of(name, rules, start.turn + horizon)
+    interpreter = _Interpreter(start, persona, horizon, tally, acted=bool(options.get("acted")))
     digest = hashlib.sha256() if options.get("digest") else None
     is_detailed = bool(options.get("detail"))
     first = int(options["first_run"])
@@ -46,7 +67,7 @@ def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = Non
         player = players.under(name) if players and not is_detailed else None
         ending = player.play(own_seed, horizon) if player else None
         if ending is None:
-            ending = _play(State.initial(rules, own_seed), persona, horizon, tally)
+            ending = interpreter.play(own_seed)
         tally.count(ending)
         if digest is not None:
             digest.update(ending.digest_line())
@@ -69,12 +90,13 @@ def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = Non
 class _Tally:
     """What came of the runs so far."""
 
-    def __init__(self, rules: Rules, watch: list[tuple[str, float]]) -> None:
+    def __init__(self, start: State, watch: list[tuple[str, float]]) -> None:
+        rules = start.rules
         self.counts = {"turns": 0, "lost": 0, "won": 0, "survived": 0, "errored": 0}
         self.losses = {condition["id"]: 0 for condition in rules.losses}
         self.wins = {condition["id"]: 0 for condition in rules.wins}
         self.errors: dict[tuple[str, str], dict[str, Any]] = {}
-        self.detail = Detail(rules, watch)
+        self.detail = Detail(start, watch)
 
     def count(self, ending: Ending) -> None:
         self.counts["turns"] += ending.turns
@@ -88,34 +110,48 @@ class _Tally:
             entry["count"] += 1
 
 
-def _play(state: State, persona: Persona | None, horizon: int, tally: _Tally) -> Ending:
-    """Play one run to its end."""
-    outcome = "survived"
-    while state.turn < horizon and outcome == "survived":
-        try:
-            if persona is not None:
-                _take_action(state, persona, tally)
-            finished = step(state)
-        except CoreError as error:
-            tally.note([{"code": error.code, "rule": error.path, "message": error.message}])
-            outcome = "errored"
-        else:
-            tally.note(finished["errors"])
-            tally.detail.drew(finished["event"])
-            outcome = "survived" if state.status["kind"] == "ongoing" else str(state.status["kind"])
-    tally.detail.ended(outcome, state)
-    return Ending(outcome, state.status.get("condition"), state.turn, state.tree)
+class _Interpreter:
+    """Plays runs from a state, rule by rule, and counts what happens in them."""
 
+    def __init__(
+        self, start: State, persona: Persona | None, horizon: int, tally: _Tally, *, acted: bool
+    ) -> None:
+        self._start = start
+        self._persona = persona
+        self._last = start.turn + horizon
+        self._tally = tally
+        self._acted = acted
 
-def _take_action(state: State, persona: Persona, tally: _Tally) -> None:
-    draws, record = PolicyDraws(state), Record()
-    choices = legal_choices(state, draws, record)
-    tally.note(record.errors)
-    tally.detail.chose_among(choices)
-    choice = persona(state, choices, draws)
-    if choice is not None:
-        action, params = choice
-        result = act(state, action["id"], params)
-        tally.note(result["errors"])
-        if result["accepted"]:
-            tally.detail.took(action["id"])
+    def play(self, seed: int) -> Ending:
+        """Play one run to its end."""
+        state, tally, outcome = self._start.fork(), self._tally, "survived"
+        state.seed = seed
+        while state.turn < self._last and outcome == "survived":
+            try:
+                self._take_action(state)
+                finished = step(state)
+            except CoreError as error:
+                tally.note([{"code": error.code, "rule": error.path, "message": error.message}])
+                outcome = "errored"
+            else:
+                tally.note(finished["errors"])
+                tally.detail.drew(finished["event"])
+                outcome = "survived" if state.status["kind"] == "ongoing" else str(state.status["kind"])
+        turns = state.turn - self._start.turn
+        tally.detail.ended(outcome, turns, state)
+        return Ending(outcome, state.status.get("condition"), turns, state.tree)
+
+    def _take_action(self, state: State) -> None:
+        if self._persona is None or (self._acted and state.turn == self._start.turn):
+            return
+        draws, record, tally = PolicyDraws(state), Record(), self._tally
+        choices = legal_choices(state, draws, record)
+        tally.note(record.errors)
+        tally.detail.chose_among(choices)
+        choice = self._persona(state, choices, draws)
+        if choice is not None:
+            action, params = choice
+            result = act(state, action["id"], params)
+            tally.note(result["errors"])
+            if result["accepted"]:
+                tally.detail.took(action["id"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from peripety.sim._pure import border
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.compiled import Players
-from peripety.sim._pure.dry_run import dry_run
+from peripety.sim._pure.dry_run import dry_run, futures
 from peripety.sim._pure.effects import Record
 from peripety.sim._pure.rolls import roll
 from peripety.sim._pure.state import Rules, State
@@ -53,6 +53,10 @@ class Program:
     def dry_run(self, options: bytes) -> bytes:
         """Play many runs; JSON of a `DryRunReport`."""
         return canonical(dry_run(self._rules, border.parse_canonical(options), self._players))
+
+    def futures(self, state: State, options: bytes) -> bytes:
+        """Play many runs from a state; JSON of a `DryRunReport`."""
+        return canonical(futures(state, border.parse_canonical(options)))
 
     def proves_nothing(self, _horizon: int) -> bool:
         """Whether it is known that there is nothing to prove: never, here."""

@@ -68,9 +68,7 @@ impl Program {
 
     /// As `dry_run`, by a given executor, which changes nothing but the time it takes: for tests and benchmarks.
     fn dry_run_by(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
-        let executor = Executor::named(executor).ok_or_else(|| {
-            PyValueError::new_err("the executor is interpreter, or an instruction set of this processor")
-        })?;
+        let executor = named(executor)?;
         bytes(py.detach(|| self.0.dry_run_by(executor, options)))
     }
 
@@ -115,6 +113,19 @@ impl State {
     /// Roll in the current turn; the JSON of a `RollResult`.
     fn roll(&self, request: &[u8]) -> PyResult<Vec<u8>> {
         bytes(self.program.roll(&mut self.run(), request))
+    }
+
+    /// Play many runs that begin with a copy of this state; the JSON of a `DryRunReport`.
+    fn futures(&self, py: Python<'_>, options: &[u8]) -> PyResult<Vec<u8>> {
+        let start = self.run().clone();
+        bytes(py.detach(|| self.program.futures(&start, options)))
+    }
+
+    /// As `futures`, by a given executor: for tests and benchmarks.
+    fn futures_by(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
+        let executor = named(executor)?;
+        let start = self.run().clone();
+        bytes(py.detach(|| self.program.futures_by(executor, &start, options)))
     }
 
     /// Everything needed to go on from here, as canonical JSON.
@@ -204,6 +215,12 @@ fn draw(seed: u64, stream: &str, turn: u64, index: u64) -> u64 {
 #[pyfunction]
 fn run_seed(seed: u64, run: u64) -> u64 {
     rng::run_seed(seed, run)
+}
+
+fn named(executor: &str) -> PyResult<Executor> {
+    Executor::named(executor).ok_or_else(|| {
+        PyValueError::new_err("the executor is interpreter, or an instruction set of this processor")
+    })
 }
 
 fn bytes(text: simcore::Result<String>) -> PyResult<Vec<u8>> {

@@ -1,7 +1,8 @@
 //! Many runs without a model: what the rules do to a player who follows a persona.
 //!
-//! Runs are independent of each other, so a range of them is cut into pieces for threads; and ordinary runs are played
-//! in lockstep, where the program allows it. Nothing of that shows in the report.
+//! All runs begin with a copy of one state, the initial one or another. They are independent of each other, so a range of
+//! them is cut into pieces for threads; and ordinary runs are played in lockstep, where the program allows it. Nothing of
+//! that shows in the report.
 
 mod interpreter;
 mod looking_ahead;
@@ -14,10 +15,12 @@ use crate::border;
 use crate::canonical;
 use crate::detail::Watched;
 use crate::error::{Code, Error, Result};
-use crate::lanes::{self, Ended, Isa, Task};
+use crate::lanes::{self, Ended, Isa, Machine, Task};
 use crate::personas::Persona;
 use crate::program::Program;
 use crate::read;
+use crate::state::State;
+use crate::turn::check_ongoing;
 use crate::value::Value;
 
 use interpreter::Interpreter;
@@ -29,7 +32,10 @@ struct Options {
     first_run: u64,
     seed: u64,
     persona: Persona,
+    /// The most turns of a run.
     horizon: u64,
+    /// Whether the persona has nothing to do any more in the turn in which the runs begin.
+    acted: bool,
     /// Whether the states in which the runs end are hashed.
     digest: bool,
     /// Of a dry-run that counts more, the numbers that it follows.
@@ -80,6 +86,40 @@ impl Program {
     ///
     /// As [`Program::dry_run`].
     pub fn dry_run_by(&self, executor: Executor, options: &[u8]) -> Result<String> {
+        self.played(executor, &self.new_state(0), options, Self::machine)
+    }
+
+    /// Play runs `first_run` … `first_run + runs − 1` that begin with a copy of a state, under seeds of their own; the JSON
+    /// of a `DryRunReport`.
+    ///
+    /// The options are those of a dry-run, whose turns are counted from the state, and `acted?`: whether its current turn is
+    /// one in which the persona has nothing to do any more.
+    ///
+    /// # Errors
+    ///
+    /// `RUN_ENDED`, and as [`Program::dry_run`].
+    pub fn futures(&self, state: &State, options: &[u8]) -> Result<String> {
+        self.futures_by(Executor::Lockstep(Isa::best()), state, options)
+    }
+
+    /// As [`Program::futures`], by a given executor.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::futures`].
+    pub fn futures_by(&self, executor: Executor, state: &State, options: &[u8]) -> Result<String> {
+        check_ongoing(state)?;
+        self.played(executor, state, options, |_| None)
+    }
+
+    /// Play runs from a state; its machine is only made when it is wanted.
+    fn played<'a>(
+        &'a self,
+        executor: Executor,
+        start: &State,
+        options: &[u8],
+        machine: impl FnOnce(&'a Self) -> Option<&'a Machine>,
+    ) -> Result<String> {
         let options = border::parse_canonical(options)?;
         let options = Options::new(&options, self.horizon).map_err(|_| {
             Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
@@ -87,8 +127,15 @@ impl Program {
         let end = options.first_run.checked_add(options.runs).ok_or_else(|| {
             Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
         })?;
+        let lockstep = match executor {
+            Executor::Lockstep(isa) if options.horizon > 0 => {
+                let machine = machine(self).filter(|machine| machine.plays(options.persona));
+                machine.map(|machine| (machine, isa))
+            }
+            _ => None,
+        };
         let tally = pieces::play(options.first_run..end, options.persona, options.threads, |runs| {
-            play_piece(self, executor, &options, runs)
+            play_piece(self, lockstep, start, &options, runs)
         })?;
         canonical::text(&tally.report(self, &options))
     }
@@ -112,6 +159,7 @@ impl Options {
             persona: Persona::named(read::text(read::field(options, "persona")?)?)
                 .ok_or_else(|| read::invalid("a persona is expected"))?,
             horizon: options.get("horizon").map_or(Ok(horizon), read::count)?,
+            acted: options.get("acted").map_or(Ok(false), read::boolean)?,
             digest: options.get("digest").map_or(Ok(false), read::boolean)?,
             watched: if options.get("detail").map_or(Ok(false), read::boolean)? {
                 Some(read::list_or_empty(options, "watch")?.iter().map(watched).collect::<Result<_>>()?)
@@ -133,17 +181,16 @@ fn watched(pair: &Value) -> Result<Watched> {
         .ok_or_else(|| read::invalid("a path of the state and a scale are expected"))
 }
 
-fn play_piece(program: &Program, executor: Executor, options: &Options, runs: Range<u64>) -> Result<Tally> {
+fn play_piece(
+    program: &Program,
+    lockstep: Option<(&Machine, Isa)>,
+    start: &State,
+    options: &Options,
+    runs: Range<u64>,
+) -> Result<Tally> {
     let mut tally = Tally::new(program, options);
-    let lockstep = match executor {
-        Executor::Lockstep(isa) if options.horizon > 0 => {
-            let machine = program.machine().filter(|machine| machine.plays(options.persona));
-            machine.map(|machine| (machine, isa))
-        }
-        _ => None,
-    };
     let Some((machine, isa)) = lockstep else {
-        let mut interpreter = Interpreter::new(program, options, &mut tally);
+        let mut interpreter = Interpreter::new(program, start, options, &mut tally);
         for run in runs {
             interpreter.play(run)?;
         }
@@ -157,7 +204,7 @@ fn play_piece(program: &Program, executor: Executor, options: &Options, runs: Ra
         tally.add_state(*run, &Outcome::from(*ended), *turns, hash);
     }
     // What fails is told in the order of the runs, and only these have anything to tell.
-    let mut interpreter = Interpreter::new(program, options, &mut tally);
+    let mut interpreter = Interpreter::new(program, start, options, &mut tally);
     for run in ordinary.exceptional {
         interpreter.play(run)?;
     }

@@ -15,31 +15,40 @@ use super::report::{Outcome, Tally};
 /// Plays runs, and counts what comes of them.
 pub(super) struct Interpreter<'a> {
     program: &'a Program,
+    /// What each run begins with a copy of.
+    start: &'a State,
     options: &'a Options,
     tally: &'a mut Tally,
     record: Record,
 }
 
 impl<'a> Interpreter<'a> {
-    pub(super) fn new(program: &'a Program, options: &'a Options, tally: &'a mut Tally) -> Self {
-        Self { program, options, tally, record: Record::new(false) }
+    pub(super) fn new(
+        program: &'a Program,
+        start: &'a State,
+        options: &'a Options,
+        tally: &'a mut Tally,
+    ) -> Self {
+        Self { program, start, options, tally, record: Record::new(false) }
     }
 
     /// Play one run.
     pub(super) fn play(&mut self, run: u64) -> Result<()> {
-        let mut state = self.program.new_state(run_seed(self.options.seed, run));
+        let mut state = State { seed: run_seed(self.options.seed, run), ..self.start.clone() };
         let outcome = self.play_on(&mut state);
-        self.tally.count(&outcome, state.turn);
-        self.tally.count_moves(self.program, self.options, &state.tree);
+        let turns = state.turn - self.start.turn;
+        self.tally.count(&outcome, turns);
+        self.tally.count_moves(self.options, &self.start.tree, &state.tree);
         if self.options.digest {
-            self.tally.add_state(run, &outcome, state.turn, &state.hash()?);
+            self.tally.add_state(run, &outcome, turns, &state.hash()?);
         }
         Ok(())
     }
 
     /// Play a run to its end.
     fn play_on(&mut self, state: &mut State) -> Outcome {
-        while state.turn < self.options.horizon {
+        let last = self.last_turn();
+        while state.turn < last {
             if let Err(error) = self.play_turn(state) {
                 self.tally.note(&Failure::of(&error, format_args!("")));
                 return Outcome::Errored;
@@ -53,8 +62,14 @@ impl<'a> Interpreter<'a> {
         Outcome::Survived
     }
 
+    /// The last turn that a run may come to.
+    fn last_turn(&self) -> u64 {
+        self.start.turn + self.options.horizon
+    }
+
     fn play_turn(&mut self, state: &mut State) -> Result<()> {
-        if self.options.persona != Persona::Idle {
+        let has_acted = self.options.acted && state.turn == self.start.turn;
+        if self.options.persona != Persona::Idle && !has_acted {
             self.take_an_action(state)?;
         }
         let drawn = step(self.program, state, &mut self.record)?;
@@ -78,7 +93,7 @@ impl<'a> Interpreter<'a> {
         }
         let chosen = match self.options.persona {
             Persona::Random => draws.pick(&choices),
-            persona => Outlook::new(program, self.options.horizon, persona).best(state, &choices)?,
+            persona => Outlook::new(program, self.last_turn(), persona).best(state, &choices)?,
         };
         if let Some(choice) = chosen {
             let reasons = act(program, state, &choice.action.id, &choice.params, &mut self.record)?;

@@ -13,7 +13,8 @@ use crate::turn::{Choice, PolicyDraws, act, legal_choices, opened, step, try_eve
 /// What a persona looks at.
 pub(super) struct Outlook<'a> {
     program: &'a Program,
-    horizon: u64,
+    /// The last turn that a run may come to.
+    last_turn: u64,
     persona: Persona,
     record: Record,
 }
@@ -26,8 +27,8 @@ enum After {
 }
 
 impl<'a> Outlook<'a> {
-    pub(super) fn new(program: &'a Program, horizon: u64, persona: Persona) -> Self {
-        Self { program, horizon, persona, record: Record::new(false) }
+    pub(super) fn new(program: &'a Program, last_turn: u64, persona: Persona) -> Self {
+        Self { program, last_turn, persona, record: Record::new(false) }
     }
 
     /// The choice that is best, unless it is to do nothing; of equal ones the first.
@@ -101,7 +102,7 @@ impl<'a> Outlook<'a> {
     fn play_on(&mut self, state: &mut State) -> Result<f64> {
         let program = self.program;
         let before = state.turn;
-        let end = self.horizon.min(before + ROLLOUT_TURNS);
+        let end = self.last_turn.min(before + ROLLOUT_TURNS);
         loop {
             step(program, state, &mut self.record)?;
             match state.status {

@@ -75,11 +75,11 @@ impl Tally {
         }
     }
 
-    /// Count how far the watched numbers have moved when a run ends in a state.
-    pub(super) fn count_moves(&mut self, program: &Program, options: &Options, tree: &Value) {
+    /// Count how far the watched numbers have moved from the state in which a run began to that in which it ended.
+    pub(super) fn count_moves(&mut self, options: &Options, first: &Value, last: &Value) {
         if let (Some(detail), Some(watched)) = (&mut self.detail, &options.watched) {
             for (moved, watched) in detail.moves.iter_mut().zip(watched) {
-                if let (Some(first), Some(last)) = (watched.number(&program.initial), watched.number(tree)) {
+                if let (Some(first), Some(last)) = (watched.number(first), watched.number(last)) {
                     *moved += watched.moved(first, last);
                 }
             }
