@@ -7,21 +7,21 @@ import json
 import os
 from contextlib import aclosing
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
 from peripety.errors import UnavailableError
 from peripety.sessions.events import Degraded, NarrativeChunk, NarrativeRetracted
-from peripety.sessions.facts import Scene
-from peripety.sessions.mechanics import Played, play
 from peripety.sessions.model import Resolution
 from peripety.sessions.narrator import Narrator, Told
-from peripety.sessions.visibility import Viewers
+from support.scenes import scene_of
 from support.sessions import SILENCE, ScriptedGateway
 from support.specs import document
+
+if TYPE_CHECKING:
+    from peripety.sessions.facts import Scene
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
 thorough = settings(max_examples=EXAMPLES, deadline=None)
@@ -81,17 +81,11 @@ def answers(draw: st.DrawFn) -> str | list[str] | Exception:
 
 
 def scene() -> Scene:
-    program = sim.compile(document(entities=[{"id": "p", "playable": True}]))
-    played = play(program, program.new_state().to_json(), [])
-    assert isinstance(played, Played)
-    return Scene(program.spec, Viewers(program.spec).view(None), 1, "", played, ())
-
-
-SCENE = scene()
+    return scene_of(document(entities=[{"id": "p", "playable": True}]), ())
 
 
 async def told(answers: list[str | list[str] | Exception]) -> list[Any]:
-    async with aclosing(Narrator(ScriptedGateway(answers), seconds=0.05).tell(SCENE)) as telling:
+    async with aclosing(Narrator(ScriptedGateway(answers), seconds=0.05).tell(scene())) as telling:
         return [event async for event in telling]
 
 

@@ -5,13 +5,23 @@ They hold everything; `peripety.sessions.visibility` cuts them to a viewer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.gateway.model import Spent, Usage
-from peripety.sessions.model import ActionCall, Resolution
-from peripety.sim import ABSENT, Change, LogLine, RuleError, Status
+from peripety.gateway.model import Budget, Spent, Usage
+from peripety.sessions.model import (
+    ActionCall,
+    Conduct,
+    Memory,
+    NarratorOptions,
+    Parent,
+    Resolution,
+    Seat,
+    SeatOrder,
+    Table,
+)
+from peripety.sim import ABSENT, Change, LogLine, RollResult, RuleError, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +35,7 @@ __all__ = [
     "Event",
     "NarrativeChunk",
     "NarrativeRetracted",
+    "Rolled",
     "RuleFailed",
     "WorldResolved",
     "decode",
@@ -58,11 +69,22 @@ class ActionResolved:
     reasons: tuple[RuleError, ...]
     changes: tuple[Change, ...]
     log: tuple[LogLine, ...]
+    entity_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """A die was cast."""
+
+    roll: RollResult
 
 
 @dataclass(frozen=True, slots=True)
 class WorldResolved:
-    """The world moved; `event_id` is the random event that was drawn."""
+    """The world moved; `event_id` is the random event that was drawn.
+
+    The narrator's own changes stand before those of the world, under their own cause.
+    """
 
     event_id: str | None
     changes: tuple[Change, ...]
@@ -126,6 +148,8 @@ class Committed:
         resolution: how the narration came about.
         model: who narrated, as `provider/model`; empty when the server did.
         commit_time: when it was stored, in microseconds since 1970.
+        conduct: how the narrator behaved.
+        next_seat_id: the seat whose turn is next; None when all act at the same time, or there is one player.
     """
 
     state_hash: str
@@ -138,11 +162,14 @@ class Committed:
     resolution: Resolution
     model: str
     commit_time: int
+    conduct: Conduct = field(default_factory=Conduct)
+    next_seat_id: str | None = None
 
 
 Event: TypeAlias = (
     Accepted
     | ActionResolved
+    | Rolled
     | WorldResolved
     | NarrativeChunk
     | NarrativeRetracted
@@ -155,6 +182,7 @@ Event: TypeAlias = (
 _CLASSES: dict[str, type[Event]] = {
     "accepted": Accepted,
     "action_resolved": ActionResolved,
+    "rolled": Rolled,
     "world_resolved": WorldResolved,
     "narrative_chunk": NarrativeChunk,
     "narrative_retracted": NarrativeRetracted,
@@ -205,11 +233,21 @@ def _spent(value: Mapping[str, Any]) -> Spent:
 _DECODERS: dict[str, Callable[[Any], Any]] = {
     "actions": _each(lambda value: ActionCall(**value)),
     "changes": _each(Change.of),
+    "conduct": lambda value: Conduct(**value),
     "errors": _each(lambda value: RuleError(**value)),
     "legal_actions": tuple,
     "log": _each(lambda value: LogLine(**value)),
     "reasons": _each(lambda value: RuleError(**value)),
     "resolution": Resolution,
+    "roll": RollResult.of,
+    "memories": _each(lambda value: Memory(**value)),
+    "narrator": lambda value: NarratorOptions(
+        **value | {name: Budget(**value[name]) for name in ("turn_budget", "session_budget") if value[name]}
+    ),
+    "parent": lambda value: Parent(**value),
     "status": lambda value: Status(**value),
+    "table": lambda value: Table(
+        tuple(Seat(**seat) for seat in value["seats"]), SeatOrder(value["order"]), value["seconds"]
+    ),
     "usage": _spent,
 }

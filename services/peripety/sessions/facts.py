@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peripety.sessions.mechanics import Played
+    from peripety.sessions.model import Session
+    from peripety.sessions.stage import Stage
     from peripety.sessions.visibility import SessionView
 
 __all__ = ["Scene", "abridged", "cast_of", "facts_of", "history_of", "question_about"]
@@ -33,10 +35,11 @@ class Scene:
 
     Attributes:
         spec: the scenario.
-        view: what the point of view may see.
+        view: what those may see for whom it is narrated.
         turn: the number of the turn.
         input: what the player said.
-        played: what the engine decided.
+        session: the session before the turn.
+        stage: the mechanics of the turn, which the narrator closes.
         narrated: narrations of the turns before that the point of view may read, oldest first.
     """
 
@@ -44,26 +47,26 @@ class Scene:
     view: SessionView
     turn: int
     input: str
-    played: Played
+    session: Session
+    stage: Stage
     narrated: tuple[str, ...]
 
 
-def question_about(scene: Scene) -> str:
+def question_about(scene: Scene, played: Played) -> str:
     """The message that asks for the narration: one JSON object, what changes least standing first."""
     return json.dumps(
         {
             "scenario": _scenario(scene),
             "history": history_of(scene),
-            "view": abridged(scene.view.state(scene.played.tree), _VIEW_CHARACTERS),
-            "facts": facts_of(scene),
+            "view": abridged(scene.view.state(played.tree), _VIEW_CHARACTERS),
+            "facts": facts_of(scene, played),
         },
         ensure_ascii=False,
     )
 
 
-def facts_of(scene: Scene) -> dict[str, Any]:
+def facts_of(scene: Scene, played: Played) -> dict[str, Any]:
     """What was decided in the turn, as far as the point of view may know it."""
-    played = scene.played
     names = {rule["id"]: rule.get("name", rule["id"]) for rule in _rules(scene.spec)}
     named = [
         {"id": act.action_id, "name": names[act.action_id], "params": dict(act.params)}

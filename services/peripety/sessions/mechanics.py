@@ -1,22 +1,27 @@
-"""The half of a turn that the engine decides. Pure: bytes of a state in, bytes of the next one out."""
+"""The half of a turn that the engine decides: bytes of a state in, bytes of the next one out.
+
+A `Board` is a turn in progress. Everything that changes a session goes over it, live and when a record is
+played again, so both do the same.
+"""
 
 from __future__ import annotations
 
+import json
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
-from peripety.errors import ResourceExhaustedError
-from peripety.sessions.events import ActionResolved, RuleFailed, WorldResolved, encode
+from peripety.sessions.events import ActionResolved, Rolled, RuleFailed, WorldResolved, encode
+from peripety.sessions.model import ActionCall, RollRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from peripety.sessions.events import Event
-    from peripety.sessions.model import ActionCall
-    from peripety.sim import ActResult, Change, LogLine, Program, State, StepResult
+    from peripety.sim import ActResult, Change, LogLine, Program, RuleError, StepResult
 
-__all__ = ["Abandoned", "Played", "play"]
+__all__ = ["Board", "Played", "play_again", "reseeded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,7 @@ class Played:
     """A turn as the engine decided it.
 
     Attributes:
-        events: what became of each action, and what the world did.
+        events: what became of each action, the dice, and what the world did.
         record: the canonical JSON of all of it, which the chain hash covers.
         world: the end of the turn.
         snapshot: the state after it, complete.
@@ -47,6 +52,11 @@ class Played:
         return tuple(event for event in self.events if isinstance(event, ActionResolved))
 
     @property
+    def rolls(self) -> tuple[Rolled, ...]:
+        """The dice that were cast, in order."""
+        return tuple(event for event in self.events if isinstance(event, Rolled))
+
+    @property
     def changes(self) -> tuple[Change, ...]:
         """Everything that changed, in order."""
         return tuple(change for part in self._parts for change in part.changes)
@@ -61,91 +71,176 @@ class Played:
         return (*self.actions, self.world)
 
 
-@dataclass(frozen=True, slots=True)
-class Abandoned:
-    """A turn that could not be played; the last of its events says why. Nothing of it holds."""
+class Board:
+    """A turn in progress: actions and dice, then the narrator's own changes, then the world.
 
-    events: tuple[Event, ...]
-
-
-def play(program: Program, snapshot: bytes, actions: Sequence[ActionCall]) -> Played | Abandoned:
-    """Play the turn that follows a state.
-
-    A turn without actions is legal: the world moves by itself. One whose actions are *all* rejected is
-    abandoned, so that a mistake costs no turn; when some are accepted, the others are only reported.
+    Each step is applied wholly or, when it raises or is rejected, not at all.
 
     Args:
         program: the scenario.
         snapshot: the state before the turn; the run in it goes on.
-        actions: what is tried, in order; ids are known to the scenario.
+        reseeded: the seed, when this is the first turn under it; the record then tells it.
+    """
+
+    def __init__(self, program: Program, snapshot: bytes, *, reseeded: int | None = None) -> None:
+        self._program = program
+        self._state = program.load_state(snapshot)
+        self._reseeded = reseeded
+        self._calls: tuple[ActionCall, ...] = ()
+        self._acts: tuple[ActResult, ...] = ()
+        self._dice: tuple[RollRequest, ...] = ()
+        self._changes: tuple[Mapping[str, Any], ...] = ()
+        self._narrated: ActResult | None = None
+        self._events: tuple[Event, ...] = ()
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What became of the actions and the dice so far."""
+        return self._events
+
+    @property
+    def acts(self) -> tuple[ActResult, ...]:
+        """What the engine made of the actions so far, in order."""
+        return self._acts
+
+    @property
+    def tree(self) -> Any:
+        """The scenario's own tree as it is now."""
+        return self._state.tree()
+
+    @property
+    def legal_actions(self) -> tuple[str, ...]:
+        """The ids of the actions that could be taken now."""
+        return self._program.legal_actions(self._state)
+
+    def fork(self) -> Board:
+        """An independent copy."""
+        fork = copy(self)
+        vars(fork)["_state"] = self._state.fork()
+        return fork
+
+    def act(self, call: ActionCall) -> tuple[Event, ...]:
+        """Try an action; what became of it, and what failed when it opened the turn.
+
+        Raises:
+            InvalidArgumentError: there is no such action, or a parameter is no value of the engine's.
+            ResourceExhaustedError: state or turn would outgrow their limits.
+        """
+        act = self._program.act(self._state, call.action_id, call.params)
+        resolved = ActionResolved(
+            call.action_id, call.params, act.accepted, act.reasons, act.changes, act.log, call.entity_id
+        )
+        failed = (
+            RuleFailed(error.code, error.rule, error.message, turn_abandoned=False)
+            for error in act.errors
+            if error not in act.reasons
+        )
+        self._calls, self._acts = (*self._calls, call), (*self._acts, act)
+        return self._happened(resolved, *failed)
+
+    def roll(self, die: RollRequest) -> Rolled:
+        """Cast a die.
+
+        Raises:
+            InvalidArgumentError: `ROLL_INVALID`.
+            ResourceExhaustedError: too many were cast in this turn.
+        """
+        rolled = Rolled(self._program.roll(self._state, die.kind, die.target, difficulty=die.difficulty))
+        self._dice = (*self._dice, die)
+        self._happened(rolled)
+        return rolled
+
+    def narrate(self, changes: Sequence[Mapping[str, Any]]) -> tuple[RuleError, ...]:
+        """Apply the narrator's own changes, once a turn, all or none; why not, if they are rejected.
+
+        Raises:
+            InvalidArgumentError: they are not JSON of the engine's.
+            ResourceExhaustedError: state or turn would outgrow their limits.
+        """
+        if not changes:
+            return ()
+        narrated = self._program.narrate(self._state, changes)
+        if narrated.accepted:
+            self._changes, self._narrated = tuple(changes), narrated
+        return narrated.reasons
+
+    def close(self) -> Played:
+        """Let the world move: the turn is decided, and the board is used up.
+
+        Raises:
+            ResourceExhaustedError: state or turn would outgrow their limits.
+        """
+        step = self._program.step(self._state)
+        state_hash = self._state.hash()
+        parts = (*self._acts, *(() if self._narrated is None else (self._narrated,)), step)
+        record = {
+            "turn": step.turn,
+            "actions": [_told(call) for call in self._calls],
+            **({} if self._reseeded is None else {"seed": self._reseeded}),
+            **({"rolls": [encode(die) for die in self._dice]} if self._dice else {}),
+            **({"narrated": [dict(change) for change in self._changes]} if self._changes else {}),
+            "changes": [encode(change) for part in parts for change in part.changes],
+            "draws": [encode(draw) for draw in step.draws],
+            "log": [encode(line) for part in parts for line in part.log],
+            "event": step.event,
+            "errors": [encode(error) for part in parts for error in part.errors],
+            "status": encode(step.status),
+            "state_hash": state_hash,
+        }
+        world = _world(self._narrated, step)
+        goes_on = step.status.kind == "ongoing"
+        return Played(
+            events=(*self._events, world),
+            record=sim.canonical(record),
+            world=world,
+            snapshot=self._state.to_json(),
+            tree=self._state.tree(),
+            state_hash=state_hash,
+            legal_actions=self.legal_actions if goes_on else (),
+        )
+
+    def _happened(self, *events: Event) -> tuple[Event, ...]:
+        self._events = (*self._events, *events)
+        return events
+
+
+def play_again(program: Program, snapshot: bytes, record: Mapping[str, Any]) -> Played:
+    """Play a recorded turn again; whether it came to the same is for the caller to compare.
+
+    Args:
+        program: the scenario.
+        snapshot: the state before the turn.
+        record: the record, parsed.
 
     Raises:
-        InvalidArgumentError: a parameter is no value of the engine's.
+        PeripetyError: it cannot have been played like that.
     """
-    state = program.load_state(snapshot)
-    events: list[Event] = []
-    acts: list[ActResult] = []
-    try:
-        for action in actions:
-            act = program.act(state, action.action_id, action.params)
-            acts.append(act)
-            events += _decided(action, act)
-        if actions and not any(act.accepted for act in acts):
-            return Abandoned((*events, _all_rejected(acts)))
-        step = program.step(state)
-    except ResourceExhaustedError as error:
-        limit = RuleFailed(error.code, error.details.get("path", ""), error.message, turn_abandoned=True)
-        return Abandoned((*events, limit))
-    return _played(program, state, actions, acts, events, step)
+    seed = record.get("seed")
+    board = Board(program, snapshot if seed is None else reseeded(snapshot, seed), reseeded=seed)
+    for call in record["actions"]:
+        board.act(ActionCall(call["id"], call["params"], call.get("entity_id")))
+    for die in record.get("rolls", ()):
+        board.roll(RollRequest(**die))
+    board.narrate(record.get("narrated", ()))
+    return board.close()
 
 
-def _decided(action: ActionCall, act: ActResult) -> Iterator[Event]:
-    """An action with what the engine made of it, and what failed when it opened the turn."""
-    yield ActionResolved(action.action_id, action.params, act.accepted, act.reasons, act.changes, act.log)
-    for error in act.errors:
-        if error not in act.reasons:
-            yield RuleFailed(error.code, error.rule, error.message, turn_abandoned=False)
+def reseeded(snapshot: bytes, seed: int) -> bytes:
+    """A snapshot whose run goes on under another seed."""
+    return sim.canonical(json.loads(snapshot) | {"seed": str(seed)})
 
 
-def _all_rejected(acts: Sequence[ActResult]) -> RuleFailed:
-    first = acts[0].reasons[0]
-    return RuleFailed(
-        "ACTIONS_REJECTED",
-        first.rule,
-        "no action of the turn could be taken, so the turn was not; try others, or none to wait",
-        turn_abandoned=True,
+def _world(narrated: ActResult | None, step: StepResult) -> WorldResolved:
+    before = () if narrated is None else (narrated,)
+    return WorldResolved(
+        event_id=step.event,
+        changes=tuple(change for part in (*before, step) for change in part.changes),
+        log=tuple(line for part in (*before, step) for line in part.log),
+        errors=tuple(error for part in (*before, step) for error in part.errors),
+        status=step.status,
     )
 
 
-def _played(
-    program: Program,
-    state: State,
-    actions: Sequence[ActionCall],
-    acts: Sequence[ActResult],
-    events: Sequence[Event],
-    step: StepResult,
-) -> Played:
-    state_hash = state.hash()
-    parts: tuple[ActResult | StepResult, ...] = (*acts, step)
-    record = {
-        "turn": step.turn,
-        "actions": [{"id": action.action_id, "params": dict(action.params)} for action in actions],
-        "changes": [encode(change) for part in parts for change in part.changes],
-        "draws": [encode(draw) for draw in step.draws],
-        "log": [encode(line) for part in parts for line in part.log],
-        "event": step.event,
-        "errors": [encode(error) for part in parts for error in part.errors],
-        "status": encode(step.status),
-        "state_hash": state_hash,
-    }
-    world = WorldResolved(step.event, step.changes, step.log, step.errors, step.status)
-    goes_on = step.status.kind == "ongoing"
-    return Played(
-        events=(*events, world),
-        record=sim.canonical(record),
-        world=world,
-        snapshot=state.to_json(),
-        tree=state.tree(),
-        state_hash=state_hash,
-        legal_actions=program.legal_actions(state) if goes_on else (),
-    )
+def _told(call: ActionCall) -> dict[str, Any]:
+    told = {"id": call.action_id, "params": dict(call.params)}
+    return told if call.entity_id is None else told | {"entity_id": call.entity_id}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from peripety.sessions.model import Session
     from peripety.sessions.sessions import SeenSession
     from peripety.sessions.turns import Seen, SeenTurn
-    from peripety.sim import Change, LogLine, RuleError, Status
+    from peripety.sim import Change, LogLine, RollResult, RuleError, Status
 
 __all__ = [
     "new_session",
@@ -156,6 +156,8 @@ def turn_message(seen: SeenTurn) -> pb.Turn:
                 turn.input = event.input
             case happened.ActionResolved() as event:
                 turn.log.extend(map(_log_line, event.log))
+            case happened.Rolled() as event:
+                turn.rolls.append(_roll(event.roll))
             case happened.WorldResolved() as event:
                 turn.event_id = event.event_id or ""
                 turn.log.extend(map(_log_line, event.log))
@@ -165,7 +167,8 @@ def turn_message(seen: SeenTurn) -> pb.Turn:
                 turn.dialogue.add(entity_id=event.entity_id, utterance=event.utterance)
             case happened.Committed() as event:
                 members = _members(event, seen_event.spec)
-                members.pop("legal_actions")
+                for name in ("legal_actions", "next_seat_id"):
+                    members.pop(name)
                 turn.MergeFrom(pb.Turn(**members))
     return turn
 
@@ -252,6 +255,17 @@ def _status(status: Status) -> engine.RunStatus:
     )
 
 
+def _roll(roll: RollResult) -> engine.Roll:
+    return engine.Roll(
+        kind=roll.kind,
+        target=roll.target or "",
+        difficulty=roll.difficulty,
+        value=roll.roll,
+        success=roll.success,
+        index=roll.draw.index,
+    )
+
+
 def _timestamp(microseconds: int) -> Timestamp:
     timestamp = Timestamp()
     timestamp.FromMicroseconds(microseconds)
@@ -262,10 +276,12 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "actions": lambda calls: [_action_to_proto(call) for call in calls],
     "changes": lambda changes: [_change(change) for change in changes],
     "commit_time": _timestamp,
+    "conduct": lambda conduct: pb.NarratorConduct(**asdict(conduct)),
     "errors": lambda errors: [_rule_error(error) for error in errors],
     "log": lambda lines: [_log_line(line) for line in lines],
     "params": _params,
     "reasons": lambda errors: [_rule_error(error) for error in errors],
+    "roll": _roll,
     "resolution": lambda resolution: pb.Resolution.Value(f"RESOLUTION_{resolution.name}"),
     "status": _status,
     "usage": spent_to_proto,

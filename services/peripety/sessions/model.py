@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from peripety.gateway.model import Spent
+    from peripety.gateway.model import Budget, Spent
     from peripety.sessions.events import Event
     from peripety.sim import Status
 
 __all__ = [
     "ActionCall",
     "CommittedTurn",
+    "Conduct",
+    "Memory",
+    "NarratorOptions",
     "NewSession",
+    "Parent",
     "Resolution",
+    "RollRequest",
+    "Seat",
+    "SeatOrder",
     "Session",
+    "Table",
     "TurnRequest",
     "microseconds_now",
 ]
@@ -43,10 +50,129 @@ class Resolution(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """An action that a player tries, with a value for each of its parameters."""
+    """An action that a player tries.
+
+    Attributes:
+        action_id: the action.
+        params: a value for each of its parameters.
+        entity_id: the entity that acts; None when there is one player.
+    """
 
     action_id: str
     params: Mapping[str, Any]
+    entity_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RollRequest:
+    """A die to cast: what for, on what or whom, and the least face that is a success, 1 … 30."""
+
+    kind: str
+    difficulty: int
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Something that a narrator wants remembered.
+
+    Attributes:
+        turn: the turn in which it was written.
+        scope: what it is about, in the narrator's words.
+        owner: the entity that remembers.
+        content: what is remembered.
+        visibility: `public`: for everyone; `private`: for the owner alone; `hidden`: for nobody.
+    """
+
+    turn: int
+    scope: str
+    owner: str
+    content: str
+    visibility: str
+
+
+class SeatOrder(Enum):
+    """Who acts when, in a session with several seats."""
+
+    ROTATING = "rotating"
+    """One seat a turn, in the order of the seats."""
+    SIMULTANEOUS = "simultaneous"
+    """All seats in every turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A place at the table: its name, and the entity that is played there."""
+
+    seat_id: str
+    entity_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Several players in one session.
+
+    Attributes:
+        seats: in playing order.
+        order: who acts when.
+        seconds: how long to wait for a seat; None for ever.
+    """
+
+    seats: tuple[Seat, ...]
+    order: SeatOrder = SeatOrder.ROTATING
+    seconds: float | None = None
+
+    def next_seat(self, turn: int) -> Seat | None:
+        """The seat whose turn comes after `turn` committed ones; None when all act at the same time."""
+        return self.seats[turn % len(self.seats)] if self.order is SeatOrder.ROTATING else None
+
+
+@dataclass(frozen=True, slots=True)
+class NarratorOptions:
+    """How the turns of a session are narrated.
+
+    Attributes:
+        model: `provider/model`; None for the configured one.
+        language: BCP 47 tag of the language; None for the scenario's own.
+        turn_budget: the most that one turn may use; None is no cap.
+        session_budget: the most that the session may use; turns beyond it are resolved by the server alone.
+    """
+
+    model: str | None = None
+    language: str | None = None
+    turn_budget: Budget | None = None
+    session_budget: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How a narrator behaved in a turn; nothing of what was refused had any effect.
+
+    Attributes:
+        tool_rounds: how often it was answered with the results of tools.
+        tool_calls: the tools that it called.
+        rejected_actions: calls that tried an action which could not be taken.
+        refused_calls: other calls that were refused.
+        refused_changes: changes of its own that were refused.
+        refused_answers: answers that were refused.
+        withheld_secrets: answers among them that would have told what the point of view may not know.
+    """
+
+    tool_rounds: int = 0
+    tool_calls: int = 0
+    rejected_actions: int = 0
+    refused_calls: int = 0
+    refused_changes: int = 0
+    refused_answers: int = 0
+    withheld_secrets: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Where a session was forked from: the session, and the turn after which they parted."""
+
+    session_id: str
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +185,8 @@ class NewSession:
         spec_hash: the version of it; None for the latest.
         seed: None for the specification's own.
         pov: the entity whose view is returned; None for the public part.
+        table: the players, when there are several.
+        narrator: how to narrate.
     """
 
     request_id: str
@@ -66,6 +194,8 @@ class NewSession:
     spec_hash: str | None = None
     seed: int | None = None
     pov: str | None = None
+    table: Table | None = None
+    narrator: NarratorOptions = field(default_factory=NarratorOptions)
 
     def digest(self) -> str:
         """Tells this request from another one under the same id."""
@@ -82,7 +212,9 @@ class TurnRequest:
         expected_turn: the number that the turn is meant to have, from 1.
         actions: what the player tries, in order; empty to wait.
         input: what the player says, as free text.
-        pov: the entity whose view is streamed and narrated; None for the public part.
+        pov: the entity whose view is streamed, and narrated when there is one player; None for the public
+            part.
+        seat_id: the seat that acts; None when there is one player.
     """
 
     session_id: str
@@ -91,6 +223,7 @@ class TurnRequest:
     actions: tuple[ActionCall, ...] = ()
     input: str = ""
     pov: str | None = None
+    seat_id: str | None = None
 
     def digest(self) -> str:
         """Tells this request from another one under the same id."""
@@ -105,7 +238,9 @@ class Session:
         session_id: its id.
         scenario_id: the scenario it plays.
         spec_hash: the version of the scenario, for good.
-        seed: where its randomness comes from.
+        seed: where its randomness comes from now.
+        first_seed: where it came from at first: the chain of hashes begins with it.
+        reseeded: whether the next turn is the first one under another seed.
         turn: how many turns are committed.
         status: whether the run goes on.
         snapshot: the engine's state, complete.
@@ -114,13 +249,22 @@ class Session:
         last_sequence: sequence of the last recorded event; 0 before the first turn.
         usage: what all turns used of language models.
         created: when it was created, in microseconds since 1970.
-        updated: when its last turn was committed.
+        updated: when its last turn was committed, or taken back.
+        line_id: the line of turns that it is on; forks share the lines before them.
+        memories: what is remembered, oldest first, of all entities.
+        narrator: how it is narrated.
+        table: the players, when there are several.
+        parent: where it was forked from; None for nowhere.
+        due: when the turn goes on without those who have not acted, in microseconds since 1970; None for
+            never.
     """
 
     session_id: str
     scenario_id: str
     spec_hash: str
     seed: int
+    first_seed: int
+    reseeded: bool
     turn: int
     status: Status
     snapshot: bytes
@@ -130,6 +274,12 @@ class Session:
     usage: Spent
     created: int
     updated: int
+    line_id: str
+    memories: tuple[Memory, ...] = ()
+    narrator: NarratorOptions = field(default_factory=NarratorOptions)
+    table: Table | None = None
+    parent: Parent | None = None
+    due: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,4 +312,13 @@ class CommittedTurn:
 
 def _digest(request: Mapping[str, Any]) -> str:
     meaning = {name: value for name, value in request.items() if name != "request_id"}
-    return hashlib.sha256(sim.canonical(meaning)).hexdigest()
+    return hashlib.sha256(sim.canonical(_plain(meaning))).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON, without what is not set: what requests may say later changes no digest of today."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items() if item is not None}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

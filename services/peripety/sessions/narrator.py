@@ -10,7 +10,7 @@ import logging
 import re
 import time
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -32,14 +32,18 @@ from peripety.gateway.providers.offline.narrate import narrate
 from peripety.gateway.streams import following
 from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted
 from peripety.sessions.facts import cast_of, facts_of, history_of, question_about
-from peripety.sessions.model import Resolution
+from peripety.sessions.model import Conduct, Resolution
+from peripety.sessions.stage import Anew
 from peripety.sim.schemas import OUTCOME, schema_document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 
     from peripety.gateway.model import Completion, GatewayEvent, ModelGateway
+    from peripety.sessions.events import Event
     from peripety.sessions.facts import Scene
+    from peripety.sessions.mechanics import Played
+    from peripety.sessions.model import Memory
 
 __all__ = ["DEFAULT_SECONDS", "Narrator", "Prose", "Told"]
 
@@ -79,12 +83,16 @@ class Told:
         resolution: how it came about.
         usage: what it used of language models.
         model: who narrated, as `provider/model`; empty when the server did.
+        memories: what is remembered after the turn.
+        conduct: how the narrator behaved.
     """
 
     narrative: str
     resolution: Resolution
     usage: Spent
     model: str
+    memories: tuple[Memory, ...] = ()
+    conduct: Conduct = field(default_factory=Conduct)
 
 
 class Narrator:
@@ -99,13 +107,17 @@ class Narrator:
         self._gateway = gateway
         self._seconds = seconds
 
-    async def tell(self, scene: Scene) -> AsyncGenerator[Prose | Told, None]:
-        """Tell a turn: its prose as it comes, then `Told`. No fault of a model is raised."""
+    async def tell(self, scene: Scene) -> AsyncGenerator[Event | Anew | Told, None]:
+        """Tell a turn: its mechanics and prose as they come, then `Told`. No fault of a model is raised."""
         draft = _Draft()
         reason = "OUTCOME_INVALID"
+        played = scene.stage.foresee()
+        closing = scene.stage.close()
+        for mechanics in closing.events if isinstance(closing, Anew) else closing:
+            yield mechanics
         try:
             until = time.monotonic() + self._allowance()
-            async with following(self._gateway.stream(_request(scene))) as answer:
+            async with following(self._gateway.stream(_request(scene, played))) as answer:
                 while (event := await _next(answer, until)) is not None:
                     for prose in draft.take(event):
                         yield prose
@@ -117,9 +129,9 @@ class Narrator:
             for prose in draft.retract(_REASONS[reason]):
                 yield prose
             yield Degraded(reason, f"{_REASONS[reason]}; the server tells the turn itself")
-            draft.told = _told_by_server(scene, draft.used)
+            draft.told = _told_by_server(scene, played, draft.used)
             yield NarrativeChunk(draft.told.narrative)
-        yield draft.told
+        yield replace(draft.told, memories=scene.session.memories)
 
     def _allowance(self) -> float:
         left = context.remaining()
@@ -209,15 +221,15 @@ def _reason(error: Exception) -> str:
     return "NARRATOR_FAILED"
 
 
-def _told_by_server(scene: Scene, used: Spent) -> Told:
-    narrative = _clean(narrate(facts_of(scene), history_of(scene))["narrative"])
+def _told_by_server(scene: Scene, played: Played, used: Spent) -> Told:
+    narrative = _clean(narrate(facts_of(scene, played), history_of(scene))["narrative"])
     return Told(narrative, Resolution.SERVER_RESOLVED, used, "")
 
 
-def _request(scene: Scene) -> GenerateRequest:
+def _request(scene: Scene, played: Played) -> GenerateRequest:
     return GenerateRequest(
         system=_instructions(),
-        messages=(ChatMessage.user(question_about(scene)),),
+        messages=(ChatMessage.user(question_about(scene, played)),),
         schema=ResponseSchema(
             OUTCOME, _schema([entity["id"] for entity in cast_of(scene.spec)]), accept=_problems
         ),

@@ -201,6 +201,8 @@ def _opened(ruleset: Ruleset, new: NewSession) -> Session:
         scenario_id=new.scenario_id,
         spec_hash=program.spec_hash,
         seed=seed,
+        first_seed=seed,
+        reseeded=False,
         turn=0,
         status=state.status,
         snapshot=state.to_json(),
@@ -210,6 +212,9 @@ def _opened(ruleset: Ruleset, new: NewSession) -> Session:
         usage=Spent(),
         created=now,
         updated=now,
+        line_id=str(uuid.uuid4()),
+        narrator=new.narrator,
+        table=new.table,
     )
 
 

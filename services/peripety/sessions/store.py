@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -58,6 +59,14 @@ _sessions = Table(
     Column("scenario_id", Text, nullable=False, index=True),
     Column("spec_hash", Text, ForeignKey(_specs.c.spec_hash), nullable=False),
     Column("seed", BigInteger, nullable=False),
+    Column("first_seed", BigInteger, nullable=False),
+    Column("reseeded", Boolean, nullable=False),
+    Column("line_id", Text, nullable=False),
+    Column("memories", Text, nullable=False),
+    Column("narrator", Text, nullable=False),
+    Column("table", Text),
+    Column("parent", Text),
+    Column("due", BigInteger),
     Column("turn", BigInteger, nullable=False),
     Column("status", Text, nullable=False),
     Column("snapshot", LargeBinary, nullable=False),
@@ -92,6 +101,7 @@ _deletions = Table(
     Column("request_id", Text, nullable=False),
 )
 
+_STRUCTURED = ("status", "usage", "memories", "narrator", "table", "parent")
 _SESSION = [_sessions.c[name] for name in Session.__dataclass_fields__]
 
 
@@ -263,12 +273,16 @@ def _unknown(session_id: str) -> NoReturn:
 
 def _columns(session: Session) -> dict[str, Any]:
     plain = {name: getattr(session, name) for name in Session.__dataclass_fields__}
-    return plain | {"status": _dumps(encode(session.status)), "usage": _dumps(encode(session.usage))}
+    return plain | {
+        name: None if plain[name] is None else _dumps(encode(plain[name])) for name in _STRUCTURED
+    }
 
 
 def _session(row: Row[Any]) -> Session:
     plain = {name: getattr(row, name) for name in Session.__dataclass_fields__}
-    parsed = {name: decode(name, json.loads(plain[name])) for name in ("status", "usage")}
+    parsed = {
+        name: None if plain[name] is None else decode(name, json.loads(plain[name])) for name in _STRUCTURED
+    }
     return Session(**plain | parsed)
 
 

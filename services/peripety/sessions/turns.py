@@ -15,23 +15,31 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from peripety import sim
-from peripety.errors import AlreadyExistsError, ConflictError, FailedPreconditionError, InternalError
+from peripety.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    FailedPreconditionError,
+    InternalError,
+)
 from peripety.gateway.model import Spent
 from peripety.requests import refuse
 from peripety.sessions.checks import check_turn_request
 from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.facts import Scene
-from peripety.sessions.mechanics import Abandoned, Played, play
+from peripety.sessions.mechanics import Board
 from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
 from peripety.sessions.narrator import Told
+from peripety.sessions.stage import Anew, set_up
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 
     from peripety.sessions.events import Event
+    from peripety.sessions.mechanics import Played
     from peripety.sessions.model import Session, TurnRequest
     from peripety.sessions.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
+    from peripety.sessions.stage import Stage
     from peripety.sessions.store import SessionStore
     from peripety.sessions.visibility import SessionView
 
@@ -166,30 +174,35 @@ class Turns:
 
     async def _play(self, attempt: _Attempt) -> AsyncGenerator[Seen, None]:
         attempt.check()
-        session, request = attempt.session, attempt.request
-        played = await asyncio.to_thread(play, attempt.ruleset.program, session.snapshot, request.actions)
-        if isinstance(played, Played) and not await self._fits(attempt.opened(played)):
-            played = Abandoned((_TOO_LARGE,))
-        for event in attempt.opening(played.events):
+        stage, opening = await asyncio.to_thread(attempt.set_up)
+        if stage is not None and not await self._fits(attempt.opened(stage.foresee())):
+            stage, opening = None, (_TOO_LARGE,)
+        for event in attempt.opening(opening):
             yield event
-        if isinstance(played, Abandoned):
+        if stage is None:
             return
         told = None
-        async with aclosing(self._narrator.tell(await self._scene(attempt, played))) as telling:
-            async for prose in telling:
-                if isinstance(prose, Told):
-                    told = prose
+        async with aclosing(self._narrator.tell(await self._scene(attempt, stage))) as telling:
+            async for happened in telling:
+                if isinstance(happened, Told):
+                    told = happened
                 else:
-                    yield attempt.note(prose)
-        if told is None:
+                    for event in attempt.goes_on(happened):
+                        yield event
+        if told is None or stage.played is None:
             raise InternalError("a narrator ended without an end")
+        async for event in self._end(attempt, stage.played, told):
+            yield event
+
+    async def _end(self, attempt: _Attempt, played: Played, told: Told) -> AsyncGenerator[Seen, None]:
+        """Store the turn, unless it grew too large."""
         committed = attempt.committed(played, told)
         last = attempt.note(committed)
         turn = attempt.turn_to_record(played)
         if not await self._fits(attempt.whole(turn)):
             yield attempt.abandoning(_TOO_LARGE)
             return
-        recorded = await self._commit(request, attempt.session_after(committed, played), turn)
+        recorded = await self._commit(attempt.request, attempt.session_after(committed, played, told), turn)
         for event in (last,) if recorded is turn else attempt.replay(recorded):
             yield event
 
@@ -209,11 +222,17 @@ class Turns:
             return recorded
         return turn
 
-    async def _scene(self, attempt: _Attempt, played: Played) -> Scene:
-        view = attempt.view
-        narrated = await self._store.narratives(attempt.session.session_id, view.viewer, _HISTORY)
-        turn, spoken = attempt.request.expected_turn, attempt.request.input
-        return Scene(attempt.ruleset.spec, view, turn, spoken, played, narrated)
+    async def _scene(self, attempt: _Attempt, stage: Stage) -> Scene:
+        narrated = await self._store.narratives(attempt.session.session_id, attempt.audience, _HISTORY)
+        return Scene(
+            spec=attempt.ruleset.spec,
+            view=attempt.ruleset.viewers.view(attempt.audience),
+            turn=attempt.request.expected_turn,
+            input=attempt.request.input,
+            session=attempt.session,
+            stage=stage,
+            narrated=narrated,
+        )
 
 
 class _Attempt:
@@ -224,8 +243,13 @@ class _Attempt:
         self.session = session
         self.ruleset = ruleset
         self.view = ruleset.viewers.view(request.pov)
-        self._accepted = Accepted(str(uuid.uuid4()), request.request_id, request.actions, request.input)
+        self.audience = request.pov if session.table is None else None
+        self._accepted = self._acceptance()
         self._events: list[Event] = []
+
+    def _acceptance(self) -> Accepted:
+        request = self.request
+        return Accepted(str(uuid.uuid4()), request.request_id, request.actions, request.input)
 
     def check(self) -> None:
         """Refuse a turn that cannot follow the session as it is."""
@@ -248,9 +272,24 @@ class _Attempt:
                 name = action.action_id[:64]
                 raise refuse(f".actions[{index}].action_id", f"names no action of the scenario: '{name}'")
 
+    def set_up(self) -> tuple[Stage | None, tuple[Event, ...]]:
+        """Carry out what the player chose; see `stage.set_up`."""
+        session = self.session
+        seed = session.seed if session.reseeded else None
+        return set_up(Board(self.ruleset.program, session.snapshot, reseeded=seed), self.request.actions)
+
     def opening(self, events: Sequence[Event]) -> Iterator[Seen]:
-        """Begin the turn, and tell what the engine decided."""
+        """Begin the turn, and tell what became of the actions."""
         yield from map(self.note, (self._accepted, *events))
+
+    def goes_on(self, happened: Event | Anew) -> Iterator[Seen]:
+        """Tell what happened next, or begin the turn anew and tell its mechanics as they are now."""
+        if not isinstance(happened, Anew):
+            yield self.note(happened)
+            return
+        self._accepted = self._acceptance()
+        self._events.clear()
+        yield from self.opening(happened.events)
 
     def opened(self, played: Played) -> SeenTurn:
         """What the turn comes to if nothing is told about it."""
@@ -270,7 +309,7 @@ class _Attempt:
     def note(self, event: Event) -> Seen:
         """Keep an event for the record; what the viewer sees of it."""
         self._events.append(event)
-        return self._seen(self.view.event(event, self.request.pov))
+        return self._seen(self.view.event(event, self.audience))
 
     def _seen(self, event: Event | None) -> Seen:
         sequence = self.session.last_sequence + len(self._events)
@@ -293,9 +332,10 @@ class _Attempt:
             resolution=told.resolution,
             model=told.model,
             commit_time=microseconds_now(),
+            conduct=told.conduct,
         )
 
-    def session_after(self, committed: Committed, played: Played) -> Session:
+    def session_after(self, committed: Committed, played: Played, told: Told) -> Session:
         """The session as the turn leaves it."""
         return replace(
             self.session,
@@ -307,6 +347,8 @@ class _Attempt:
             last_sequence=self.session.last_sequence + len(self._events),
             usage=self.session.usage + committed.usage,
             updated=committed.commit_time,
+            reseeded=False,
+            memories=told.memories,
         )
 
     def turn_to_record(self, played: Played) -> CommittedTurn:
@@ -315,7 +357,7 @@ class _Attempt:
             turn=self.request.expected_turn,
             request_id=self.request.request_id,
             request_digest=self.request.digest(),
-            pov=self.request.pov,
+            pov=self.audience,
             record=played.record,
             first_sequence=self.session.last_sequence + 1,
             events=tuple(self._events),

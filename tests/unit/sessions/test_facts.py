@@ -3,11 +3,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from peripety import sim
 from peripety.sessions.facts import Scene, abridged, facts_of, history_of, question_about
-from peripety.sessions.mechanics import Played, play
 from peripety.sessions.model import ActionCall
-from peripety.sessions.visibility import Viewers
+from support.scenes import scene_of
 from support.specs import Json, action, document, event
 
 ENTITIES: list[Json] = [
@@ -33,28 +31,38 @@ def scene(
         ],
         **parts,
     }
-    program = sim.compile(document(**spec))
-    played = play(program, program.new_state().to_json(), actions or [ActionCall("act", {})])
-    assert isinstance(played, Played)
-    view = Viewers(program.spec).view(viewer)
-    return Scene(program.spec, view, 1, "what is said", played, narrated)
+    return scene_of(
+        document(**spec),
+        actions or [ActionCall("act", {})],
+        viewer=viewer,
+        spoken="what is said",
+        narrated=narrated,
+    )
+
+
+def facts(about: Scene) -> Json:
+    return facts_of(about, about.stage.foresee())
+
+
+def question(about: Scene) -> str:
+    return question_about(about, about.stage.foresee())
 
 
 def test_the_facts_are_those_that_the_point_of_view_may_know() -> None:
-    facts = facts_of(scene())
-    assert facts["changes"] == [{"path": "state.a", "cause": "action:act", "before": 1, "after": 2}]
-    assert facts["actions"] == [{"id": "act", "name": "Act now", "params": {}}]
-    assert facts["input"] == "what is said"
-    assert facts["status"] == {"kind": "ongoing", "condition": None, "message": None}
-    assert facts["event"] is None
+    told = facts(scene())
+    assert told["changes"] == [{"path": "state.a", "cause": "action:act", "before": 1, "after": 2}]
+    assert told["actions"] == [{"id": "act", "name": "Act now", "params": {}}]
+    assert told["input"] == "what is said"
+    assert told["status"] == {"kind": "ongoing", "condition": None, "message": None}
+    assert told["event"] is None
 
 
 def test_the_question_is_one_json_object_without_anybody_elses_secrets() -> None:
-    text = question_about(scene(viewer="p"))
-    question = json.loads(text)
-    assert list(question) == ["scenario", "history", "view", "facts"]
-    assert question["view"] == {"a": 2, "private": {"p": {"x": "own"}}}
-    assert question["scenario"] == {
+    text = question(scene(viewer="p"))
+    asked = json.loads(text)
+    assert list(asked) == ["scenario", "history", "view", "facts"]
+    assert asked["view"] == {"a": 2, "private": {"p": {"x": "own"}}}
+    assert asked["scenario"] == {
         "name": "Alpha",
         "entities": [{"id": "p", "name": "P"}, {"id": "q", "kind": "k"}],
         "pov": "p",
@@ -64,16 +72,16 @@ def test_the_question_is_one_json_object_without_anybody_elses_secrets() -> None
 
 
 def test_rejected_actions_are_told_apart_with_their_reasons() -> None:
-    facts = facts_of(scene(ActionCall("no", {}), ActionCall("act", {})))
-    assert [told["id"] for told in facts["actions"]] == ["act"]
-    (rejected,) = facts["rejected"]
+    told = facts(scene(ActionCall("no", {}), ActionCall("act", {})))
+    assert [told["id"] for told in told["actions"]] == ["act"]
+    (rejected,) = told["rejected"]
     assert rejected["name"] == "no"
     assert "do not hold" in rejected["reasons"][0]
 
 
 def test_the_reasons_tell_nothing_of_what_is_hidden() -> None:
     broken = action("broken", [{"op": "pop", "path": "state.hidden.y"}])
-    told = facts_of(
+    told = facts(
         scene(
             ActionCall("broken", {}),
             ActionCall("act", {}),
@@ -86,7 +94,7 @@ def test_the_reasons_tell_nothing_of_what_is_hidden() -> None:
 
 def test_the_event_goes_by_its_name() -> None:
     events = [{**event(f"e{n}"), "name": f"Event {n}"} for n in range(4)]
-    told = facts_of(scene(random_events=events))["event"]
+    told = facts(scene(random_events=events))["event"]
     assert told["name"] == f"Event {told['id'][1:]}"
 
 
@@ -125,4 +133,4 @@ def test_a_turn_of_any_size_makes_a_question_of_bounded_size() -> None:
         actions=[action("act", patch)],
         narrated=("z" * 9_000,) * 6,
     )
-    assert len(question_about(played)) < 30_000
+    assert len(question(played)) < 30_000

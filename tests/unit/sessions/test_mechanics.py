@@ -7,18 +7,26 @@ import pytest
 
 from peripety import sim
 from peripety.errors import InvalidArgumentError
-from peripety.sessions.events import ActionResolved, RuleFailed, WorldResolved
-from peripety.sessions.mechanics import Abandoned, Played, play
-from peripety.sessions.model import ActionCall
+from peripety.sessions.events import ActionResolved, Event, RuleFailed, WorldResolved
+from peripety.sessions.mechanics import Board, Played, play_again, reseeded
+from peripety.sessions.model import ActionCall, RollRequest
+from peripety.sessions.stage import set_up
 from support.specs import action, at_most, document, event, never
 
 RAISE = {"op": "inc", "path": "state.a", "value": 1}
 
 
 def played(program: sim.Program, snapshot: bytes, *actions: str) -> Played:
-    turn = play(program, snapshot, [ActionCall(name, {}) for name in actions])
-    assert isinstance(turn, Played)
-    return turn
+    board = Board(program, snapshot)
+    for name in actions:
+        board.act(ActionCall(name, {}))
+    return board.close()
+
+
+def abandoned(program: sim.Program, snapshot: bytes, *calls: ActionCall) -> tuple[Event, ...]:
+    stage, events = set_up(Board(program, snapshot), calls)
+    assert stage is None
+    return events
 
 
 def compiled(**parts: Any) -> tuple[sim.Program, bytes]:
@@ -73,9 +81,7 @@ def test_some_rejected_actions_do_not_stop_the_others() -> None:
 
 def test_a_turn_whose_actions_are_all_rejected_is_abandoned_with_the_reasons() -> None:
     program, snapshot = compiled(actions=[action("no", [RAISE], preconditions={"<": [1, 0]})])
-    turn = play(program, snapshot, [ActionCall("no", {}), ActionCall("no", {"x": 1})])
-    assert isinstance(turn, Abandoned)
-    first, second, last = turn.events
+    first, second, last = abandoned(program, snapshot, ActionCall("no", {}), ActionCall("no", {"x": 1}))
     assert isinstance(first, ActionResolved)
     assert isinstance(second, ActionResolved)
     assert [first.reasons[0].code, second.reasons[0].code] == ["PRECONDITION_FAILED", "ILLEGAL_PARAM"]
@@ -91,9 +97,7 @@ def test_a_turn_that_outgrows_the_state_is_abandoned() -> None:
     lists = [[0] * 200] * 49
     grow = [{"op": "push", "path": "state.list", "value": [0] * 250} for _ in range(8)]
     program, snapshot = compiled(state={"list": lists}, actions=[action("act", grow)])
-    turn = play(program, snapshot, [ActionCall("act", {})])
-    assert isinstance(turn, Abandoned)
-    (last,) = turn.events
+    (last,) = abandoned(program, snapshot, ActionCall("act", {}))
     assert isinstance(last, RuleFailed)
     assert (last.code, last.rule, last.turn_abandoned) == ("STATE_LIMIT", "/actions/0/effects", True)
 
@@ -134,4 +138,38 @@ def test_when_the_run_ends_nothing_more_can_be_tried() -> None:
 def test_a_parameter_that_is_no_value_of_the_engines_is_refused() -> None:
     program, snapshot = compiled(actions=[action("act", params={"s": {"type": "string", "maxLength": 5}})])
     with pytest.raises(InvalidArgumentError):
-        play(program, snapshot, [ActionCall("act", {"s": "x" * 70_000})])
+        Board(program, snapshot).act(ActionCall("act", {"s": "x" * 70_000}))
+
+
+def test_a_record_tells_all_that_it_takes_to_play_the_turn_again() -> None:
+    program, snapshot = compiled(
+        actions=[action("act", [RAISE])],
+        random_events=[event(f"e{n}", [{"op": "addlog", "message": f"m{n}"}]) for n in range(4)],
+    )
+    board = Board(program, reseeded(snapshot, 99), reseeded=99)
+    board.act(ActionCall("act", {}, "p"))
+    board.roll(RollRequest("k", 10, "t"))
+    assert board.narrate([{"op": "inc", "path": "state.a", "value": 1}]) == ()
+    turn = board.close()
+    record = json.loads(turn.record)
+    assert (record["seed"], record["actions"][0]["entity_id"]) == (99, "p")
+    assert [change["cause"] for change in record["changes"]][:2] == ["action:act", "narrator"]
+    assert play_again(program, snapshot, record) == turn
+
+
+def test_what_the_narrator_changes_is_told_with_the_world() -> None:
+    program, snapshot = compiled()
+    board = Board(program, snapshot)
+    board.narrate([{"op": "inc", "path": "state.a", "value": 1}])
+    turn = board.close()
+    assert turn.world.changes[0].cause == "narrator"
+    assert turn.changes == turn.world.changes
+
+
+def test_what_the_narrator_may_not_change_is_not_changed_at_all() -> None:
+    program, snapshot = compiled()
+    board = Board(program, snapshot)
+    within, beyond = ({"op": "inc", "path": "state.a", "value": value} for value in (1, 1_000))
+    (reason,) = board.narrate([within, beyond])
+    assert (reason.code, reason.rule) == ("OUT_OF_SCOPE", "/state_changes/1")
+    assert board.close().record == played(program, snapshot).record

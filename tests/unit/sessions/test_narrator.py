@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import context, sim
+from peripety import context
 from peripety.errors import (
     DeadlineError,
     FailedPreconditionError,
@@ -17,12 +17,10 @@ from peripety.errors import (
     UnavailableError,
 )
 from peripety.gateway.model import ChatMessage, Completed, Completion, Spent, StopReason, TextDelta, Usage
-from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted
-from peripety.sessions.facts import Scene
-from peripety.sessions.mechanics import Played, play
-from peripety.sessions.model import ActionCall, Resolution
+from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted, WorldResolved
+from peripety.sessions.model import Resolution
 from peripety.sessions.narrator import Narrator, Told
-from peripety.sessions.visibility import Viewers
+from support.scenes import scene_of
 from support.sessions import SILENCE, SPENT, ScriptedGateway, outcome
 from support.specs import action, document
 
@@ -30,22 +28,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
+    from peripety.sessions.facts import Scene
 
 ENTITIES = [{"id": "p", "playable": True}, {"id": "q"}]
 
 
 def scene(viewer: str | None = None, spoken: str = "", **parts: Any) -> Scene:
-    program = sim.compile(
-        document(entities=ENTITIES, **{"actions": [{**action("act"), "name": "Act now"}], **parts})
+    return scene_of(
+        document(entities=ENTITIES, **{"actions": [{**action("act"), "name": "Act now"}], **parts}),
+        viewer=viewer,
+        spoken=spoken,
     )
-    played = play(program, program.new_state().to_json(), [ActionCall("act", {})])
-    assert isinstance(played, Played)
-    return Scene(program.spec, Viewers(program.spec).view(viewer), 1, spoken, played, ())
 
 
 async def told(gateway: ModelGateway, *, seconds: float = 5.0, about: Scene | None = None) -> list[Any]:
     async with aclosing(Narrator(gateway, seconds=seconds).tell(about or scene())) as telling:
-        return [event async for event in telling]
+        return [event async for event in telling if not isinstance(event, WorldResolved)]
 
 
 async def answered(*answers: str | list[str] | Exception, seconds: float = 5.0) -> list[Any]:
@@ -82,6 +80,7 @@ async def test_the_narrative_is_released_as_it_is_written_and_nothing_else_of_th
 async def test_the_first_words_come_before_the_model_has_written_the_next() -> None:
     gateway = ScriptedGateway([['{"narrative": "One', SILENCE]])
     async with aclosing(Narrator(gateway).tell(scene())) as telling:
+        assert isinstance(await anext(telling), WorldResolved)
         assert await anext(telling) == NarrativeChunk("One")
     assert gateway.cancelled == 0
 

@@ -571,6 +571,54 @@ class DeleteSessionResponse(_message.Message):
 Global___DeleteSessionResponse: _TypeAlias = DeleteSessionResponse  # noqa: Y015
 
 @_typing.final
+class NarratorConduct(_message.Message):
+    """How a narrator behaved in a turn. Nothing of what was refused had any effect."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOL_ROUNDS_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    REJECTED_ACTIONS_FIELD_NUMBER: _builtins.int
+    REFUSED_CALLS_FIELD_NUMBER: _builtins.int
+    REFUSED_CHANGES_FIELD_NUMBER: _builtins.int
+    REFUSED_ANSWERS_FIELD_NUMBER: _builtins.int
+    WITHHELD_SECRETS_FIELD_NUMBER: _builtins.int
+    tool_rounds: _builtins.int
+    """How often it was answered with the results of tools."""
+    tool_calls: _builtins.int
+    """The tools that it called."""
+    rejected_actions: _builtins.int
+    """Calls that tried an action which could not be taken: its preconditions did not hold, or its parameters
+    were not legal.
+    """
+    refused_calls: _builtins.int
+    """Other calls that were refused: no such tool, malformed arguments, too late, too many."""
+    refused_changes: _builtins.int
+    """Changes of its own that were refused: out of its scope, or not what the state takes."""
+    refused_answers: _builtins.int
+    """Answers that were refused: not an Outcome, or one with something wrong in it."""
+    withheld_secrets: _builtins.int
+    """Answers among them that would have told what the point of view may not know."""
+    def __init__(
+        self,
+        *,
+        tool_rounds: _builtins.int = ...,
+        tool_calls: _builtins.int = ...,
+        rejected_actions: _builtins.int = ...,
+        refused_calls: _builtins.int = ...,
+        refused_changes: _builtins.int = ...,
+        refused_answers: _builtins.int = ...,
+        withheld_secrets: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refused_answers", b"refused_answers", "refused_calls", b"refused_calls", "refused_changes", b"refused_changes", "rejected_actions", b"rejected_actions", "tool_calls", b"tool_calls", "tool_rounds", b"tool_rounds", "withheld_secrets", b"withheld_secrets"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NarratorConduct: _TypeAlias = NarratorConduct  # noqa: Y015
+
+@_typing.final
 class TurnEvent(_message.Message):
     """One event of a turn."""
 
@@ -709,7 +757,9 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class WorldResolved(_message.Message):
-        """The world moved: schedules, at most one random event, decay, and the end conditions."""
+        """The world moved: what the narrator changed by itself, schedules, at most one random event, decay, and
+        the end conditions.
+        """
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -722,7 +772,7 @@ class TurnEvent(_message.Message):
         """The random event that was drawn; empty for none."""
         @_builtins.property
         def changes(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.Change]:
-            """What changed, in order."""
+            """What changed, in order; each change has its cause."""
 
         @_builtins.property
         def log(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.LogLine]:
@@ -856,6 +906,7 @@ class TurnEvent(_message.Message):
         NEXT_SEAT_ID_FIELD_NUMBER: _builtins.int
         COMMIT_TIME_FIELD_NUMBER: _builtins.int
         MODEL_FIELD_NUMBER: _builtins.int
+        CONDUCT_FIELD_NUMBER: _builtins.int
         state_hash: _builtins.str
         """SHA-256 of the whole canonical state in lower-case hex."""
         chain_hash: _builtins.str
@@ -888,6 +939,10 @@ class TurnEvent(_message.Message):
         def commit_time(self) -> _timestamp_pb2.Timestamp:
             """When it was stored."""
 
+        @_builtins.property
+        def conduct(self) -> Global___NarratorConduct:
+            """How the narrator behaved."""
+
         def __init__(
             self,
             *,
@@ -902,10 +957,11 @@ class TurnEvent(_message.Message):
             next_seat_id: _builtins.str = ...,
             commit_time: _timestamp_pb2.Timestamp | None = ...,
             model: _builtins.str = ...,
+            conduct: Global___NarratorConduct | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "status", b"status", "usage", b"usage"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "conduct", b"conduct", "status", b"status", "usage", b"usage"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "legal_actions", b"legal_actions", "model", b"model", "narrative", b"narrative", "next_seat_id", b"next_seat_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "usage", b"usage"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "conduct", b"conduct", "legal_actions", b"legal_actions", "model", b"model", "narrative", b"narrative", "next_seat_id", b"next_seat_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "usage", b"usage"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1299,6 +1355,8 @@ class Turn(_message.Message):
     LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
     COMMIT_TIME_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
+    ROLLS_FIELD_NUMBER: _builtins.int
+    CONDUCT_FIELD_NUMBER: _builtins.int
     turn: _builtins.int
     """Its number, from 1."""
     request_id: _builtins.str
@@ -1349,6 +1407,14 @@ class Turn(_message.Message):
     def commit_time(self) -> _timestamp_pb2.Timestamp:
         """When it was stored."""
 
+    @_builtins.property
+    def rolls(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.Roll]:
+        """The dice that were cast, in order."""
+
+    @_builtins.property
+    def conduct(self) -> Global___NarratorConduct:
+        """How the narrator behaved."""
+
     def __init__(
         self,
         *,
@@ -1370,10 +1436,12 @@ class Turn(_message.Message):
         last_sequence: _builtins.int = ...,
         commit_time: _timestamp_pb2.Timestamp | None = ...,
         model: _builtins.str = ...,
+        rolls: _abc.Iterable[_engine_pb2.Roll] | None = ...,
+        conduct: Global___NarratorConduct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "status", b"status", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "conduct", b"conduct", "status", b"status", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "dialogue", b"dialogue", "event_id", b"event_id", "first_sequence", b"first_sequence", "input", b"input", "last_sequence", b"last_sequence", "log", b"log", "model", b"model", "narrative", b"narrative", "request_id", b"request_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "conduct", b"conduct", "dialogue", b"dialogue", "event_id", b"event_id", "first_sequence", b"first_sequence", "input", b"input", "last_sequence", b"last_sequence", "log", b"log", "model", b"model", "narrative", b"narrative", "request_id", b"request_id", "resolution", b"resolution", "rolls", b"rolls", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -31,8 +31,8 @@ class SessionServiceStub:
 
     A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
     retry. The engine decides first and the narration follows, so events of a turn arrive in this order:
-    `accepted`, one `action_resolved` for each action, `world_resolved`, then prose (`narrative_chunk`,
-    `dialogue`), and `committed` last. What has not been committed has not happened.
+    `accepted`, one `action_resolved` for each action and one `rolled` for each die, `world_resolved`, then
+    prose (`narrative_chunk`, `dialogue`), and `committed` last. What has not been committed has not happened.
 
     Everything returned is what one entity may know: its *point of view*, `pov_entity_id`, or the public
     part when that is empty. State, changes, log lines and errors are all cut to it.
@@ -98,8 +98,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
 
     A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
     retry. The engine decides first and the narration follows, so events of a turn arrive in this order:
-    `accepted`, one `action_resolved` for each action, `world_resolved`, then prose (`narrative_chunk`,
-    `dialogue`), and `committed` last. What has not been committed has not happened.
+    `accepted`, one `action_resolved` for each action and one `rolled` for each die, `world_resolved`, then
+    prose (`narrative_chunk`, `dialogue`), and `committed` last. What has not been committed has not happened.
 
     Everything returned is what one entity may know: its *point of view*, `pov_entity_id`, or the public
     part when that is empty. State, changes, log lines and errors are all cut to it.
@@ -161,8 +161,8 @@ class SessionServiceServicer:
 
     A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
     retry. The engine decides first and the narration follows, so events of a turn arrive in this order:
-    `accepted`, one `action_resolved` for each action, `world_resolved`, then prose (`narrative_chunk`,
-    `dialogue`), and `committed` last. What has not been committed has not happened.
+    `accepted`, one `action_resolved` for each action and one `rolled` for each die, `world_resolved`, then
+    prose (`narrative_chunk`, `dialogue`), and `committed` last. What has not been committed has not happened.
 
     Everything returned is what one entity may know: its *point of view*, `pov_entity_id`, or the public
     part when that is empty. State, changes, log lines and errors are all cut to it.

@@ -1,0 +1,63 @@
+"""Turns that are about to be told, without a store: a real engine, and whatever session a test wants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.gateway.model import Spent
+from peripety.sessions.facts import Scene
+from peripety.sessions.mechanics import Board
+from peripety.sessions.model import ActionCall, Session
+from peripety.sessions.stage import set_up
+from peripety.sessions.visibility import Viewers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["scene_of", "session_of"]
+
+
+def session_of(program: sim.Program, **more: Any) -> Session:
+    """A session of a scenario before its first turn, or as `more` says."""
+    state = program.new_state()
+    seed = program.spec["seed"]
+    session = Session(
+        session_id="s",
+        scenario_id="scenario",
+        spec_hash=program.spec_hash,
+        seed=seed,
+        first_seed=seed,
+        reseeded=False,
+        turn=0,
+        status=state.status,
+        snapshot=state.to_json(),
+        state_hash=state.hash(),
+        chain_hash=sim.chain_start(seed, program.spec_hash),
+        last_sequence=0,
+        usage=Spent(),
+        created=0,
+        updated=0,
+        line_id="l",
+    )
+    return replace(session, **more)
+
+
+def scene_of(
+    document: bytes,
+    actions: Sequence[ActionCall] = (ActionCall("act", {}),),
+    *,
+    viewer: str | None = None,
+    spoken: str = "",
+    narrated: tuple[str, ...] = (),
+    **session: Any,
+) -> Scene:
+    """The next turn of a session, after what the player chose."""
+    program = sim.compile(document)
+    playing = session_of(program, **session)
+    stage, _ = set_up(Board(program, playing.snapshot), actions, mistakes_cost_nothing=False)
+    if stage is None:
+        raise AssertionError("the turn outgrew a limit")
+    view = Viewers(program.spec).view(viewer)
+    return Scene(program.spec, view, playing.turn + 1, spoken, playing, stage, narrated)
