@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from peripety import context
 from peripety.errors import InternalError, ResourceExhaustedError
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.model import DryRunOptions
     from peripety.scenarios.workers import Worker
-    from peripety.sim import DryRunReport, Program
+    from peripety.sim import DryRunReport, Persona
 
-__all__ = ["MOST_SECONDS", "Runner", "too_slow"]
+__all__ = ["MOST_SECONDS", "Playable", "Runner", "too_slow"]
 
 MOST_SECONDS = 120.0
 """Wall time that runs may take, when the caller waits for longer."""
@@ -39,6 +39,30 @@ def too_slow() -> ResourceExhaustedError:
     )
 
 
+class Playable(Protocol):
+    """What many runs can be played of: a program, or the state of a run that goes on."""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The scenario."""
+        ...
+
+    def dry_run(
+        self,
+        *,
+        runs: int,
+        persona: Persona = "random",
+        seed: int | None = None,
+        first_run: int = 0,
+        horizon: int | None = None,
+        threads: int | None = None,
+        detail: bool = False,
+        watch: Mapping[str, float] | None = None,
+    ) -> DryRunReport:
+        """Play them; see `peripety.sim.Program.dry_run`."""
+        ...
+
+
 class Runner:
     """Plays runs of one program within a budget of wall time.
 
@@ -57,7 +81,7 @@ class Runner:
     """
 
     def __init__(
-        self, program: Program, options: DryRunOptions, workers: Worker, most_seconds: float = MOST_SECONDS
+        self, program: Playable, options: DryRunOptions, workers: Worker, most_seconds: float = MOST_SECONDS
     ) -> None:
         self._workers = workers
         self._program = program

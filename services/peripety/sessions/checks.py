@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FieldViolation, InvalidArgumentError
-from peripety.requests import check_request_id
+from peripety.errors import FailedPreconditionError, FieldViolation, InvalidArgumentError
+from peripety.requests import check_request_id, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.sessions.model import NewSession, TurnRequest
+    from peripety.sessions.model import ActionCall, NewSession, OddsRequest, Session, TurnRequest
 
-__all__ = ["check_deletion", "check_new_session", "check_session_id", "check_turn_request"]
+__all__ = [
+    "check_deletion",
+    "check_known_actions",
+    "check_new_session",
+    "check_odds_request",
+    "check_ongoing",
+    "check_session_id",
+    "check_turn_request",
+]
 
 _MAX_SEED = 2**53 - 1
 _MAX_ACTIONS = 16
 _MAX_INPUT_BYTES = 16 * 1024
+_MAX_FUTURES = 100_000
+_MAX_HORIZON = 1_000
 
 
 def check_new_session(new: NewSession) -> None:
@@ -40,10 +50,53 @@ def check_turn_request(request: TurnRequest) -> None:
             *_required(".session_id", request.session_id),
             *_request_id(request.request_id),
             *_expected_turn(request.expected_turn),
-            *_actions(request),
+            *_actions(request.actions),
             *_input(request.input),
         ]
     )
+
+
+def check_odds_request(request: OddsRequest) -> None:
+    """Refuse a look into the future that cannot be taken of any session.
+
+    Raises:
+        InvalidArgumentError: with a violation for each wrong field.
+    """
+    _raise_for(
+        [
+            *_required(".session_id", request.session_id),
+            *_within(".runs", request.runs, _MAX_FUTURES),
+            *_within(".horizon", request.horizon, _MAX_HORIZON),
+            *_seed(request.seed),
+            *_actions(request.actions),
+        ]
+    )
+
+
+def check_ongoing(session: Session) -> None:
+    """Refuse to go on with a session whose run has ended.
+
+    Raises:
+        FailedPreconditionError: `RUN_ENDED`.
+    """
+    if session.status.kind != "ongoing":
+        raise FailedPreconditionError(
+            f"The run has ended ({session.status.kind}) and takes no more turns; start another session",
+            code="RUN_ENDED",
+        )
+
+
+def check_known_actions(actions: Sequence[ActionCall], spec: Mapping[str, Any]) -> None:
+    """Refuse actions that the scenario does not have.
+
+    Raises:
+        InvalidArgumentError: one of them is none of its.
+    """
+    known = {action["id"] for action in spec["actions"]}
+    for index, action in enumerate(actions):
+        if action.action_id not in known:
+            name = action.action_id[:64]
+            raise refuse(f".actions[{index}].action_id", f"names no action of the scenario: '{name}'")
 
 
 def check_session_id(session_id: str) -> None:
@@ -86,15 +139,18 @@ def _expected_turn(turn: int) -> Iterator[FieldViolation]:
         yield FieldViolation(".expected_turn", "is required: the session's turn + 1")
 
 
-def _actions(request: TurnRequest) -> Iterator[FieldViolation]:
-    if len(request.actions) > _MAX_ACTIONS:
-        yield FieldViolation(
-            ".actions", f"has {len(request.actions)}; at most {_MAX_ACTIONS} are taken in a turn"
-        )
-    for index, action in enumerate(request.actions[:_MAX_ACTIONS]):
+def _actions(actions: Sequence[ActionCall]) -> Iterator[FieldViolation]:
+    if len(actions) > _MAX_ACTIONS:
+        yield FieldViolation(".actions", f"has {len(actions)}; at most {_MAX_ACTIONS} are taken in a turn")
+    for index, action in enumerate(actions[:_MAX_ACTIONS]):
         for name, value in action.params.items():
             if isinstance(value, float) and not math.isfinite(value):
                 yield FieldViolation(f".actions[{index}].params[{name[:64]}]", "must be a finite number")
+
+
+def _within(field: str, value: int, most: int) -> Iterator[FieldViolation]:
+    if not 0 <= value <= most:
+        yield FieldViolation(field, f"is {value}; it must be from 1 to {most:,}, or 0 for the default")
 
 
 def _input(text: str) -> Iterator[FieldViolation]:

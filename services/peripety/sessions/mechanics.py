@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peripety.sessions.events import Event
-    from peripety.sim import ActResult, Change, LogLine, Program, RuleError, StepResult
+    from peripety.sim import ActResult, Change, LogLine, Program, RuleError, State, StepResult
 
 __all__ = ["Board", "Played", "play_again", "reseeded"]
 
@@ -104,9 +104,9 @@ class Board:
         return self._acts
 
     @property
-    def tree(self) -> Any:
-        """The scenario's own tree as it is now."""
-        return self._state.tree()
+    def state(self) -> State:
+        """The engine's state as it is now."""
+        return self._state
 
     @property
     def legal_actions(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from peripety import sim
 if TYPE_CHECKING:
     from peripety.gateway.model import Budget, Spent
     from peripety.sessions.events import Event
-    from peripety.sim import Status
+    from peripety.sim import Persona, Status
 
 __all__ = [
     "ActionCall",
@@ -23,6 +23,7 @@ __all__ = [
     "Memory",
     "NarratorOptions",
     "NewSession",
+    "OddsRequest",
     "Parent",
     "Resolution",
     "RollRequest",
@@ -228,6 +229,27 @@ class TurnRequest:
     def digest(self) -> str:
         """Tells this request from another one under the same id."""
         return _digest(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class OddsRequest:
+    """A look into the future of a session.
+
+    Attributes:
+        session_id: the session.
+        persona: who plays on.
+        runs: futures to play; 0 leaves it to the engine.
+        horizon: turns of a future; 0 for what is left of the scenario's horizon.
+        seed: seed of the first future; None for one that follows from the session.
+        actions: what to do in the next turn of every future; empty to leave it to the persona.
+    """
+
+    session_id: str
+    persona: Persona = "random"
+    runs: int = 0
+    horizon: int = 0
+    seed: int | None = None
+    actions: tuple[ActionCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,10 @@ from peripety import sim
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
-    FailedPreconditionError,
     InternalError,
 )
 from peripety.gateway.model import Spent
-from peripety.requests import refuse
-from peripety.sessions.checks import check_turn_request
+from peripety.sessions.checks import check_known_actions, check_ongoing, check_turn_request
 from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.facts import Scene
 from peripety.sessions.mechanics import Board
@@ -261,16 +259,8 @@ class _Attempt:
                 code="STALE_TURN",
                 details={"turn": str(session.turn), "expected_turn": str(request.expected_turn)},
             )
-        if session.status.kind != "ongoing":
-            raise FailedPreconditionError(
-                f"The run has ended ({session.status.kind}) and takes no more turns; start another session",
-                code="RUN_ENDED",
-            )
-        known = {action["id"] for action in self.ruleset.spec["actions"]}
-        for index, action in enumerate(request.actions):
-            if action.action_id not in known:
-                name = action.action_id[:64]
-                raise refuse(f".actions[{index}].action_id", f"names no action of the scenario: '{name}'")
+        check_ongoing(session)
+        check_known_actions(request.actions, self.ruleset.spec)
 
     def set_up(self) -> tuple[Stage | None, tuple[Event, ...]]:
         """Carry out what the player chose; see `stage.set_up`."""
