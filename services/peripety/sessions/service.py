@@ -8,7 +8,7 @@ from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceServicer
 from peripety.gateway.streams import following
 from peripety.requests import refuse
-from peripety.sessions import messages
+from peripety.sessions.messages import asked, told
 from peripety.sessions.turns import Room
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["SessionServicer", "room"]
 
 def room(max_message_bytes: int) -> Room:
     """The room that turns have in messages of at most so many bytes."""
-    return Room(max_message_bytes, messages.turn_bytes)
+    return Room(max_message_bytes, told.turn_bytes)
 
 
 class SessionServicer(SessionServiceServicer):
@@ -38,15 +38,15 @@ class SessionServicer(SessionServiceServicer):
         self, request: pb.CreateSessionRequest, _context: Any
     ) -> pb.CreateSessionResponse:
         """Start a session of a compiled scenario."""
-        seen = await self._sessions.create(messages.new_session(request))
-        return pb.CreateSessionResponse(session=messages.session_message(seen))
+        seen = await self._sessions.create(asked.new_session(request))
+        return pb.CreateSessionResponse(session=told.session_message(seen))
 
     async def GetSession(  # noqa: N802 - the contract's name
         self, request: pb.GetSessionRequest, _context: Any
     ) -> pb.GetSessionResponse:
         """Read a session as one entity sees it."""
         seen = await self._sessions.get(request.session_id, request.pov_entity_id or None)
-        return pb.GetSessionResponse(session=messages.session_message(seen))
+        return pb.GetSessionResponse(session=told.session_message(seen))
 
     async def ListSessions(  # noqa: N802 - the contract's name
         self, request: pb.ListSessionsRequest, _context: Any
@@ -54,7 +54,7 @@ class SessionServicer(SessionServiceServicer):
         """List sessions, newest first."""
         page = await self._sessions.list(request.scenario_id or None, request.page_size, request.page_token)
         return pb.ListSessionsResponse(
-            sessions=map(messages.summary, page.items), next_page_token=page.next_page_token
+            sessions=map(told.summary, page.items), next_page_token=page.next_page_token
         )
 
     async def DeleteSession(  # noqa: N802 - the contract's name
@@ -68,10 +68,10 @@ class SessionServicer(SessionServiceServicer):
         self, request: pb.TakeTurnRequest, _context: Any
     ) -> AsyncIterator[pb.TakeTurnResponse]:
         """Play one turn and stream it."""
-        turn = messages.turn_request(request)
+        turn = asked.turn_request(request)
         async with following(self._sessions.take_turn(turn)) as events:
             async for seen in events:
-                yield pb.TakeTurnResponse(event=messages.turn_event(seen))
+                yield pb.TakeTurnResponse(event=told.turn_event(seen))
 
     async def ResumeTurn(  # noqa: N802 - the contract's name
         self, request: pb.ResumeTurnRequest, _context: Any
@@ -87,7 +87,7 @@ class SessionServicer(SessionServiceServicer):
             attempt_id=request.attempt_id or None,
             pov=request.pov_entity_id or None,
         ):
-            yield pb.ResumeTurnResponse(event=messages.turn_event(seen))
+            yield pb.ResumeTurnResponse(event=told.turn_event(seen))
 
     async def ListTurns(  # noqa: N802 - the contract's name
         self, request: pb.ListTurnsRequest, _context: Any
@@ -97,5 +97,5 @@ class SessionServicer(SessionServiceServicer):
             request.session_id, request.pov_entity_id or None, request.page_size, request.page_token
         )
         return pb.ListTurnsResponse(
-            turns=map(messages.turn_message, page.items), next_page_token=page.next_page_token
+            turns=map(told.turn_message, page.items), next_page_token=page.next_page_token
         )

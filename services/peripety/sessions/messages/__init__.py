@@ -1,0 +1,1 @@
+"""Sessions ↔ protobuf messages, nothing else: what is asked, what is told, and the parts of both."""

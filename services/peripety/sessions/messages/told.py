@@ -1,0 +1,142 @@
+"""What the domain tells, as messages of the contract."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from peripety.api.session.v1 import session_pb2 as pb
+from peripety.gateway.messages.answers import spent_to_proto
+from peripety.sessions import events as happened
+from peripety.sessions.messages.parts import (
+    action_to_proto,
+    change_to_proto,
+    legal_actions,
+    log_line,
+    params_to_proto,
+    roll_to_proto,
+    rule_error,
+    status_to_proto,
+    timestamp,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from peripety.sessions.model import Session
+    from peripety.sessions.sessions import SeenSession
+    from peripety.sessions.turns import Seen, SeenTurn
+
+__all__ = ["session_message", "summary", "turn_bytes", "turn_event", "turn_message"]
+
+
+def session_message(seen: SeenSession) -> pb.Session:
+    """A session as a viewer sees it."""
+    session = seen.session
+    return pb.Session(
+        session_id=session.session_id,
+        scenario_id=session.scenario_id,
+        spec_hash=session.spec_hash,
+        seed=session.seed,
+        turn=session.turn,
+        status=status_to_proto(session.status),
+        state=seen.state,
+        state_hash=session.state_hash,
+        chain_hash=session.chain_hash,
+        legal_actions=legal_actions(seen.spec, seen.legal_actions),
+        last_sequence=session.last_sequence,
+        create_time=timestamp(session.created),
+        update_time=timestamp(session.updated),
+        pov_entity_id=seen.viewer or "",
+        usage=spent_to_proto(session.usage),
+    )
+
+
+def summary(session: Session) -> pb.SessionSummary:
+    """A session without its weight."""
+    return pb.SessionSummary(
+        session_id=session.session_id,
+        scenario_id=session.scenario_id,
+        spec_hash=session.spec_hash,
+        turn=session.turn,
+        status=status_to_proto(session.status),
+        create_time=timestamp(session.created),
+        update_time=timestamp(session.updated),
+    )
+
+
+def turn_message(seen: SeenTurn) -> pb.Turn:
+    """A turn as a list shows it: what its events say, without those that were void in the end."""
+    turn = pb.Turn(
+        turn=seen.turn.turn,
+        request_id=seen.turn.request_id,
+        first_sequence=seen.turn.first_sequence,
+        last_sequence=seen.turn.last_sequence,
+    )
+    for seen_event in seen.events:
+        match seen_event.event:
+            case happened.Accepted() as event:
+                turn.actions.extend(map(action_to_proto, event.actions))
+                turn.input = event.input
+            case happened.ActionResolved() as event:
+                turn.log.extend(map(log_line, event.log))
+            case happened.Rolled() as event:
+                turn.rolls.append(roll_to_proto(event.roll))
+            case happened.WorldResolved() as event:
+                turn.event_id = event.event_id or ""
+                turn.log.extend(map(log_line, event.log))
+            case happened.NarrativeRetracted():
+                del turn.dialogue[:]
+            case happened.Dialogue() as event:
+                turn.dialogue.add(entity_id=event.entity_id, utterance=event.utterance)
+            case happened.Committed() as event:
+                members = _members(event, seen_event.spec)
+                for name in ("legal_actions", "next_seat_id"):
+                    members.pop(name)
+                turn.MergeFrom(pb.Turn(**members))
+    return turn
+
+
+def turn_bytes(seen: SeenTurn) -> int:
+    """The bytes of the largest message that carries a turn or an event of it."""
+    return max(turn_message(seen).ByteSize(), *(turn_event(event).ByteSize() for event in seen.events))
+
+
+def turn_event(seen: Seen) -> pb.TurnEvent:
+    """An event of a turn as a viewer sees it."""
+    event = pb.TurnEvent(session_id=seen.session_id, turn=seen.turn, sequence=seen.sequence)
+    if seen.event is not None:
+        message: dict[str, Any] = {happened.kind_of(seen.event): _members(seen.event, seen.spec)}
+        event.MergeFrom(pb.TurnEvent(**message))
+    return event
+
+
+def _members(event: happened.Event, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an event's message: those of the event under the same names, in their protobuf form."""
+    converters = _CONVERTERS | {"legal_actions": partial(legal_actions, spec)}
+    return {
+        field.name: converters.get(field.name, _unchanged)(getattr(event, field.name))
+        for field in fields(event)
+    }
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "actions": lambda calls: [action_to_proto(call) for call in calls],
+    "changes": lambda changes: [change_to_proto(change) for change in changes],
+    "commit_time": timestamp,
+    "conduct": lambda conduct: pb.NarratorConduct(**asdict(conduct)),
+    "errors": lambda errors: [rule_error(error) for error in errors],
+    "log": lambda lines: [log_line(line) for line in lines],
+    "params": params_to_proto,
+    "reasons": lambda errors: [rule_error(error) for error in errors],
+    "roll": roll_to_proto,
+    "resolution": lambda resolution: pb.Resolution.Value(f"RESOLUTION_{resolution.name}"),
+    "status": status_to_proto,
+    "usage": spent_to_proto,
+}
+"""How the fields of events become those of messages; the others are the same in both."""
