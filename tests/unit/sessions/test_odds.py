@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import FailedPreconditionError, InvalidArgumentError
+from peripety.scenarios.programs import Programs
+from peripety.scenarios.workers import Workers
+from peripety.sessions.model import ActionCall, OddsRequest
+from peripety.sessions.odds import OddsTeller
+from peripety.sessions.rulesets import Rulesets
+from support.sessions import table
+from support.specs import action, at_most, document, event, never
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from peripety.sessions.odds import Odds
+    from support.sessions import Table
+
+FALL = {"op": "dec", "path": "state.b", "value": 4}
+RISE = {"op": "inc", "path": "state.b", "value": 4}
+DICE: dict[str, Any] = {
+    "state": {"b": 14},
+    "actions": [
+        action("rise", [RISE]),
+        action("fall", [FALL]),
+        action("no", [RISE], preconditions={"<": [1, 0]}),
+    ],
+    "random_events": [event("e", [FALL], weight=0.3)],
+    "loss_conditions": [at_most("low", "state.b", 2), never("other")],
+    "win_conditions": [{"id": "high", "when": {">=": [{"var": "state.b"}, 30]}}],
+    "horizon": 20,
+}
+
+
+def game(tmp_path: Path, **parts: Any) -> AbstractAsyncContextManager[Table]:
+    return table(f"sqlite:///{tmp_path}/test.db", document(**(DICE | parts)))
+
+
+async def odds(playing: Table, **asked: Any) -> list[Odds]:
+    workers = Workers()
+    try:
+        teller = OddsTeller(playing.store, Rulesets(playing.store.document, Programs()), workers)
+        return [told async for told in teller.odds(OddsRequest(playing.session_id, **asked))]
+    finally:
+        workers.close()
+
+
+async def test_the_odds_say_how_often_each_end_came_about(tmp_path: Path) -> None:
+    async with game(tmp_path) as playing:
+        *before, last = await odds(playing, runs=500)
+    assert before
+    assert not any(told.final for told in before)
+    assert (last.final, last.runs, last.turn) == (True, 500, 0)
+    assert [(end.condition, end.kind) for end in last.ends] == [
+        ("low", "lost"),
+        ("other", "lost"),
+        ("high", "won"),
+    ]
+    assert sum(end.rate.count for end in last.ends) + last.survived.count == 500
+    assert 0 < last.ends[0].rate.low < last.ends[0].rate.value < last.ends[0].rate.high < 1
+    assert last.ends[1].rate.count == 0
+
+
+async def test_the_same_question_in_the_same_turn_has_the_same_answer(tmp_path: Path) -> None:
+    async with game(tmp_path) as playing:
+        assert (await odds(playing))[-1] == (await odds(playing))[-1]
+        assert (await odds(playing, seed=1))[-1] != (await odds(playing, seed=2))[-1]
+
+
+async def test_the_futures_start_from_the_present_and_change_nothing(tmp_path: Path) -> None:
+    async with game(tmp_path) as playing:
+        at_first = (await odds(playing))[-1]
+        for turn in (1, 2):
+            await playing.play(turn, "rise")
+        before = (await playing.now()).session
+        later = (await odds(playing))[-1]
+        assert (await playing.now()).session == before
+    assert later.turn == 2
+    assert later.ends[0].rate.value < at_first.ends[0].rate.value
+
+
+async def test_what_is_done_first_moves_the_odds(tmp_path: Path) -> None:
+    async with game(tmp_path) as playing:
+        fallen = (await odds(playing, actions=(ActionCall("fall", {}),) * 3))[-1]
+        risen = (await odds(playing, actions=(ActionCall("rise", {}),)))[-1]
+    assert fallen.ends[0].rate.value == 1
+    assert risen.ends[0].rate.value < 1
+
+
+async def test_a_persona_and_a_horizon_can_be_asked_for(tmp_path: Path) -> None:
+    async with game(tmp_path) as playing:
+        idle = (await odds(playing, persona="idle", horizon=1))[-1]
+    assert idle.survived.count == idle.runs
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"runs": 100_001}, ".runs"),
+        ({"runs": -1}, ".runs"),
+        ({"horizon": 1_001}, ".horizon"),
+        ({"seed": -1}, ".seed"),
+        ({"actions": (ActionCall("unknown", {}),)}, ".actions[0].action_id"),
+        ({"actions": (ActionCall("rise", {}),) * 17}, ".actions"),
+    ],
+)
+async def test_a_wrong_field_is_named(tmp_path: Path, asked: dict[str, Any], field: str) -> None:
+    async with game(tmp_path) as playing:
+        with pytest.raises(InvalidArgumentError) as refused:
+            await odds(playing, **asked)
+    assert refused.value.violations[0].field == field
+
+
+async def test_what_cannot_be_taken_has_no_odds(tmp_path: Path) -> None:
+    async with game(tmp_path) as playing:
+        with pytest.raises(FailedPreconditionError, match="none of them can be taken") as refused:
+            await odds(playing, actions=(ActionCall("no", {}),))
+    assert refused.value.code == "ACTIONS_REJECTED"
+
+
+async def test_a_run_that_has_ended_has_no_odds(tmp_path: Path) -> None:
+    async with game(tmp_path) as playing:
+        await playing.play(1, *["fall"] * 3)
+        with pytest.raises(FailedPreconditionError) as refused:
+            await odds(playing)
+    assert refused.value.code == "RUN_ENDED"
