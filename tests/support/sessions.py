@@ -18,9 +18,12 @@ from peripety.gateway.objects.structured import ask_until_valid
 from peripety.gateway.streams import completion_of, following
 from peripety.scenarios.model import CompiledScenario
 from peripety.scenarios.programs import Programs
+from peripety.scenarios.workers import Workers
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest
 from peripety.sessions.narrator import Narrator
-from peripety.sessions.service import room
+from peripety.sessions.odds import OddsTeller
+from peripety.sessions.rulesets import Rulesets
+from peripety.sessions.service import SessionServicer, room
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
 from peripety.storage import Database
@@ -29,12 +32,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 
     from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
+    from peripety.scenarios.model import ScenarioSource
     from peripety.sessions.sessions import SeenSession
     from peripety.sessions.turns import Seen
 
 SILENCE = "(silence)"
 MESSAGE_BYTES = 4 * 1024 * 1024
 ROOM = room(MESSAGE_BYTES)
+_WORKERS = Workers()
 TOKENS = Usage(input_tokens=7, output_tokens=3)
 SPENT = Spent(1, TOKENS, cost=50, cache_savings=20)
 
@@ -162,11 +167,26 @@ async def table(
     try:
         kept = store(database)
         narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds)
-        sessions = Sessions(kept, OneScenario(document), Programs(), narrator, room(message_bytes))
+        sessions = Sessions(kept, OneScenario(document), rulesets(kept), narrator, room(message_bytes))
         made = await sessions.create(NewSession(new_id(), "scenario"))
         yield Table(sessions, kept, database, made.session.session_id)
     finally:
         await database.close()
+
+
+def sessions_over(store: SessionStore, scenarios: ScenarioSource, gateway: ModelGateway) -> Sessions:
+    """The sessions of a store, as a process of its own has them."""
+    return Sessions(store, scenarios, rulesets(store), Narrator(gateway), ROOM)
+
+
+def rulesets(store: SessionStore, programs: Programs | None = None) -> Rulesets:
+    """The scenarios that the sessions of a store play."""
+    return Rulesets(store.document, programs or Programs())
+
+
+def servicer(game: Table) -> SessionServicer:
+    """The service of a session's process."""
+    return SessionServicer(game.sessions, OddsTeller(game.store, rulesets(game.store), _WORKERS))
 
 
 def new_id() -> str:

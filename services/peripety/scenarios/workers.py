@@ -33,9 +33,12 @@ class Worker(Protocol):
 
 
 class Workers:
-    """A few threads of their own, so that rules that take long to work out hold up scenarios alone.
+    """A few threads of their own, so that rules that take long to work out hold up nobody else.
 
     A thread cannot be stopped: work whose caller has gone is finished, or not begun when it still waits.
+
+    Args:
+        name: what the threads are called.
 
     Attributes:
         threads: a piece may use every core.
@@ -43,8 +46,8 @@ class Workers:
 
     threads: int | None = None
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="scenarios")
+    def __init__(self, name: str = "scenarios") -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=name)
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Do a piece of work beside the event loop."""

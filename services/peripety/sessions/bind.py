@@ -11,7 +11,10 @@ from peripety.gateway.remote import RemoteModelGateway
 from peripety.scenarios.model import ScenarioSource
 from peripety.scenarios.programs import Programs
 from peripety.scenarios.remote import RemoteScenarioSource
+from peripety.scenarios.workers import Workers
 from peripety.sessions.narrator import Narrator
+from peripety.sessions.odds import OddsTeller
+from peripety.sessions.rulesets import Rulesets
 from peripety.sessions.service import SessionServicer, room
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
@@ -27,7 +30,10 @@ async def bind(wiring: Wiring) -> None:
     gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
     scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
     store = SessionStore(await wiring.database())
-    programs = wiring.local(Programs) or Programs()
-    sessions = Sessions(store, scenarios, programs, Narrator(gateway), room(wiring.config.max_message_bytes))
-    add_SessionServiceServicer_to_server(SessionServicer(sessions), wiring.server)
+    rulesets = Rulesets(store.document, wiring.local(Programs) or Programs())
+    sessions = Sessions(store, scenarios, rulesets, Narrator(gateway), room(wiring.config.max_message_bytes))
+    workers = Workers("futures")
+    wiring.resources.callback(workers.close)
+    servicer = SessionServicer(sessions, OddsTeller(store, rulesets, workers))
+    add_SessionServiceServicer_to_server(servicer, wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["SessionService"].full_name)

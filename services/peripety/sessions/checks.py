@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FailedPreconditionError, FieldViolation, InvalidArgumentError
@@ -11,7 +12,14 @@ from peripety.requests import check_request_id, refuse
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.sessions.model import ActionCall, NewSession, OddsRequest, Session, TurnRequest
+    from peripety.sessions.model import (
+        ActionCall,
+        NarratorOptions,
+        NewSession,
+        OddsRequest,
+        Session,
+        TurnRequest,
+    )
 
 __all__ = [
     "check_deletion",
@@ -28,6 +36,7 @@ _MAX_ACTIONS = 16
 _MAX_INPUT_BYTES = 16 * 1024
 _MAX_FUTURES = 100_000
 _MAX_HORIZON = 1_000
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,7}")
 
 
 def check_new_session(new: NewSession) -> None:
@@ -36,7 +45,14 @@ def check_new_session(new: NewSession) -> None:
     Raises:
         InvalidArgumentError: with a violation for each wrong field.
     """
-    _raise_for([*_request_id(new.request_id), *_required(".scenario_id", new.scenario_id), *_seed(new.seed)])
+    _raise_for(
+        [
+            *_request_id(new.request_id),
+            *_required(".scenario_id", new.scenario_id),
+            *_seed(new.seed),
+            *_narrator(new.narrator),
+        ]
+    )
 
 
 def check_turn_request(request: TurnRequest) -> None:
@@ -146,6 +162,15 @@ def _actions(actions: Sequence[ActionCall]) -> Iterator[FieldViolation]:
         for name, value in action.params.items():
             if isinstance(value, float) and not math.isfinite(value):
                 yield FieldViolation(f".actions[{index}].params[{name[:64]}]", "must be a finite number")
+
+
+def _narrator(options: NarratorOptions) -> Iterator[FieldViolation]:
+    if options.language is not None and not _LANGUAGE.fullmatch(options.language):
+        yield FieldViolation(".narrator.language", "must be a BCP 47 tag, such as en or pt-BR")
+    if options.session_budget is not None and options.session_budget.max_seconds is not None:
+        yield FieldViolation(
+            ".narrator.session_budget.max_time", "is for turns; a session may take any time: leave it out"
+        )
 
 
 def _within(field: str, value: int, most: int) -> Iterator[FieldViolation]:

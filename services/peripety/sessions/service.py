@@ -14,6 +14,7 @@ from peripety.sessions.turns import Room
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from peripety.sessions.odds import OddsTeller
     from peripety.sessions.sessions import Sessions
 
 __all__ = ["SessionServicer", "room"]
@@ -29,10 +30,12 @@ class SessionServicer(SessionServiceServicer):
 
     Args:
         sessions: the sessions.
+        odds: tells how likely their ends are.
     """
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, odds: OddsTeller) -> None:
         self._sessions = sessions
+        self._odds = odds
 
     async def CreateSession(  # noqa: N802 - the contract's name
         self, request: pb.CreateSessionRequest, _context: Any
@@ -88,6 +91,16 @@ class SessionServicer(SessionServiceServicer):
             pov=request.pov_entity_id or None,
         ):
             yield pb.ResumeTurnResponse(event=told.turn_event(seen))
+
+    async def GetOdds(  # noqa: N802 - the contract's name
+        self, request: pb.GetOddsRequest, _context: Any
+    ) -> AsyncIterator[pb.GetOddsResponse]:
+        """Play futures of a session, and stream how likely each end is."""
+        sequence = 0
+        async with following(self._odds.odds(asked.odds_request(request))) as told_odds:
+            async for odds in told_odds:
+                sequence += 1
+                yield told.odds_message(sequence, odds)
 
     async def ListTurns(  # noqa: N802 - the contract's name
         self, request: pb.ListTurnsRequest, _context: Any

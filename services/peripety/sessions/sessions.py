@@ -14,7 +14,6 @@ from peripety.pages import Position, page_of, page_size, position_in
 from peripety.sessions.checks import check_deletion, check_new_session, check_session_id
 from peripety.sessions.events import Accepted
 from peripety.sessions.model import Session, microseconds_now
-from peripety.sessions.rulesets import Rulesets
 from peripety.sessions.turns import SeenTurn, Turns, seen_events
 
 if TYPE_CHECKING:
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
 
     from peripety.pages import Page
     from peripety.scenarios.model import ScenarioSource
-    from peripety.scenarios.programs import Programs
     from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
     from peripety.sessions.narrator import Narrator
-    from peripety.sessions.rulesets import Ruleset
+    from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.store import SessionStore
     from peripety.sessions.turns import Room, Seen
 
@@ -57,7 +55,7 @@ class Sessions:
     Args:
         store: where they are kept.
         scenarios: where their scenarios come from.
-        programs: the compiled form of those.
+        rulesets: the compiled form of those.
         narrator: who tells their turns.
         room: how large a turn, and a page of turns, may grow.
     """
@@ -66,14 +64,14 @@ class Sessions:
         self,
         store: SessionStore,
         scenarios: ScenarioSource,
-        programs: Programs,
+        rulesets: Rulesets,
         narrator: Narrator,
         room: Room,
     ) -> None:
         self._store = store
         self._scenarios = scenarios
-        self._rulesets = Rulesets(store.document, programs)
-        self._turns = Turns(store, self._rulesets, narrator, room)
+        self._rulesets = rulesets
+        self._turns = Turns(store, rulesets, narrator, room)
         self._room = room
 
     async def create(self, new: NewSession) -> SeenSession:

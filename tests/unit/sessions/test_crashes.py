@@ -12,16 +12,14 @@ import pytest
 
 from peripety import sim
 from peripety.errors import UnavailableError
-from peripety.scenarios.programs import Programs
-from peripety.sessions.narrator import Narrator
-from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
-from support.sessions import ROOM, OneScenario, ScriptedGateway, kinds, table
+from support.sessions import OneScenario, ScriptedGateway, kinds, sessions_over, table
 from support.specs import document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from peripety.sessions.sessions import Sessions
     from peripety.storage import Database
     from support.sessions import Table
 
@@ -93,9 +91,7 @@ class FaultyDatabase:
 def process(game: Table, faults: Faults) -> Sessions:
     """A process of its own over the same database."""
     database = cast("Database", FaultyDatabase(game.database, faults))
-    return Sessions(
-        SessionStore(database), OneScenario(document()), Programs(), Narrator(ScriptedGateway()), ROOM
-    )
+    return sessions_over(SessionStore(database), OneScenario(document()), ScriptedGateway())
 
 
 async def attempt(game: Table, faults: Faults, request: Any) -> None:

@@ -8,11 +8,12 @@ import pytest
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.errors import InvalidArgumentError, UnsupportedError
-from peripety.sessions.service import SessionServicer
-from support.sessions import ScriptedGateway, new_id, outcome, table
+from support.sessions import ScriptedGateway, new_id, outcome, servicer, table
 from support.specs import action, document, event
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.sessions import Table
 
 PARAMS = {
@@ -44,8 +45,8 @@ RICH = document(
 
 
 async def take(game: Table, request: pb.TakeTurnRequest) -> list[pb.TurnEvent]:
-    servicer = SessionServicer(game.sessions)
-    return [response.event async for response in servicer.TakeTurn(request, None)]
+    service = servicer(game)
+    return [response.event async for response in service.TakeTurn(request, None)]
 
 
 def turn_request(game: Table, turn: int, *calls: engine.ActionCall, **more: Any) -> pb.TakeTurnRequest:
@@ -145,8 +146,8 @@ async def test_an_event_that_holds_nothing_for_the_viewer_is_empty_but_counted(d
     async with table(database_url, RICH) as game:
         await take(game, turn_request(game, 1, pov_entity_id="p", input="said"))
         request = pb.ResumeTurnRequest(session_id=game.session_id, turn=1)
-        servicer = SessionServicer(game.sessions)
-        events = [response.event async for response in servicer.ResumeTurn(request, None)]
+        service = servicer(game)
+        events = [response.event async for response in service.ResumeTurn(request, None)]
     assert [event.sequence for event in events] == [1, 2, 3, 4]
     assert events[2].WhichOneof("event") is None
     assert events[0].accepted.input == events[-1].committed.narrative == ""
@@ -154,13 +155,13 @@ async def test_an_event_that_holds_nothing_for_the_viewer_is_empty_but_counted(d
 
 async def test_a_session_is_told_in_the_words_of_the_contract(database_url: str) -> None:
     async with table(database_url, RICH) as game:
-        servicer = SessionServicer(game.sessions)
+        service = servicer(game)
         request = pb.CreateSessionRequest(
             request_id=new_id(), scenario_id="scenario", seed=0, pov_entity_id="p"
         )
-        session = (await servicer.CreateSession(request, None)).session
+        session = (await service.CreateSession(request, None)).session
         again = pb.GetSessionRequest(session_id=session.session_id, pov_entity_id="p")
-        assert (await servicer.GetSession(again, None)).session == session
+        assert (await service.GetSession(again, None)).session == session
     assert (session.seed, session.turn, session.pov_entity_id) == (0, 0, "p")
     assert json.loads(session.state) == {"a": 1, "list": [], "private": {"p": {"x": 1}}}
     act = session.legal_actions[0]
@@ -181,7 +182,7 @@ async def test_a_session_is_told_in_the_words_of_the_contract(database_url: str)
 async def test_a_seed_that_is_not_given_is_the_scenario_s(database_url: str) -> None:
     async with table(database_url, RICH) as game:
         request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")
-        assert (await SessionServicer(game.sessions).CreateSession(request, None)).session.seed == 7
+        assert (await servicer(game).CreateSession(request, None)).session.seed == 7
 
 
 async def test_lists_tell_sessions_and_turns_in_short(database_url: str) -> None:
@@ -189,14 +190,14 @@ async def test_lists_tell_sessions_and_turns_in_short(database_url: str) -> None
     gateway = ScriptedGateway([outcome("Bad.", extra=1), outcome("Good.", visible_dialogue=dialogue)])
     async with table(database_url, RICH, gateway) as game:
         events = await take(game, turn_request(game, 1, ACT, call("log"), input="said"))
-        servicer = SessionServicer(game.sessions)
-        (summary,) = (await servicer.ListSessions(pb.ListSessionsRequest(), None)).sessions
+        service = servicer(game)
+        (summary,) = (await service.ListSessions(pb.ListSessionsRequest(), None)).sessions
         request = pb.ListTurnsRequest(session_id=game.session_id)
-        (turn,) = (await servicer.ListTurns(request, None)).turns
-        await servicer.DeleteSession(
+        (turn,) = (await service.ListTurns(request, None)).turns
+        await service.DeleteSession(
             pb.DeleteSessionRequest(session_id=game.session_id, request_id=new_id()), None
         )
-        assert (await servicer.ListSessions(pb.ListSessionsRequest(), None)).sessions == []
+        assert (await service.ListSessions(pb.ListSessionsRequest(), None)).sessions == []
     assert (summary.session_id, summary.turn) == (game.session_id, 1)
     end = events[-1].committed
     assert (turn.turn, turn.first_sequence, turn.last_sequence) == (1, 1, len(events))
@@ -215,7 +216,7 @@ async def test_what_comes_later_is_refused_when_a_session_is_made(database_url: 
         request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")
         getattr(request, field).SetInParent()
         with pytest.raises(UnsupportedError, match=rf"\.{field}") as caught:
-            await SessionServicer(game.sessions).CreateSession(request, None)
+            await servicer(game).CreateSession(request, None)
     assert caught.value.code == "FIELD_UNSUPPORTED"
 
 
@@ -236,4 +237,24 @@ async def test_a_turn_to_hear_again_must_be_named(database_url: str) -> None:
     async with table(database_url, RICH) as game:
         request = pb.ResumeTurnRequest(session_id=game.session_id)
         with pytest.raises(InvalidArgumentError, match=r"\.which"):
-            [_ async for _ in SessionServicer(game.sessions).ResumeTurn(request, None)]
+            [_ async for _ in servicer(game).ResumeTurn(request, None)]
+
+
+async def test_the_odds_of_a_session_are_streamed(tmp_path: Path) -> None:
+    async with table(f"sqlite:///{tmp_path}/test.db", document()) as game:
+        request = pb.GetOddsRequest(session_id=game.session_id, runs=300, persona=engine.PERSONA_IDLE)
+        answers = [answer async for answer in servicer(game).GetOdds(request, None)]
+    assert [answer.sequence for answer in answers] == list(range(1, len(answers) + 1))
+    assert [answer.final for answer in answers] == [False] * (len(answers) - 1) + [True]
+    last = answers[-1]
+    assert (last.turn, last.runs, last.survived.total) == (0, 300, 300)
+    assert [(end.condition, end.kind) for end in last.ends] == [
+        (loss["id"], engine.RUN_STATUS_KIND_LOST) for loss in json.loads(document())["loss_conditions"]
+    ]
+
+
+async def test_a_persona_that_nobody_is_called_is_refused(tmp_path: Path) -> None:
+    async with table(f"sqlite:///{tmp_path}/test.db", document()) as game:
+        request = pb.GetOddsRequest(session_id=game.session_id, persona=99)  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match=r"\.persona"):
+            [_ async for _ in servicer(game).GetOdds(request, None)]

@@ -15,7 +15,17 @@ from peripety.sessions.narrator import Narrator
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
 from peripety.storage import Database
-from support.sessions import ROOM, OneScenario, ScriptedGateway, kinds, new_id, outcome, table
+from support.sessions import (
+    ROOM,
+    OneScenario,
+    ScriptedGateway,
+    kinds,
+    new_id,
+    outcome,
+    rulesets,
+    sessions_over,
+    table,
+)
 from support.specs import action, document
 
 if TYPE_CHECKING:
@@ -48,7 +58,7 @@ async def served(database_url: str, source: OneScenario | None = None) -> AsyncI
     database = await Database.open(database_url)
     try:
         scenarios = source or OneScenario(document())
-        yield Sessions(SessionStore(database), scenarios, Programs(), Narrator(ScriptedGateway()), ROOM)
+        yield sessions_over(SessionStore(database), scenarios, ScriptedGateway())
     finally:
         await database.close()
 
@@ -292,7 +302,7 @@ async def test_a_page_of_turns_ends_where_a_message_does(database_url: str) -> N
 async def test_more_scenarios_than_are_kept_compiled_can_be_played(database_url: str) -> None:
     async with table(database_url, document()) as game:
         one, narrator = OneScenario(document(seed=8)), Narrator(ScriptedGateway())
-        other = Sessions(game.store, one, Programs(most=1), narrator, ROOM)
+        other = Sessions(game.store, one, rulesets(game.store, Programs(most=1)), narrator, ROOM)
         made = await other.create(new())
         assert (await other.get(game.session_id, None)).session.seed == 7
         assert await other.get(made.session.session_id, None) == made

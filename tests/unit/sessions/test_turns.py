@@ -15,14 +15,21 @@ from peripety.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
-from peripety.scenarios.programs import Programs
 from peripety.sessions.events import Accepted, Committed, Degraded, RuleFailed
 from peripety.sessions.model import ActionCall, NewSession, Resolution
-from peripety.sessions.narrator import Narrator
-from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
 from peripety.storage import Database
-from support.sessions import ROOM, SILENCE, OneScenario, ScriptedGateway, kinds, new_id, only, outcome, table
+from support.sessions import (
+    SILENCE,
+    OneScenario,
+    ScriptedGateway,
+    kinds,
+    new_id,
+    only,
+    outcome,
+    sessions_over,
+    table,
+)
 from support.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
@@ -258,7 +265,7 @@ async def _in_two_processes(
             [game.request(1, "act")] * 2 if same_request else [game.request(1, "act") for _ in range(2)]
         )
         sessions = [
-            Sessions(SessionStore(database), OneScenario(document()), Programs(), Narrator(gateway), ROOM)
+            sessions_over(SessionStore(database), OneScenario(document()), gateway)
             for database in (game.database, other)
         ]
 

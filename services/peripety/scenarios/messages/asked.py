@@ -16,7 +16,7 @@ from peripety.scenarios.inspecting.model import INSPECTING_RUNS
 from peripety.scenarios.messages import parts
 from peripety.scenarios.messages.certificates import options_asked
 from peripety.scenarios.model import DryRunOptions, GenerationLimits, GenerationOrder, Level
-from peripety.sim import PERSONAS, Persona
+from peripety.sim import Persona
 
 __all__ = [
     "amendment",
@@ -35,7 +35,7 @@ _MAX_ANSWERS = 4
 _MAX_RUNS = 4_096
 _PERSONAS: dict[int, Persona] = {
     engine.PERSONA_UNSPECIFIED: "random",
-    **{parts.persona(persona): persona for persona in PERSONAS},
+    **parts.PERSONAS,
 }
 _GATE_PERSONAS = frozenset[Persona]({"random", "idle"})
 _LEVELS = {

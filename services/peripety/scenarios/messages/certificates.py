@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.scenarios.certificates.certifier import NotCertifiable
@@ -25,12 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from peripety.scenarios.certificates.certifier import CertifyEvent
-    from peripety.scenarios.certificates.model import NamedCount, Rate
-    from peripety.sim import Persona, Proof
+    from peripety.scenarios.certificates.model import NamedCount
+    from peripety.sim import Proof
 
 __all__ = ["certificate", "certify_response", "check_response", "options_asked"]
-
-_PERSONAS: dict[int, Persona] = {parts.persona(name): name for name in PERSONAS}
 
 
 def options_asked(options: pb.CertificateOptions, field: str = ".options") -> CertificateOptions:
@@ -41,9 +38,9 @@ def options_asked(options: pb.CertificateOptions, field: str = ".options") -> Ce
         field: where they stand in the request.
     """
     for persona in options.personas:
-        require(persona in _PERSONAS, f"{field}.personas", "names no Persona")
+        require(persona in parts.PERSONAS, f"{field}.personas", "names no Persona")
     return CertificateOptions(
-        personas=tuple(_PERSONAS[persona] for persona in options.personas) or PERSONAS,
+        personas=tuple(parts.PERSONAS[persona] for persona in options.personas) or PERSONAS,
         seed=options.seed if options.HasField("seed") else None,
         max_runs=options.max_runs or MOST_RUNS,
         horizon=options.horizon or None,
@@ -115,9 +112,9 @@ def _persona_report(report: PersonaReport) -> pb.PersonaReport:
     return pb.PersonaReport(
         persona=parts.persona(report.persona),
         turns=report.turns,
-        lost=_rate(report.lost),
-        won=_rate(report.won),
-        survived=_rate(report.survived),
+        lost=parts.rate_to_proto(report.lost),
+        won=parts.rate_to_proto(report.won),
+        survived=parts.rate_to_proto(report.survived),
         losses=_named(report.losses),
         wins=_named(report.wins),
         loss_turns=[pb.TurnCount(turn=lost.turn, count=lost.count) for lost in report.loss_turns],
@@ -150,10 +147,6 @@ def _param(value: str | float) -> engine.ParamValue:
             return engine.ParamValue(text=value)
         case _:
             return engine.ParamValue(number=value)
-
-
-def _rate(rate: Rate) -> common.Rate:
-    return common.Rate(count=rate.count, total=rate.total, value=rate.value, low=rate.low, high=rate.high)
 
 
 def _named(counts: Iterable[NamedCount]) -> list[engine.NamedCount]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peripety import sim
+from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.client.findings import finding_to_proto
@@ -15,10 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peripety.errors import Finding
+    from peripety.scenarios.certificates.model import Rate
     from peripety.scenarios.model import NumberEdit, NumbersMoved, Progress, RuleEdit
     from peripety.sim import DryRunReport, Persona
 
-__all__ = ["findings", "number_edits", "persona", "progress", "rebalanced", "report", "rule_edit"]
+__all__ = [
+    "PERSONAS",
+    "findings",
+    "number_edits",
+    "persona",
+    "progress",
+    "rate_to_proto",
+    "rebalanced",
+    "report",
+    "rule_edit",
+]
 
 _MAX_FINDINGS = 50
 
@@ -67,6 +80,15 @@ def rebalanced(event: NumbersMoved) -> pb.Rebalanced:
 def persona(name: Persona) -> engine.Persona.ValueType:
     """Who plays."""
     return engine.Persona.Value(f"PERSONA_{name.upper()}")
+
+
+PERSONAS: dict[int, Persona] = {persona(name): name for name in sim.PERSONAS}
+"""Who plays, by the number in a message."""
+
+
+def rate_to_proto(rate: Rate) -> common.Rate:
+    """How often something happened."""
+    return common.Rate(count=rate.count, total=rate.total, value=rate.value, low=rate.low, high=rate.high)
 
 
 def report(played: DryRunReport) -> pb.DryRunReport:

@@ -5,26 +5,57 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.errors import UnsupportedError
+from peripety.gateway.messages.requests import budget_from_proto
+from peripety.requests import refuse
+from peripety.scenarios.messages.parts import PERSONAS
 from peripety.sessions.messages.parts import action_call
-from peripety.sessions.model import NewSession, TurnRequest
+from peripety.sessions.model import NarratorOptions, NewSession, OddsRequest, TurnRequest
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from peripety.api.session.v1 import session_pb2 as pb
 
-__all__ = ["new_session", "turn_request"]
+__all__ = ["new_session", "odds_request", "turn_request"]
 
 
 def new_session(request: pb.CreateSessionRequest) -> NewSession:
     """The session that a request wants."""
-    _refuse_later_fields(request, "table", "narrator")
+    _refuse_later_fields(request, "table")
     return NewSession(
         request_id=request.request_id,
         scenario_id=request.scenario_id,
         spec_hash=request.spec_hash or None,
         seed=request.seed if request.HasField("seed") else None,
         pov=request.pov_entity_id or None,
+        narrator=_narrator(request.narrator),
+    )
+
+
+def _narrator(options: pb.NarratorOptions) -> NarratorOptions:
+    budgets = {
+        name: budget_from_proto(f".narrator.{name}", getattr(options, name))
+        for name in ("turn_budget", "session_budget")
+        if options.HasField(name)
+    }
+    return NarratorOptions(options.model or None, options.language or None, **budgets)
+
+
+def odds_request(request: pb.GetOddsRequest) -> OddsRequest:
+    """The look into the future that a request wants.
+
+    Raises:
+        InvalidArgumentError: nobody is called by that number.
+    """
+    if request.persona and request.persona not in PERSONAS:
+        raise refuse(".persona", "is no Persona")
+    return OddsRequest(
+        session_id=request.session_id,
+        persona=PERSONAS.get(request.persona, "random"),
+        runs=request.runs,
+        horizon=request.horizon,
+        seed=request.seed if request.HasField("seed") else None,
+        actions=tuple(action_call(index, call) for index, call in enumerate(request.actions)),
     )
 
 

@@ -6,8 +6,11 @@ from dataclasses import asdict, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.gateway.messages.answers import spent_to_proto
+from peripety.gateway.messages.requests import budget_to_proto
+from peripety.scenarios.messages.parts import rate_to_proto
 from peripety.sessions import events as happened
 from peripety.sessions.messages.parts import (
     action_to_proto,
@@ -20,15 +23,17 @@ from peripety.sessions.messages.parts import (
     status_to_proto,
     timestamp,
 )
+from peripety.sessions.model import NarratorOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from peripety.sessions.model import Session
+    from peripety.sessions.odds import Odds
     from peripety.sessions.sessions import SeenSession
     from peripety.sessions.turns import Seen, SeenTurn
 
-__all__ = ["session_message", "summary", "turn_bytes", "turn_event", "turn_message"]
+__all__ = ["odds_message", "session_message", "summary", "turn_bytes", "turn_event", "turn_message"]
 
 
 def session_message(seen: SeenSession) -> pb.Session:
@@ -50,6 +55,18 @@ def session_message(seen: SeenSession) -> pb.Session:
         update_time=timestamp(session.updated),
         pov_entity_id=seen.viewer or "",
         usage=spent_to_proto(session.usage),
+        narrator=_narrator(session.narrator),
+    )
+
+
+def _narrator(options: NarratorOptions) -> pb.NarratorOptions | None:
+    if options == NarratorOptions():
+        return None
+    budgets = {"turn_budget": options.turn_budget, "session_budget": options.session_budget}
+    return pb.NarratorOptions(
+        model=options.model or "",
+        language=options.language or "",
+        **{name: budget_to_proto(budget) for name, budget in budgets.items() if budget is not None},
     )
 
 
@@ -63,6 +80,25 @@ def summary(session: Session) -> pb.SessionSummary:
         status=status_to_proto(session.status),
         create_time=timestamp(session.created),
         update_time=timestamp(session.updated),
+    )
+
+
+def odds_message(sequence: int, odds: Odds) -> pb.GetOddsResponse:
+    """The odds after some of the futures."""
+    return pb.GetOddsResponse(
+        sequence=sequence,
+        turn=odds.turn,
+        runs=odds.runs,
+        ends=[
+            pb.EndOdds(
+                condition=end.condition,
+                kind=engine.RunStatusKind.Value(f"RUN_STATUS_KIND_{end.kind.upper()}"),
+                rate=rate_to_proto(end.rate),
+            )
+            for end in odds.ends
+        ],
+        survived=rate_to_proto(odds.survived),
+        final=odds.final,
     )
 
 
