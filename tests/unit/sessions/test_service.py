@@ -4,10 +4,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
+from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.errors import InvalidArgumentError, UnsupportedError
+from peripety.sessions.model import NarratorOptions
 from support.sessions import ScriptedGateway, new_id, outcome, servicer, table
 from support.specs import action, document, event
 
@@ -210,7 +213,44 @@ async def test_lists_tell_sessions_and_turns_in_short(database_url: str) -> None
     assert (turn.state_hash, turn.chain_hash, turn.usage) == (end.state_hash, end.chain_hash, end.usage)
 
 
-@pytest.mark.parametrize("field", ["table", "narrator"])
+async def test_a_session_says_how_it_is_narrated(database_url: str) -> None:
+    options = pb.NarratorOptions(
+        model="fake/scripted",
+        language="pt-BR",
+        turn_budget=common.Budget(max_calls=3),
+        session_budget=common.Budget(max_tokens=9_000),
+    )
+    async with table(database_url, RICH) as game:
+        request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario", narrator=options)
+        made = (await servicer(game).CreateSession(request, None)).session
+        again = pb.GetSessionRequest(session_id=made.session_id)
+        read = (await servicer(game).GetSession(again, None)).session
+        plain = (await game.now()).session
+    assert made.narrator == read.narrator == options
+    assert plain.narrator == NarratorOptions()
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (pb.NarratorOptions(language="no such tag"), ".narrator.language"),
+        (
+            pb.NarratorOptions(session_budget=common.Budget(max_time=Duration(seconds=1))),
+            ".narrator.session_budget.max_time",
+        ),
+    ],
+)
+async def test_a_wrong_way_to_narrate_is_refused(
+    database_url: str, options: pb.NarratorOptions, field: str
+) -> None:
+    async with table(database_url, RICH) as game:
+        request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario", narrator=options)
+        with pytest.raises(InvalidArgumentError) as refused:
+            await servicer(game).CreateSession(request, None)
+    assert [violation.field for violation in refused.value.violations] == [field]
+
+
+@pytest.mark.parametrize("field", ["table"])
 async def test_what_comes_later_is_refused_when_a_session_is_made(database_url: str, field: str) -> None:
     async with table(database_url, RICH) as game:
         request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")
