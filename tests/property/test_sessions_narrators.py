@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from peripety.errors import UnavailableError
 from peripety.sessions.events import Degraded, NarrativeChunk, NarrativeRetracted
 from peripety.sessions.model import Resolution
-from peripety.sessions.narrator import Narrator, Told
+from peripety.sessions.narrating.narrator import Narrator, Told
 from support.scenes import scene_of
 from support.sessions import SILENCE, ScriptedGateway
 from support.specs import document

@@ -20,7 +20,7 @@ from peripety.scenarios.model import CompiledScenario
 from peripety.scenarios.programs import Programs
 from peripety.scenarios.workers import Workers
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest
-from peripety.sessions.narrator import Narrator
+from peripety.sessions.narrating.narrator import Narrator
 from peripety.sessions.odds import OddsTeller
 from peripety.sessions.rulesets import Rulesets
 from peripety.sessions.service import SessionServicer, room

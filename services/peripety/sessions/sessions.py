@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from peripety.pages import Page
     from peripety.scenarios.model import ScenarioSource
     from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
-    from peripety.sessions.narrator import Narrator
+    from peripety.sessions.narrating.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.store import SessionStore
     from peripety.sessions.turns import Room, Seen

@@ -26,7 +26,7 @@ from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.facts import Scene
 from peripety.sessions.mechanics import Board
 from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
-from peripety.sessions.narrator import Told
+from peripety.sessions.narrating.narrator import Told
 from peripety.sessions.stage import Anew, set_up
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from peripety.sessions.events import Event
     from peripety.sessions.mechanics import Played
     from peripety.sessions.model import Session, TurnRequest
-    from peripety.sessions.narrator import Narrator
+    from peripety.sessions.narrating.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.stage import Stage
     from peripety.sessions.store import SessionStore

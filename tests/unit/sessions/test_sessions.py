@@ -11,7 +11,7 @@ from peripety.errors import AlreadyExistsError, InvalidArgumentError, NotFoundEr
 from peripety.scenarios.programs import Programs
 from peripety.sessions.events import Committed
 from peripety.sessions.model import NewSession
-from peripety.sessions.narrator import Narrator
+from peripety.sessions.narrating.narrator import Narrator
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
 from peripety.storage import Database

@@ -19,7 +19,7 @@ from peripety.errors import (
 from peripety.gateway.model import ChatMessage, Completed, Completion, Spent, StopReason, TextDelta, Usage
 from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted, WorldResolved
 from peripety.sessions.model import Resolution
-from peripety.sessions.narrator import Narrator, Told
+from peripety.sessions.narrating.narrator import Narrator, Told
 from support.scenes import scene_of
 from support.sessions import SILENCE, SPENT, ScriptedGateway, outcome
 from support.specs import action, document

@@ -239,7 +239,7 @@ def _request(scene: Scene, played: Played) -> GenerateRequest:
 
 @cache
 def _instructions() -> str:
-    return resources.files(__package__).joinpath("prompts/narrate.md").read_text("utf-8")
+    return resources.files("peripety.sessions").joinpath("prompts/narrate.md").read_text("utf-8")
 
 
 def _schema(speakers: list[str]) -> Mapping[str, Any]:
