@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable
 
 __all__ = ["finish"]
 
 T = TypeVar("T")
 
 
-async def finish(work: Coroutine[Any, Any, T]) -> T:
+async def finish(work: Awaitable[T]) -> T:
     """Let `work` end even when this task is cancelled meanwhile, then pass the cancellation on."""
     task = asyncio.ensure_future(work)
     try:

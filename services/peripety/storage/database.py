@@ -5,12 +5,9 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol, Self
 
-from peripety.errors import UnavailableError
-from peripety.storage.faults import uncertain
 from peripety.storage.postgresql import PostgresqlServer
 from peripety.storage.schema import create_tables
 from peripety.storage.sqlite import SqliteFile
-from peripety.tasks import finish
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,7 +25,7 @@ class Backend(Protocol):
         """A transaction that sees one snapshot and cannot write."""
 
     def writing(self, about: str | None, /) -> AbstractAsyncContextManager[AsyncConnection]:
-        """A transaction that writes as `Database.write` says, rolled back unless the block commits it."""
+        """A block that writes as `Database.write` says."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -75,7 +72,9 @@ class Database:
     async def write(self, about: str | None = None) -> AsyncIterator[AsyncConnection]:
         """Run the block as the only writer; when it ends without an error, its effects are on the disk.
 
-        A cancellation that arrives during the commit waits for it, so nothing changes after the block.
+        A cancellation that arrives when the block has ended waits for the commit, so that nothing changes
+        later. Blocks that wait at the same time may be committed together, so inside one wait for nothing but
+        the database.
 
         Args:
             about: names all that the block reads and changes, such as `session 5`; it then keeps out only the
@@ -87,10 +86,6 @@ class Database:
         """
         async with self._backend.writing(about) as connection:
             yield connection
-            try:
-                await finish(connection.commit())
-            except UnavailableError as error:
-                raise uncertain(error) from error
 
     async def create_schema(self) -> None:
         """Create the tables declared so far that do not exist yet, and check the recorded version.

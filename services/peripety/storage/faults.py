@@ -13,6 +13,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from peripety.errors import UnavailableError
+from peripety.tasks import finish
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     Explain: TypeAlias = Callable[[ExceptionContext], UnavailableError | None]
 
-__all__ = ["BUSY_SECONDS", "busy", "connected", "explain_faults", "unavailable", "uncertain"]
+__all__ = ["BUSY_SECONDS", "busy", "commit", "connected", "explain_faults", "unavailable"]
 
 BUSY_SECONDS = 10
 """For how long a transaction waits for its turn or for a connection before it is told to come back."""
@@ -55,20 +56,6 @@ def busy(fault: str) -> UnavailableError:
     )
 
 
-def uncertain(error: UnavailableError) -> UnavailableError:
-    """The database stopped working while it committed.
-
-    Args:
-        error: how it stopped.
-    """
-    return UnavailableError(
-        "The database failed while it kept a change, and may or may not have kept it:"
-        " send the same request again, with its id if it has one",
-        code="STORAGE_UNCERTAIN",
-        details=error.details,
-    )
-
-
 def explain_faults(engine: AsyncEngine, explain: Explain) -> None:
     """Raise what `explain` makes of an error of `engine` in place of that error, unless it is None."""
 
@@ -95,3 +82,20 @@ async def connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
             raise unavailable(type(error).__name__) from error
         await connection.begin()
         yield connection
+
+
+async def commit(connection: AsyncConnection) -> None:
+    """Commit the transaction of a connection; a cancellation that arrives meanwhile waits for it.
+
+    Raises:
+        UnavailableError: `STORAGE_UNCERTAIN`: the database stopped working while it committed.
+    """
+    try:
+        await finish(connection.commit())
+    except UnavailableError as error:
+        raise UnavailableError(
+            "The database failed while it kept a change, and may or may not have kept it:"
+            " send the same request again, with its id if it has one",
+            code="STORAGE_UNCERTAIN",
+            details=error.details,
+        ) from error

@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
-from peripety.storage.faults import BUSY_SECONDS, busy, connected, explain_faults, unavailable
+from peripety.storage.faults import BUSY_SECONDS, busy, commit, connected, explain_faults, unavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -90,6 +90,7 @@ class PostgresqlServer:
         async with connected(self._writers) as connection:
             await connection.execute(_locked(about))
             yield connection
+            await commit(connection)
 
     async def close(self) -> None:
         """See `Backend.close`."""

@@ -1,8 +1,8 @@
 """A SQLite file, in WAL mode with `synchronous=FULL`: what was committed survives a crash of the machine.
 
-One connection writes and checkpoints, all others only read. Writers therefore queue in this process and not
-on the file, and the race between two checkpointing connections that old SQLite libraries have
-(docs/decisions/0004-storage.md) has no second party.
+One connection writes and checkpoints, all others only read. Writers therefore queue in this process, where
+those that wait share a commit (`groups`), and not on the file; and the race between two checkpointing
+connections that old SQLite libraries have (docs/decisions/0004-storage.md) has no second party.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sqlite3
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from peripety.errors import UnavailableError
 from peripety.storage.faults import BUSY_SECONDS, connected, explain_faults, unavailable
+from peripety.storage.groups import GroupedWriter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -77,9 +78,10 @@ class SqliteFile:
                 " set PERIPETY_DATABASE_URL to another path",
                 code="STORAGE_UNAVAILABLE",
             ) from None
-        self._writer = _engine(path, _WRITER_PRAGMAS, _WRITE_FAULTS, begin="BEGIN IMMEDIATE", connections=1)
+        self._writer = GroupedWriter(
+            _engine(path, _WRITER_PRAGMAS, _WRITE_FAULTS, begin="BEGIN IMMEDIATE", connections=1)
+        )
         self._readers = _engine(path, _READER_PRAGMAS, _READ_FAULTS, begin="BEGIN", connections=_READERS)
-        self._turnstile = asyncio.Lock()
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
@@ -90,13 +92,13 @@ class SqliteFile:
     @asynccontextmanager
     async def writing(self, _about: str | None, /) -> AsyncIterator[AsyncConnection]:
         """See `Backend.writing`."""
-        async with self._turnstile, connected(self._writer) as connection:
+        async with self._writer.block() as connection:
             yield connection
 
     async def close(self) -> None:
         """Close every connection; the writer goes last and leaves no WAL file behind."""
         await self._readers.dispose()
-        await self._writer.dispose()
+        await self._writer.close()
 
 
 def _engine(
@@ -146,6 +148,21 @@ async def _set(pragmas: tuple[str, ...], connection: DriverConnection) -> None:
 
 def _explain(faults: frozenset[int], context: ExceptionContext) -> UnavailableError | None:
     error = context.original_exception
-    if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in faults:
-        return unavailable(error.sqlite_errorname)
-    return None
+    if isinstance(error, asyncio.CancelledError):
+        # A statement that is cut short ends in the driver's thread, and the connection is as good as before.
+        context.is_disconnect = False
+    if not isinstance(error, sqlite3.Error):
+        return None
+    if context.connection is not None and not _in_transaction(context.connection):
+        # SQLite has rolled back by itself, as it does after most faults of the disk. Another statement would
+        # be a transaction of its own.
+        context.is_disconnect = True
+    return (
+        unavailable(error.sqlite_errorname)
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in faults
+        else None
+    )
+
+
+def _in_transaction(connection: Connection) -> bool:
+    return cast("DriverConnection", connection.connection.driver_connection).in_transaction
