@@ -24,7 +24,7 @@ from peripety.sim.types import DryRunReport
 from support.vectors import called
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from peripety.sim._core import Core, CoreProgram, CoreState
 
@@ -68,6 +68,8 @@ def compare(kind: str, case: Json) -> None:
         play = Play(Programs(case["spec"]), int(case["seed"]))
         for call in case["calls"]:
             play.call(call)
+        if kind == "futures":
+            play.compare_futures(case["options"])
 
 
 @cache
@@ -170,6 +172,15 @@ class Play:
             self._all("hash", lambda run: hashlib.sha256(run.state.tree()).hexdigest())
             self.ended = b'"status":{"kind":"ongoing"}' not in after
 
+    def compare_futures(self, options: Json) -> int:
+        """What may come of the state, in every way to compute it, and in parts; the number of turns."""
+        before = self._last.state.to_json()
+        runs = sorted(self._runs.items(), key=lambda named: named[1] is self._last)
+        ways = {name: partial(run.program.futures, run.state) for name, run in runs}
+        turns = _compare_reports(ways, options)
+        assert_equal("a state, after its futures", {"before": before, "after": self._last.state.to_json()})
+        return turns
+
     def _all(self, what: str, work: Callable[[_Run], Any]) -> Any:
         return assert_equal(what, {name: outcome(partial(work, run)) for name, run in self._runs.items()})
 
@@ -179,15 +190,24 @@ class Play:
 
 def compare_dry_runs(programs: Programs, options: Json) -> int:
     """A dry-run in every way to compute it, and in parts; the number of its turns."""
-    reports = _reports(programs, options)
-    report = assert_equal("report", reports)
+    read = parse_canonical(sim.canonical(options))
+    ways: dict[str, Callable[[bytes], bytes]] = {
+        "rule by rule": lambda _: canonical(dry_run(programs.rules, read)),
+        **{name: program.dry_run for name, program in programs.on.items()},
+    }
+    return _compare_reports(ways, options)
+
+
+def _compare_reports(ways: Mapping[str, Callable[[bytes], bytes]], options: Json) -> int:
+    """The reports of ways to play many runs, by their names; the last is asked for its parts, too."""
+    report = assert_equal("report", _reports(ways, options))
     if not isinstance(report, bytes):
         return 0
     whole = DryRunReport.of(json.loads(report))
-    runs, first, program = whole.runs, whole.first_run, [*programs.on.values()][-1]
+    runs, first, play = whole.runs, whole.first_run, ways[[*ways][-1]]
     for size in sorted({1, runs // 2, runs - 1} - {0, runs}):
         parts = [
-            DryRunReport.of(json.loads(program.dry_run(sim.canonical({**options, **part}))))
+            DryRunReport.of(json.loads(play(sim.canonical({**options, **part}))))
             for part in (
                 {"first_run": first, "runs": size},
                 {"first_run": first + size, "runs": runs - size},
@@ -198,15 +218,14 @@ def compare_dry_runs(programs: Programs, options: Json) -> int:
     return whole.turns
 
 
-def _reports(programs: Programs, options: Json) -> dict[str, Any]:
-    """The report, by the way in which it was computed: rule by rule, and as each core prefers."""
+def _reports(ways: Mapping[str, Callable[[bytes], bytes]], options: Json) -> dict[str, Any]:
+    """The report, by the way in which it was computed, the native one on several numbers of threads."""
     asked = {"": options, ", 1 thread": {**options, "threads": 1}, ", 3 threads": {**options, "threads": 3}}
-    read = parse_canonical(sim.canonical(options))
-    reports = {"python, rule by rule": outcome(lambda: canonical(dry_run(programs.rules, read)))}
-    for name, program in programs.on.items():
-        for how, these in asked.items() if name == "native" else [("", options)]:
-            reports[name + how] = outcome(partial(program.dry_run, sim.canonical(these)))
-    return reports
+    return {
+        name + how: outcome(partial(play, sim.canonical(these)))
+        for name, play in ways.items()
+        for how, these in (asked.items() if name == "native" else [("", options)])
+    }
 
 
 # --- documents and expressions ---

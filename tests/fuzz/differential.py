@@ -50,6 +50,7 @@ MOST_DRY_TURNS = 1000  # of one dry-run: the interpreter plays all of them, and 
 # About how many turns it takes to weigh one action.
 LOOKED_AHEAD = {"idle": 0, "random": 0, "greedy": 0.3, "saboteur": 0.3, "cautious": 1, "planner": 16}
 DETAILED = 0.5  # of the dry-runs
+MID_TURN = 0.5  # of the states whose futures are compared
 SHRINKING_SECONDS = 120
 SECONDS_BETWEEN_LINES = 10
 
@@ -59,7 +60,7 @@ class Found:
     """A difference.
 
     Attributes:
-        kind: of the case: `play`, `dry_run` or `logic`.
+        kind: of the case: `play`, `dry_run`, `futures` or `logic`.
         case: as a golden vector of that kind has it.
         what: what differs.
         results: the different results, by where they come from.
@@ -111,6 +112,11 @@ def compare_scenario(seed: int, number: int) -> Work:
         for _ in range(2):
             kind, case = "dry_run", {"spec": spec, "options": _options(random, spec)}
             dry_steps += compare_dry_runs(compiled, case["options"])
+        options = {**_options(random, spec), "acted": random.random() < MID_TURN}
+        play = Play(compiled, seed)
+        kind, case = "futures", {"spec": spec, "seed": str(seed), "calls": play.calls, "options": options}
+        steps += _come_to_a_present(random, spec, play)
+        dry_steps += play.compare_futures(options)
     except DifferenceError as difference:
         return Work(1, 0, steps, dry_steps, 0, Found(kind, case, difference.what, difference.results))
     return Work(1, 0, steps, dry_steps)
@@ -124,6 +130,16 @@ def _go_on(random: Random, spec: Json, play: Play, turns: int) -> int:
         if play.ended:
             play.call({"step": True})  # nothing more can happen
             return turn + 1
+    return turns
+
+
+def _come_to_a_present(random: Random, spec: Json, play: Play) -> int:
+    """Play for some turns, perhaps into the midst of one; the turns played."""
+    turns = _go_on(random, spec, play, random.randint(1, MOST_TURNS // 4))
+    if random.random() < MID_TURN:
+        *calls, _step = random_calls(random, spec, play.legal())
+        for call in calls:
+            play.call(call)
     return turns
 
 

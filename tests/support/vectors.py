@@ -53,6 +53,11 @@ def _play(core: Core, case: dict[str, Any]) -> Any:
     A call is `{act, params}`, `{narrate}` of changes, `{step}`, `{roll}` of a request, or `{reload}`: go on
     from the snapshot.
     """
+    _, state, results = _after_calls(core, case)
+    return {"results": results, "snapshot": state.to_json().decode("utf-8")}
+
+
+def _after_calls(core: Core, case: dict[str, Any]) -> tuple[CoreProgram, CoreState, list[Any]]:
     program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
     state = program.new_state(int(case["seed"]))
     results: list[Any] = []
@@ -64,7 +69,7 @@ def _play(core: Core, case: dict[str, Any]) -> Any:
             results.append(json.loads(called(program, state, call)))
         except CoreError as error:
             results.append({"error": {"code": error.code, "message": error.message, "path": error.path}})
-    return {"results": results, "snapshot": state.to_json().decode("utf-8")}
+    return program, state, results
 
 
 def called(program: CoreProgram, state: CoreState, call: dict[str, Any]) -> bytes:
@@ -82,6 +87,12 @@ def _dry_run(core: Core, case: dict[str, Any]) -> Any:
     """A dry-run of `spec` under `options`; the result is its report."""
     program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
     return json.loads(program.dry_run(json.dumps(case["options"]).encode("utf-8")))
+
+
+def _futures(core: Core, case: dict[str, Any]) -> Any:
+    """The futures, under `options`, of the state to which a `spec` comes from `seed` by `calls`: a report."""
+    program, state, _ = _after_calls(core, case)
+    return json.loads(program.futures(state, json.dumps(case["options"]).encode("utf-8")))
 
 
 def _personas(core: Core, case: dict[str, Any]) -> Any:
@@ -128,5 +139,6 @@ KINDS: dict[str, Callable[[Core, dict[str, Any]], Any]] = {
     "play": _play,
     "dry_run": _dry_run,
     "personas": _personas,
+    "futures": _futures,
     "match": _match,
 }

@@ -128,6 +128,11 @@ impl State {
         bytes(py.detach(|| self.program.futures_by(executor, &start, options)))
     }
 
+    /// Whether ordinary futures of this state are played in lockstep.
+    fn plays_on_in_lockstep(&self) -> bool {
+        self.program.plays_on_in_lockstep(&self.run())
+    }
+
     /// Everything needed to go on from here, as canonical JSON.
     fn to_json(&self) -> PyResult<Vec<u8>> {
         bytes(self.run().to_json(&self.program))

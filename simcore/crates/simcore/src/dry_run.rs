@@ -9,6 +9,7 @@ mod looking_ahead;
 mod pieces;
 mod report;
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::border;
@@ -25,6 +26,9 @@ use crate::value::Value;
 
 use interpreter::Interpreter;
 use report::{Outcome, Tally};
+
+/// Runs that may come to a later turn are left to the interpreter: in lockstep turns are counted in columns of numbers.
+const LAST_TURN: u64 = 1 << 32;
 
 /// What a dry-run is asked to do.
 struct Options {
@@ -86,7 +90,9 @@ impl Program {
     ///
     /// As [`Program::dry_run`].
     pub fn dry_run_by(&self, executor: Executor, options: &[u8]) -> Result<String> {
-        self.played(executor, &self.new_state(0), options, Self::machine)
+        let options = Options::read(options, self.horizon)?;
+        let start = self.new_state(0);
+        self.played(executor, &start, &options, || self.machine())
     }
 
     /// Play runs `first_run` … `first_run + runs − 1` that begin with a copy of a state, under seeds of their own; the JSON
@@ -109,35 +115,32 @@ impl Program {
     /// As [`Program::futures`].
     pub fn futures_by(&self, executor: Executor, state: &State, options: &[u8]) -> Result<String> {
         check_ongoing(state)?;
-        self.played(executor, state, options, |_| None)
+        let options = Options::read(options, self.horizon)?;
+        let machine = OnceCell::new();
+        self.played(executor, state, &options, || machine.get_or_init(|| Machine::new(self, state)).as_ref())
     }
 
-    /// Play runs from a state; its machine is only made when it is wanted.
-    fn played<'a>(
-        &'a self,
+    /// Play runs from a state, whose machine is made only if it is wanted.
+    fn played<'m>(
+        &self,
         executor: Executor,
         start: &State,
-        options: &[u8],
-        machine: impl FnOnce(&'a Self) -> Option<&'a Machine>,
+        options: &Options,
+        machine: impl FnOnce() -> Option<&'m Machine>,
     ) -> Result<String> {
-        let options = border::parse_canonical(options)?;
-        let options = Options::new(&options, self.horizon).map_err(|_| {
-            Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
-        })?;
-        let end = options.first_run.checked_add(options.runs).ok_or_else(|| {
-            Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
-        })?;
+        let end = options.first_run.checked_add(options.runs).ok_or_else(unknown)?;
+        let is_countable = options.horizon > 0 && start.turn + options.horizon <= LAST_TURN;
         let lockstep = match executor {
-            Executor::Lockstep(isa) if options.horizon > 0 => {
-                let machine = machine(self).filter(|machine| machine.plays(options.persona));
+            Executor::Lockstep(isa) if is_countable => {
+                let machine = machine().filter(|machine| machine.plays(options.persona));
                 machine.map(|machine| (machine, isa))
             }
             _ => None,
         };
         let tally = pieces::play(options.first_run..end, options.persona, options.threads, |runs| {
-            play_piece(self, lockstep, start, &options, runs)
+            play_piece(self, lockstep, start, options, runs)
         })?;
-        canonical::text(&tally.report(self, &options))
+        canonical::text(&tally.report(self, options))
     }
 
     /// Whether ordinary runs of this program are played in lockstep.
@@ -145,9 +148,20 @@ impl Program {
     pub fn plays_in_lockstep(&self) -> bool {
         self.machine().is_some()
     }
+
+    /// Whether ordinary futures of a state of this program are played in lockstep.
+    #[must_use]
+    pub fn plays_on_in_lockstep(&self, state: &State) -> bool {
+        Machine::new(self, state).is_some()
+    }
 }
 
 impl Options {
+    /// The options in a document; a scenario has the horizon that is meant where none is named.
+    fn read(document: &[u8], horizon: u64) -> Result<Self> {
+        Self::new(&border::parse_canonical(document)?, horizon).map_err(|_| unknown())
+    }
+
     fn new(options: &Value, horizon: u64) -> Result<Self> {
         let options = read::object(options)?;
         let seed = read::text(read::field(options, "seed")?)?;
@@ -170,6 +184,10 @@ impl Options {
                 .map_or_else(pieces::all_threads, |threads| usize::try_from(threads).unwrap_or(1)),
         })
     }
+}
+
+fn unknown() -> Error {
+    Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
 }
 
 /// A number to watch, `[path, scale]`.
@@ -196,9 +214,10 @@ fn play_piece(
         }
         return Ok(tally);
     };
-    let Options { seed, persona, horizon, digest, .. } = *options;
+    let Options { seed, persona, horizon, acted, digest, .. } = *options;
     let watched = options.watched.as_deref();
-    let ordinary = lanes::play(machine, Task { program, runs, seed, persona, horizon, digest, watched }, isa);
+    let task = Task { program, runs, seed, persona, horizon, acted, digest, watched };
+    let ordinary = lanes::play(machine, task, isa);
     tally.add_ordinary(&ordinary);
     for (run, ended, turns, hash) in &ordinary.states {
         tally.add_state(*run, &Outcome::from(*ended), *turns, hash);

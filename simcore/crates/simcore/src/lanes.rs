@@ -44,7 +44,10 @@ pub(crate) struct Task<'a> {
     pub(crate) runs: Range<u64>,
     pub(crate) seed: u64,
     pub(crate) persona: Persona,
+    /// The most turns of a run.
     pub(crate) horizon: u64,
+    /// Whether the persona has nothing to do any more in the first turn.
+    pub(crate) acted: bool,
     /// Whether the hashes of the states are wanted in which the runs end.
     pub(crate) digest: bool,
     /// If more is to be counted, the numbers to follow.
@@ -121,7 +124,7 @@ pub(crate) fn play(machine: &Machine, task: Task<'_>, isa: Isa) -> Runs {
 #[cfg(test)]
 pub(crate) mod tests {
     use crate::plan::Plan;
-    use crate::plan::examples::program;
+    use crate::plan::examples::{plan_of, program};
     use crate::plan::ir::Condition;
 
     use super::Block;
@@ -152,7 +155,7 @@ pub(crate) mod tests {
     fn check(condition: &str) {
         let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
         let state = r#"{"a": 1, "b": 2, "list": [1]}"#;
-        let plan = Plan::new(&program(state, &[("loss_conditions", &losses)])).unwrap();
+        let plan = plan_of(&program(state, &[("loss_conditions", &losses)])).unwrap();
         let mut compiler = Compiler::new(plan.columns);
         let code = compiler.condition_code(&plan.losses[0]);
         let mut registers = Registers::new(compiler.columns, compiler.masks, 1, 0, true);

@@ -3,6 +3,8 @@
 //! A plan says the same as the program that it is made of, for runs in which nothing exceptional happens: no rule
 //! fails, no limit is reached. Who plays by it has to notice when something does (see `lanes`) and to leave that run
 //! to the interpreter. Scenarios whose states change their shape have no plan.
+//!
+//! A plan is for runs that begin in one state: what that is, and what is pending in it, is part of the plan.
 
 mod bounds;
 mod distances;
@@ -11,15 +13,18 @@ pub(crate) mod interpreted;
 pub(crate) mod ir;
 mod layout;
 mod rules;
+mod start;
 
 pub(crate) use distances::{Distance, Distances, Graded};
 use ir::{Condition, Consequence, Deed, Kind, Site};
 pub(crate) use layout::{Layout, Spot};
+pub(crate) use start::Start;
 
 /// A scenario with every path and every type resolved.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) layout: Layout,
+    pub(crate) start: Start,
     /// The column of the turn; those before it are the slots of the state.
     pub(crate) turn: usize,
     /// How many columns there are: slots, the turn, parameters, derived values.
@@ -94,7 +99,13 @@ impl Plan {
 
 #[cfg(test)]
 pub(crate) mod examples {
+    use crate::plan::Plan;
     use crate::program::Program;
+
+    /// The plan of a program for runs from its initial state.
+    pub(crate) fn plan_of(program: &Program) -> Option<Plan> {
+        Plan::new(program, &program.new_state(0))
+    }
 
     /// A program whose state is `state`; what follows replaces its other sections, which are empty.
     pub(crate) fn program(state: &str, sections: &[(&str, &str)]) -> Program {

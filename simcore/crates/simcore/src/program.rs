@@ -144,9 +144,9 @@ impl Program {
         })
     }
 
-    /// What plays the program in lockstep, if it can be played so; made when it is first wanted.
+    /// What plays the program from its initial state in lockstep, if it can be played so; made when it is first wanted.
     pub(crate) fn machine(&self) -> Option<&Machine> {
-        self.machine.get_or_init(|| Machine::new(self)).as_ref()
+        self.machine.get_or_init(|| Machine::new(self, &self.new_state(0))).as_ref()
     }
 
     /// How far the conditions that end a run are from holding; made when it is first wanted.

@@ -173,6 +173,11 @@ impl Scheduled {
         Self { id, due, effects, source, size }
     }
 
+    /// Its effects, as a snapshot has them.
+    pub(crate) fn effect_sources(&self) -> Option<&[Value]> {
+        self.source.as_object()?.get("effects")?.as_array().map(|effects| effects.as_slice())
+    }
+
     /// How large the entry is.
     pub(crate) fn size(&self) -> Size {
         self.size

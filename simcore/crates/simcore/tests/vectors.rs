@@ -109,21 +109,36 @@ fn rolls() {
     replay("rolls", played);
 }
 
+#[test]
+fn futures() {
+    replay("futures", |case| {
+        let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
+        let (state, _) = after_calls(&program, case)?;
+        program.futures(&state, text_of(field(case, "options")).as_bytes())
+    });
+}
+
 /// Play the calls of a case: their results, and the snapshot.
 fn played(case: &Value) -> Result<String> {
     let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
+    let (state, results) = after_calls(&program, case)?;
+    let snapshot = text_of(&Value::from(state.to_json(&program)?));
+    Ok(format!("{{\"results\":[{}],\"snapshot\":{snapshot}}}", results.join(",")))
+}
+
+/// The state after the calls of a case, and their results.
+fn after_calls(program: &Program, case: &Value) -> Result<(State, Vec<String>)> {
     let mut state = program.new_state(integer(case, "seed"));
     let mut results = Vec::new();
     for call in field(case, "calls").as_array().unwrap().iter() {
         if find(call, "reload").is_some() {
-            state = State::from_json(&program, state.to_json(&program)?.as_bytes())?;
+            state = State::from_json(program, state.to_json(program)?.as_bytes())?;
             continue;
         }
-        let result = called(&program, &mut state, call);
+        let result = called(program, &mut state, call);
         results.push(result.unwrap_or_else(|error| error_text(&error)));
     }
-    let snapshot = text_of(&Value::from(state.to_json(&program)?));
-    Ok(format!("{{\"results\":[{}],\"snapshot\":{snapshot}}}", results.join(",")))
+    Ok((state, results))
 }
 
 fn called(program: &Program, state: &mut State, call: &Value) -> Result<String> {

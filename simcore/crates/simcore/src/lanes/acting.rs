@@ -1,5 +1,6 @@
 //! The action of a turn: what could be done, which of it is chosen at random, and doing what was chosen.
 
+use crate::plan::ir::Relation;
 use crate::plan::{Domain, Param};
 use crate::rng::{INCREMENT, choose, mix, unit};
 use crate::turn::PARAM_TRIES;
@@ -7,7 +8,7 @@ use crate::turn::PARAM_TRIES;
 use super::block::Block;
 use super::isa::Vectors;
 use super::turn::where_it_holds;
-use super::vectors::{Column, Integers, LANES, Mask, Numbers};
+use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 
 impl Block<'_> {
     /// Take one of the legal actions at random.
@@ -28,17 +29,18 @@ impl Block<'_> {
     #[inline(always)]
     pub(super) fn draw_choices<V: Vectors>(&mut self) -> (Integers, Integers) {
         let machine = self.machine;
+        let acting = self.acting();
         // Each draw of a turn adds one increment more.
         let mut cursor = self.counter.clone();
         cursor.add(INCREMENT);
         let mut choices = Integers::ZERO;
         for (index, (action, code)) in machine.plan.actions.iter().zip(&machine.legal).enumerate() {
             if action.depends_on_params {
-                self.try_params::<V>(index, &mut cursor);
+                self.try_params::<V>(index, &acting, &mut cursor);
             }
             let Some(legal) = self.legal.get_mut(index) else { continue };
             if !action.depends_on_params {
-                where_it_holds::<V>(&mut self.registers, &machine.plan, code, &self.playing, legal);
+                where_it_holds::<V>(&mut self.registers, &machine.plan, code, &acting, legal);
                 if let Some(drawn) = self.drawn.get_mut(index) {
                     drawn.clone_from(&cursor);
                     let draws = INCREMENT.wrapping_mul(action.params.len() as u64);
@@ -53,6 +55,19 @@ impl Block<'_> {
             }
         }
         (cursor, choices)
+    }
+
+    /// Where the persona has something to do in this turn.
+    #[inline(always)]
+    fn acting(&self) -> Mask {
+        let mut acting = self.playing.clone();
+        if let Some(turn) = self.acted_in {
+            let mut has_acted = Mask::NONE;
+            let now = Numbers::Each(self.registers.column(self.machine.plan.turn));
+            has_acted.compare(Combine::Set, Relation::Equal, now, Numbers::All(turn));
+            acting.and_not(&has_acted);
+        }
+        acting
     }
 
     /// Do what was chosen: where an action was, is told from its number and from where it is legal.
@@ -92,12 +107,12 @@ impl Block<'_> {
 
     /// Draw parameters until the action is legal with them, up to a few times.
     #[inline(always)]
-    fn try_params<V: Vectors>(&mut self, index: usize, cursor: &mut Integers) {
+    fn try_params<V: Vectors>(&mut self, index: usize, acting: &Mask, cursor: &mut Integers) {
         let machine = self.machine;
         let (Some(action), Some(code)) = (machine.plan.actions.get(index), machine.legal.get(index)) else {
             return;
         };
-        let mut open = self.playing.clone();
+        let mut open = acting.clone();
         for _ in 0..PARAM_TRIES {
             if let Some(drawn) = self.drawn.get_mut(index) {
                 for ((drawn, cursor), open) in drawn.0.iter_mut().zip(&cursor.0).zip(&open.0) {
@@ -114,7 +129,7 @@ impl Block<'_> {
             }
         }
         if let Some(legal) = self.legal.get_mut(index) {
-            legal.clone_from(&self.playing);
+            legal.clone_from(acting);
             legal.and_not(&open);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::canonical;
 use crate::personas::ROLLOUT_KEY;
-use crate::program::Program;
+use crate::plan::Plan;
 use crate::rng::{INCREMENT, mix, run_seed};
 use crate::value::Value;
 
@@ -43,7 +43,10 @@ pub(super) struct Block<'a> {
     pub(super) condition: Integers,
     /// For each event that can go on, where it does in this turn.
     pub(super) goes_on: Vec<Mask>,
-    pub(super) horizon: f64,
+    /// The last turn that a run may come to.
+    pub(super) last_turn: f64,
+    /// The turn in which the persona has nothing to do any more, if there is one.
+    pub(super) acted_in: Option<f64>,
     /// What is counted besides, if it is.
     pub(super) counters: Option<Counters<'a>>,
     pub(super) outlook: Outlook,
@@ -53,6 +56,8 @@ impl<'a> Block<'a> {
     pub(super) fn new(machine: &'a Machine, task: Task<'a>) -> Self {
         let plan = &machine.plan;
         let lists = plan.layout.lists.len();
+        #[expect(clippy::cast_precision_loss, reason = "counts of turns")]
+        let (first_turn, last_turn) = ((plan.start.turn + 1) as f64, (plan.start.turn + task.horizon) as f64);
         let draws_params = plan.actions.iter().any(|action| !action.params.is_empty());
         let mut block = Self {
             registers: Registers::new(
@@ -77,8 +82,8 @@ impl<'a> Block<'a> {
             ended: Mask::NONE,
             condition: Integers::ZERO,
             goes_on: vec![Mask::NONE; machine.lasting.len()],
-            #[expect(clippy::cast_precision_loss, reason = "a count of turns")]
-            horizon: task.horizon as f64,
+            last_turn,
+            acted_in: task.acted.then_some(first_turn),
             counters: task.watched.map(|watched| Counters::new(plan, watched)),
             outlook: Outlook::default(),
             machine,
@@ -102,19 +107,23 @@ impl<'a> Block<'a> {
         self.policy.set(lane, mix(seed ^ *POLICY_KEY));
         self.event.set(lane, mix(seed ^ *EVENT_KEY));
         self.rollout.set(lane, mix(seed ^ *ROLLOUT_KEY));
-        self.counter.set(lane, INCREMENT.wrapping_mul(1 << 32));
         let plan = &self.machine.plan;
+        let first_turn = plan.start.turn + 1;
+        self.counter.set(lane, INCREMENT.wrapping_mul(first_turn << 32));
         for (slot, place) in plan.layout.slots.iter().enumerate() {
             self.registers.set_number(slot, lane, place.initial);
         }
-        self.registers.set_number(plan.turn, lane, 1.0);
+        #[expect(clippy::cast_precision_loss, reason = "a count of turns")]
+        self.registers.set_number(plan.turn, lane, first_turn as f64);
         for (list, place) in plan.layout.lists.iter().enumerate() {
             self.registers.list_mut(list).assign(lane, &place.initial);
         }
-        for until in &mut self.until {
-            until.set(lane, 0.0);
+        let lasting = self.until.iter_mut().zip(&mut self.since);
+        for ((until, since), going_on) in lasting.zip(&self.machine.going_on) {
+            until.set(lane, going_on.0);
+            since.set(lane, going_on.1);
         }
-        self.registers.clear_schedule(plan, lane);
+        self.registers.begin_schedule(plan, lane);
         if let Some(counters) = &mut self.counters {
             counters.clear(lane);
         }
@@ -152,7 +161,7 @@ impl<'a> Block<'a> {
         let plan = &self.machine.plan;
         let turns = self.registers.number(plan.turn, lane);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of turns")]
-        let turns = turns as u64;
+        let turns = turns as u64 - plan.start.turn;
         let ended = match condition {
             None => Ended::Survived,
             Some(condition) => match condition.checked_sub(plan.losses.len()) {
@@ -176,9 +185,8 @@ impl<'a> Block<'a> {
 
     /// The state of a run as the tree that it stands for.
     fn tree(&self, lane: usize) -> Value {
-        let layout = &self.machine.plan.layout;
-        let program: &Program = self.task.program;
-        let mut tree = program.initial.clone();
+        let Plan { layout, start, .. } = &self.machine.plan;
+        let mut tree = start.tree.clone();
         let mut put = |path, value| {
             if let Some(place) = crate::paths::lookup_mut(&mut tree, path) {
                 *place = value;

@@ -175,8 +175,8 @@ impl Block<'_> {
             self.advance(&goes_on);
             let mut over = goes_on.clone();
             if turn < ROLLOUT_TURNS {
-                let (horizon, now) = (Numbers::All(self.horizon), self.now());
-                over.compare(Combine::And, Relation::Less, horizon, Numbers::Each(&now));
+                let (last_turn, now) = (Numbers::All(self.last_turn), self.now());
+                over.compare(Combine::And, Relation::Less, last_turn, Numbers::Each(&now));
             }
             if over.any() {
                 values.set_where(&over, Numbers::Each(self.value::<V>(&over)));

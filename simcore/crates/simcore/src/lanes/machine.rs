@@ -4,6 +4,7 @@ use crate::personas::Persona;
 use crate::plan::Plan;
 use crate::plan::ir::Consequence;
 use crate::program::Program;
+use crate::state::State;
 
 use super::code::{Code, Compiler};
 use super::saved::Footprints;
@@ -29,6 +30,9 @@ pub(crate) struct Machine {
     pub(super) sites: Vec<Code>,
     /// The events that can go on for more than a turn.
     pub(super) lasting: Vec<usize>,
+    /// For each of them, the last turn in which it goes on from before the runs begin, and when it began, as far as that
+    /// tells their order.
+    pub(super) going_on: Vec<(f64, f64)>,
     /// For the personas that look ahead: the value of a run, if that can be told here, and the column for it.
     pub(super) value: Option<Code>,
     pub(super) value_column: usize,
@@ -40,9 +44,9 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The machine of a program, if the program is of the kind that can be played so.
-    pub(crate) fn new(program: &Program) -> Option<Self> {
-        let plan = Plan::new(program)?;
+    /// The machine of a program for runs from a state of it, if both are of the kind that can be played so.
+    pub(crate) fn new(program: &Program, state: &State) -> Option<Self> {
+        let plan = Plan::new(program, state)?;
         let value_column = plan.columns;
         let mut compiler = Compiler::new(value_column + 1);
         let legal = plan.actions.iter().map(|action| compiler.condition_code(&action.legal)).collect();
@@ -53,6 +57,7 @@ impl Machine {
         let events = plan.events.iter().map(|event| carry_out(&event.consequence)).collect();
         let sites = plan.sites.iter().map(|site| carry_out(&site.consequence())).collect();
         let lasting = plan.events.iter().enumerate().filter(|(_, event)| event.turns > 1);
+        let lasting: Vec<usize> = lasting.map(|(index, _)| index).collect();
         let value = plan.distances.as_ref().map(|distances| compiler.value_code(distances, value_column));
         Some(Self {
             legal,
@@ -64,7 +69,8 @@ impl Machine {
             value,
             value_column,
             footprints: Footprints::new(&plan),
-            lasting: lasting.map(|(index, _)| index).collect(),
+            going_on: lasting.iter().map(|event| going_on(&plan, *event)).collect(),
+            lasting,
             columns: compiler.columns,
             masks: compiler.masks,
             actions_masked: plan.actions.len() <= MOST_MASKED,
@@ -77,4 +83,13 @@ impl Machine {
     pub(crate) fn plays(&self, persona: Persona) -> bool {
         self.value.is_some() || matches!(persona, Persona::Idle | Persona::Random)
     }
+}
+
+/// The last turn in which an event goes on from before the runs begin, and when it began; turn 0 where it does not.
+#[expect(clippy::cast_precision_loss, reason = "a place among few")]
+fn going_on(plan: &Plan, event: usize) -> (f64, f64) {
+    let lasting = &plan.start.lasting;
+    let found = lasting.iter().enumerate().find(|(_, (other, _))| *other == event);
+    // Before everything that begins in the runs, and in their order.
+    found.map_or((0.0, 0.0), |(place, (_, until))| (*until, place as f64 - lasting.len() as f64))
 }

@@ -271,9 +271,17 @@ impl Registers {
         Some(())
     }
 
-    /// Forget what is scheduled in one run.
-    pub(super) fn clear_schedule(&mut self, plan: &Plan, lane: usize) {
+    /// Have scheduled in one run what is pending when it begins.
+    #[expect(clippy::cast_precision_loss, reason = "a count of entries")]
+    pub(super) fn begin_schedule(&mut self, plan: &Plan, lane: usize) {
         plan.sites.iter().for_each(|site| self.set_number(site.due, lane, f64::INFINITY));
+        let pending = &plan.start.pending;
+        for (order, (site, due)) in pending.iter().enumerate() {
+            let place = &plan.sites[*site];
+            self.set_number(place.due, lane, *due);
+            self.set_number(place.order, lane, order as f64);
+        }
+        self.scheduled.set(lane, pending.len() as f64);
     }
 
     fn push_where_active(&mut self, plan: &Plan, list: usize, with: Operand) {

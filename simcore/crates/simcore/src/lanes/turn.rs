@@ -272,8 +272,8 @@ impl Block<'_> {
     #[inline(always)]
     fn conclude(&mut self, result: &mut Runs) {
         let mut over = Mask::NONE;
-        let horizon = Numbers::All(self.horizon);
-        over.compare(Combine::Set, Relation::AtMost, horizon, Numbers::Each(&self.now()));
+        let last_turn = Numbers::All(self.last_turn);
+        over.compare(Combine::Set, Relation::AtMost, last_turn, Numbers::Each(&self.now()));
         over.or(&self.ended);
         over.or(&self.registers.exceptional);
         over.and(&self.playing);

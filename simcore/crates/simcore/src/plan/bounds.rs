@@ -22,7 +22,8 @@ pub(super) fn may_overflow(plan: &Plan, turns: u64) -> bool {
         return true;
     }
     let bounds = Bounds { elements: plan.most_elements as f64 };
-    let mut most = initial(plan).max(turns as f64 + 1.0);
+    let last_turn = plan.start.turn + turns;
+    let mut most = initial(plan).max(last_turn as f64 + 1.0);
     for _ in 0..turns {
         let next = bounds.turn(plan, most);
         if next.is_nan() || next >= SAFE {
@@ -206,13 +207,13 @@ fn in_any_order<T>(things: &[T], most: f64, after: impl Fn(&T, f64) -> f64) -> f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::examples::program;
+    use crate::plan::examples::{plan_of, program};
 
     fn may_overflow(derives: &str, effects: &str, turns: u64) -> bool {
         let actions = format!(
             r#"[{{"id": "x", "params": {{}}, "preconditions": {{}}, "derives": {derives}, "effects": {effects}}}]"#
         );
-        let plan = Plan::new(&program(r#"{"n": 1}"#, &[("actions", &actions)])).unwrap();
+        let plan = plan_of(&program(r#"{"n": 1}"#, &[("actions", &actions)])).unwrap();
         super::may_overflow(&plan, turns)
     }
 

@@ -103,8 +103,7 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::Plan;
-    use crate::plan::examples::program;
+    use crate::plan::examples::{plan_of, program};
 
     #[test]
     fn what_the_interpreter_has_to_evaluate_leaves_a_plan_without_distances() {
@@ -122,7 +121,7 @@ mod tests {
         ] {
             let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
             let program = program(r#"{"n": 1, "t": "x", "list": [1]}"#, &[("loss_conditions", &losses)]);
-            let plan = Plan::new(&program).unwrap();
+            let plan = plan_of(&program).unwrap();
             assert_eq!(plan.distances.is_some(), has_distances, "{condition}");
         }
     }

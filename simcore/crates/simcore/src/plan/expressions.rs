@@ -474,8 +474,7 @@ mod tests {
     use super::*;
     use crate::border;
     use crate::logic::{Data, Rule};
-    use crate::plan::Plan;
-    use crate::plan::examples::program;
+    use crate::plan::examples::{plan_of, program};
 
     fn value(text: &str) -> Value {
         border::parse(text.as_bytes()).unwrap()
@@ -484,7 +483,7 @@ mod tests {
     /// The condition under which the only loss is, if it is lowered.
     fn lowered(state: &str, condition: &str) -> Option<Condition> {
         let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
-        let plan = Plan::new(&program(state, &[("loss_conditions", &losses)]))?;
+        let plan = plan_of(&program(state, &[("loss_conditions", &losses)]))?;
         plan.losses.into_iter().next().filter(|condition| !matches!(condition, Condition::Interpreted(_)))
     }
 

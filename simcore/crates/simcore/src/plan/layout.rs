@@ -42,7 +42,7 @@ pub(crate) struct List {
     pub(crate) initial: Vec<f64>,
 }
 
-/// Every text of a scenario, in the order of code points.
+/// Every text that there can be in a run, in the order of code points.
 #[derive(Debug)]
 pub(crate) struct Texts(Vec<Arc<str>>);
 
@@ -72,8 +72,7 @@ impl List {
 
 impl Layout {
     /// The layout of a state, unless something in it is neither a scalar nor an array of scalars of one kind.
-    pub(super) fn new(state: &Value, spec: &Value) -> Option<Self> {
-        let texts = Texts::of(spec);
+    pub(super) fn new(state: &Value, texts: Texts) -> Option<Self> {
         let mut layout = Self { root: Place::Slot(0), slots: Vec::new(), lists: Vec::new(), texts };
         layout.root = layout.place(state, &mut Vec::new())?;
         Some(layout)
@@ -181,9 +180,11 @@ impl Layout {
 }
 
 impl Texts {
-    fn of(spec: &Value) -> Self {
+    /// The texts of a scenario, of a state of it, and of the effects that are pending there.
+    pub(super) fn of(spec: &Value, state: &Value, effects: &[&[Value]]) -> Self {
         let mut texts = BTreeSet::from([Arc::from("")]);
-        let mut pending = vec![spec];
+        let mut pending = vec![spec, state];
+        pending.extend(effects.iter().copied().flatten());
         while let Some(value) = pending.pop() {
             match value {
                 Value::Text(text) => {

@@ -14,31 +14,36 @@ use crate::logic::FUEL;
 use crate::paths::{Segment, parse_path};
 use crate::program::Program;
 use crate::record::TURN_LIMIT;
-use crate::state::{MAX_PENDING, MAX_STATE_NODES, MAX_STATE_TEXT, Size};
+use crate::state::{MAX_PENDING, MAX_STATE_NODES, MAX_STATE_TEXT, Scheduled, Size, State};
 use crate::turn::PARAM_TRIES;
 use crate::value::{Object, Value};
 
 use super::expressions::{Names, Scope, Typed, steps};
 use super::interpreted::{self, Interpreted};
 use super::ir::{Condition, Consequence, Deed, Kind, Scalar, Site, Write};
-use super::layout::{Layout, Target};
-use super::{Action, Domain, Event, Param, Plan};
+use super::layout::{Layout, Target, Texts};
+use super::{Action, Domain, Event, Param, Plan, Start};
 
 /// What an expression may make in characters and items, with room to spare.
 const MOST_MADE: u64 = 60_000;
 
 impl Plan {
-    /// The plan of a program, if it has one.
-    pub(crate) fn new(program: &Program) -> Option<Self> {
+    /// The plan of a program for runs from a state of it, if there is one.
+    pub(crate) fn new(program: &Program, state: &State) -> Option<Self> {
         let spec = program.spec().as_object()?;
-        let mut layout = Layout::new(&program.initial, program.spec())?;
+        let pending: Vec<_> =
+            state.scheduled.iter().map(|entry| entry.effect_sources()).collect::<Option<_>>()?;
+        let texts = Texts::of(program.spec(), &state.tree, &pending);
+        let mut layout = Layout::new(&state.tree, texts)?;
         for rule in rules(spec, "actions")?.iter().chain(rules(spec, "random_events")?) {
             let rule = rule.as_object()?;
             fill(&mut layout, list(rule, "effects")?, rule.get("derives").and_then(Value::as_object))?;
         }
+        pending.iter().try_for_each(|effects| fill(&mut layout, effects, None))?;
         let turn = layout.slots.len();
         let mut builder = Builder {
             program,
+            tree: &state.tree,
             layout: &layout,
             turn,
             columns: turn + 1,
@@ -56,7 +61,8 @@ impl Plan {
             let consequence = builder.consequence(event, &Names::new())?;
             Some(Event { weight: compiled.weight, turns: compiled.turns, when, consequence })
         });
-        let events = events.collect::<Option<_>>()?;
+        let events = events.collect::<Option<Vec<_>>>()?;
+        let start = Start::new(state, &mut builder, &events)?;
         let losses = builder.conditions(rules(spec, "loss_conditions")?)?;
         let wins = builder.conditions(rules(spec, "win_conditions")?)?;
         let decay = builder.decay(spec)?;
@@ -65,6 +71,7 @@ impl Plan {
         let (columns, sites) = (builder.columns, builder.sites);
         Some(Self {
             layout,
+            start,
             turn,
             columns,
             actions,
@@ -119,6 +126,8 @@ struct Later {
 
 pub(super) struct Builder<'a> {
     pub(super) program: &'a Program,
+    /// The state in which the runs begin.
+    tree: &'a Value,
     layout: &'a Layout,
     turn: usize,
     columns: usize,
@@ -352,17 +361,34 @@ impl Builder<'_> {
         self.scheduled.nodes += size.nodes;
         self.scheduled.text += size.text;
         self.budget.steps += 1 + size.steps();
-        let id: Arc<str> = effect.get("id")?.as_text()?.into();
-        let next = self.names.len();
-        let name = *self.names.entry(id).or_insert(next);
+        let name = self.name(effect.get("id")?.as_text()?.into());
         let when = When::new(effect.members(), self.program.turn_minutes).ok()?;
         later.push(Later::default());
         let deeds = self.deeds(list(effect, "effects")?, derives, later)?;
         let Later { frozen, .. } = later.pop()?;
+        Some(self.add_site(name, when, deeds, frozen))
+    }
+
+    /// The site of an entry that is pending when the runs begin: nothing schedules it again.
+    pub(super) fn pending(&mut self, entry: &Scheduled) -> Option<usize> {
+        let size = entry.size();
+        self.scheduled.nodes += size.nodes;
+        self.scheduled.text += size.text;
+        let name = self.name(Arc::clone(&entry.id));
+        let deeds = self.deeds(entry.effect_sources()?, &Names::new(), &mut Vec::new())?;
+        Some(self.add_site(name, When::At(entry.due), deeds, Vec::new()))
+    }
+
+    fn name(&mut self, id: Arc<str>) -> usize {
+        let next = self.names.len();
+        *self.names.entry(id).or_insert(next)
+    }
+
+    fn add_site(&mut self, name: usize, when: When, deeds: Vec<Deed>, frozen: Vec<(usize, Scalar)>) -> usize {
         let (due, order) = (self.columns, self.columns + 1);
         self.columns += 2;
         self.sites.push(Site { name, when, due, order, deeds, frozen });
-        Some(self.sites.len() - 1)
+        self.sites.len() - 1
     }
 
     fn decay(&mut self, spec: &Object) -> Option<Vec<(usize, f64)>> {
@@ -384,7 +410,7 @@ impl Builder<'_> {
         let lists = self.layout.lists.len();
         let texts = self.layout.slots.iter().filter(|slot| slot.kind == Kind::Text).count();
         let longest = self.layout.texts.longest();
-        let initial = Size::of(&self.program.initial);
+        let initial = Size::of(self.tree);
         let nodes = MAX_STATE_NODES.checked_sub(initial.nodes + self.scheduled.nodes + 1)?;
         let text = initial.text + self.scheduled.text + texts * longest;
         let text = MAX_STATE_TEXT.checked_sub(text)?;
@@ -466,12 +492,12 @@ fn below(path: &[Segment]) -> &[Segment] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::examples::program;
+    use crate::plan::examples::{plan_of, program};
 
     fn plan(state: &str, effects: &str) -> Option<Plan> {
         let actions =
             format!(r#"[{{"id": "x", "params": {{}}, "preconditions": {{}}, "effects": {effects}}}]"#);
-        Plan::new(&program(state, &[("actions", &actions)]))
+        plan_of(&program(state, &[("actions", &actions)]))
     }
 
     #[test]
@@ -524,7 +550,7 @@ mod tests {
                 r#"[{{"id": "x", "params": {{"p": {{"type": "boolean"}}}}, "effects": [],
                      "preconditions": {preconditions}}}]"#
             );
-            Plan::new(&program(r#"{"n": 1, "list": [1]}"#, &[("actions", &action)])).unwrap().actions[0]
+            plan_of(&program(r#"{"n": 1, "list": [1]}"#, &[("actions", &action)])).unwrap().actions[0]
                 .depends_on_params
         };
         for reading in [
