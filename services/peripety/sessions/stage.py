@@ -43,6 +43,7 @@ class Stage:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._told: tuple[Event, ...] = ()
+        self._foreseen: Played | None = None
         self._promised: WorldResolved | None = None
         self._played: Played | None = None
 
@@ -58,10 +59,12 @@ class Stage:
 
     def act(self, call: ActionCall) -> tuple[Event, ...]:
         """Try an action for good; see `Board.act`."""
+        self._foreseen = None
         return self._now_told(self._board.act(call))
 
     def roll(self, die: RollRequest) -> Event:
         """Cast a die for good; see `Board.roll`."""
+        self._foreseen = None
         rolled = self._board.roll(die)
         self._now_told((rolled,))
         return rolled
@@ -76,7 +79,9 @@ class Stage:
         Raises:
             ResourceExhaustedError: state or turn would outgrow their limits.
         """
-        return self._board.fork().close()
+        if self._foreseen is None:
+            self._foreseen = self._board.fork().close()
+        return self._foreseen
 
     def promise(self, world: WorldResolved) -> None:
         """Note that the narrator was told of the end of the turn; what it changes may not alter that."""
@@ -112,14 +117,17 @@ class Stage:
             InvalidArgumentError: a change or a die is not the engine's.
             ResourceExhaustedError: state or turn would outgrow their limits.
         """
+        self._played = self._closed(changes, dice) if changes or dice else self.foresee()
+        told, self._told = self._told, self._played.events
+        same = self._told[: len(told)] == told
+        return self._told[len(told) :] if same else Anew(self._told)
+
+    def _closed(self, changes: Sequence[Mapping[str, Any]], dice: Sequence[RollRequest]) -> Played:
         board = self._board.fork()
         for die in dice:
             board.roll(die)
         board.narrate(changes)
-        self._played = board.close()
-        told, self._told = self._told, self._played.events
-        same = self._told[: len(told)] == told
-        return self._told[len(told) :] if same else Anew(self._told)
+        return board.close()
 
     def _now_told(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         self._told = (*self._told, *events)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+from peripety import sim
+from peripety.sessions.events import ActionResolved, Rolled, WorldResolved
+from peripety.sessions.mechanics import Board
+from peripety.sessions.model import ActionCall, RollRequest
+from peripety.sessions.stage import Anew, Stage, set_up
+from support.specs import action, at_most, document, event, never
+
+STEP = {"op": "inc", "path": "state.a", "value": 1}
+MINE = {"op": "inc", "path": "state.a", "value": 1}
+BEYOND = {"op": "inc", "path": "state.a", "value": 1_000}
+DIE = RollRequest("k", 10)
+
+
+def staged(*actions: str, **parts: Any) -> Stage:
+    program = sim.compile(document(**({"actions": [action("act", [STEP])]} | parts)))
+    board = Board(program, program.new_state().to_json())
+    stage, _ = set_up(board, [ActionCall(name, {}) for name in actions])
+    assert stage is not None
+    return stage
+
+
+def kinds(events: object) -> list[str]:
+    assert isinstance(events, tuple)
+    return [type(event).__name__ for event in events]
+
+
+def test_what_was_told_is_not_told_again() -> None:
+    stage = staged("act")
+    assert kinds(stage.close()) == ["WorldResolved"]
+    assert stage.close() == ()
+    assert stage.played == stage.foresee()
+
+
+def test_dice_and_actions_of_the_narrator_are_told_at_once_and_stay() -> None:
+    stage = staged("act")
+    (act,) = stage.act(ActionCall("act", {}))
+    rolled = stage.roll(DIE)
+    assert isinstance(act, ActionResolved)
+    assert isinstance(rolled, Rolled)
+    assert kinds(stage.close()) == ["WorldResolved"]
+    assert stage.played is not None
+    assert [type(event) for event in stage.played.events] == [
+        ActionResolved,
+        ActionResolved,
+        Rolled,
+        WorldResolved,
+    ]
+
+
+def test_changes_before_the_world_is_told_are_told_with_it() -> None:
+    stage = staged("act")
+    (world,) = stage.close([MINE])
+    assert isinstance(world, WorldResolved)
+    assert world.changes[0].cause == "narrator"
+
+
+def test_changes_after_the_world_was_told_make_the_turn_begin_anew() -> None:
+    stage = staged("act")
+    stage.close()
+    anew = stage.close([MINE], [DIE])
+    assert isinstance(anew, Anew)
+    assert kinds(anew.events) == ["ActionResolved", "Rolled", "WorldResolved"]
+    assert stage.close([MINE], [DIE]) == ()
+
+
+def test_only_what_was_closed_with_last_holds() -> None:
+    stage = staged("act")
+    untouched = stage.foresee()
+    stage.close([MINE], [DIE])
+    assert isinstance(stage.close(), Anew)
+    assert stage.played == untouched
+
+
+def test_what_is_out_of_scope_is_objected_to_and_nothing_is_applied() -> None:
+    stage = staged("act")
+    before = stage.foresee()
+    (reason,) = stage.objections([MINE, BEYOND | {"path": "state.b"}])
+    assert reason.code == "OUT_OF_SCOPE"
+    assert stage.objections([MINE]) == ()
+    assert stage.foresee() == before
+
+
+def test_a_narrator_who_was_told_how_the_turn_ends_cannot_alter_that() -> None:
+    losing = {"loss_conditions": [at_most("low", "state.a", 10), never("other")], "state": {"a": 9}}
+    stage = staged("act", **losing)
+    # One more would save the run: who knows that it is lost may not.
+    assert stage.objections([MINE]) == ()
+    world = stage.foresee().world
+    assert world.status.kind == "lost"
+    stage.promise(world)
+    (reason,) = stage.objections([MINE])
+    assert reason.code == "TURN_DECIDED"
+
+
+def test_what_does_not_alter_the_end_of_the_turn_is_allowed_to_who_knows_it() -> None:
+    stage = staged(
+        "act", random_events=[event(f"e{n}", [{"op": "addlog", "message": "m"}]) for n in range(4)]
+    )
+    stage.promise(stage.foresee().world)
+    assert stage.objections([MINE]) == ()
+
+
+def test_a_look_ahead_is_of_the_present() -> None:
+    stage = staged()
+    before = stage.foresee()
+    stage.act(ActionCall("act", {}))
+    assert stage.foresee().state_hash != before.state_hash
