@@ -20,18 +20,22 @@ __all__ = [
     "ActionCall",
     "CommittedTurn",
     "Conduct",
+    "Kept",
     "Memory",
     "NarratorOptions",
     "NewSession",
     "OddsRequest",
     "Parent",
+    "Request",
     "Resolution",
+    "Rewind",
     "RollRequest",
     "Seat",
     "SeatOrder",
     "Session",
     "Table",
     "TurnRequest",
+    "digest_of",
     "microseconds_now",
 ]
 
@@ -90,6 +94,14 @@ class Memory:
     owner: str
     content: str
     visibility: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Memories that a turn left as they were: those of the turn before from one place up to another."""
+
+    start: int
+    stop: int
 
 
 class SeatOrder(Enum):
@@ -177,6 +189,14 @@ class Parent:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """What names a request, and what tells it from another one under the same id."""
+
+    request_id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class NewSession:
     """A session that is asked for.
 
@@ -198,9 +218,9 @@ class NewSession:
     table: Table | None = None
     narrator: NarratorOptions = field(default_factory=NarratorOptions)
 
-    def digest(self) -> str:
-        """Tells this request from another one under the same id."""
-        return _digest(asdict(self))
+    def named(self) -> Request:
+        """What tells this request from another one."""
+        return Request(self.request_id, digest_of(asdict(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +248,7 @@ class TurnRequest:
 
     def digest(self) -> str:
         """Tells this request from another one under the same id."""
-        return _digest(asdict(self))
+        return digest_of(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +336,7 @@ class CommittedTurn:
         record: the mechanics, as the canonical JSON that the chain hash covers.
         first_sequence: sequence of its first event.
         events: what was streamed, whole, the last one being `Committed`.
+        memories: what is remembered after it, as a change of what was before; None when nothing changed.
     """
 
     turn: int
@@ -325,6 +346,7 @@ class CommittedTurn:
     record: bytes
     first_sequence: int
     events: tuple[Event, ...]
+    memories: tuple[Kept | Memory, ...] | None = None
 
     @property
     def last_sequence(self) -> int:
@@ -332,7 +354,23 @@ class CommittedTurn:
         return self.first_sequence + len(self.events) - 1
 
 
-def _digest(request: Mapping[str, Any]) -> str:
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """The last turns of a session were taken back: an event like those of turns.
+
+    Attributes:
+        sequence: its place among all recorded events of the session.
+        turn: how many turns were left.
+        time: when, in microseconds since 1970.
+    """
+
+    sequence: int
+    turn: int
+    time: int
+
+
+def digest_of(request: Mapping[str, Any]) -> str:
+    """What a request asks for, whatever it is called: tells it from another one under the same id."""
     meaning = {name: value for name, value in request.items() if name != "request_id"}
     return hashlib.sha256(sim.canonical(_plain(meaning))).hexdigest()
 

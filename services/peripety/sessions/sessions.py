@@ -83,14 +83,14 @@ class Sessions:
             AlreadyExistsError: the request id was used for a different request.
         """
         check_new_session(new)
-        made = await self._store.made_by(new)
+        made = await self._store.made_by(new.named())
         if made is not None:
             return await self._seen(made, new.pov)
         scenario = await self._scenarios.compiled(new.scenario_id, new.spec_hash)
         ruleset = await self._rulesets.of(scenario.spec_hash, scenario.document)
         ruleset.viewers.view(new.pov)
         session = await asyncio.to_thread(_opened, ruleset, new)
-        return await self._seen(await self._store.add(session, scenario.document, new), new.pov)
+        return await self._seen(await self._store.add(session, scenario.document, new.named()), new.pov)
 
     async def get(self, session_id: str, pov: str | None) -> SeenSession:
         """A session.

@@ -27,6 +27,7 @@ from peripety.sessions.facts import Scene
 from peripety.sessions.mechanics import Board
 from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
 from peripety.sessions.narrating.narrator import Told
+from peripety.sessions.remembered import since
 from peripety.sessions.stage import Anew, set_up
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class Turns:
         """Store the turn, unless it grew too large."""
         committed = attempt.committed(played, told)
         last = attempt.note(committed)
-        turn = attempt.turn_to_record(played)
+        turn = attempt.turn_to_record(played, told)
         if not await self._fits(attempt.whole(turn)):
             yield attempt.abandoning(_TOO_LARGE)
             return
@@ -283,8 +284,8 @@ class _Attempt:
 
     def opened(self, played: Played) -> SeenTurn:
         """What the turn comes to if nothing is told about it."""
-        committed = self.committed(played, Told("", Resolution.NARRATED, Spent(), ""))
-        turn = self.turn_to_record(played)
+        told = Told("", Resolution.NARRATED, Spent(), "", memories=self.session.memories)
+        committed, turn = self.committed(played, told), self.turn_to_record(played, told)
         return self.whole(replace(turn, events=(self._accepted, *played.events, committed)))
 
     def whole(self, turn: CommittedTurn) -> SeenTurn:
@@ -341,7 +342,7 @@ class _Attempt:
             memories=told.memories,
         )
 
-    def turn_to_record(self, played: Played) -> CommittedTurn:
+    def turn_to_record(self, played: Played, told: Told) -> CommittedTurn:
         """The turn, to be recorded."""
         return CommittedTurn(
             turn=self.request.expected_turn,
@@ -351,4 +352,5 @@ class _Attempt:
             record=played.record,
             first_sequence=self.session.last_sequence + 1,
             events=tuple(self._events),
+            memories=since(self.session.memories, told.memories),
         )

@@ -1,0 +1,112 @@
+"""Lines of turns: which of them a session stands on, and which of them nobody needs any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, func, insert, literal, select
+
+from peripety.sessions.store.tables import lines, sessions, snapshots, turns
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+__all__ = ["Segment", "add_line", "between", "collect", "cut", "furthest_fork", "holding", "lineage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a session's turns: those of a line after one turn and up to another."""
+
+    line_id: str
+    after: int
+    until: int
+
+    def holds(self, turn: int) -> bool:
+        """Whether the turn is one of them."""
+        return self.after < turn <= self.until
+
+
+async def lineage(connection: AsyncConnection, session_id: str) -> list[Segment]:
+    """The turns of a session, the latest segment first; nothing if there is no such session."""
+    own = (
+        select(
+            lines.c.line_id,
+            lines.c.parent_line,
+            lines.c.parent_turn,
+            sessions.c.turn.label("until"),
+            literal(0).label("depth"),
+        )
+        .join(sessions, sessions.c.line_id == lines.c.line_id)
+        .where(sessions.c.session_id == session_id)
+        .cte("lineage", recursive=True)
+    )
+    whole = own.union_all(
+        select(
+            lines.c.line_id,
+            lines.c.parent_line,
+            lines.c.parent_turn,
+            own.c.parent_turn,
+            own.c.depth + 1,
+        ).join(own, lines.c.line_id == own.c.parent_line)
+    )
+    found = await connection.execute(
+        select(whole.c.line_id, whole.c.parent_turn, whole.c.until).order_by(whole.c.depth)
+    )
+    return [Segment(*row) for row in found]
+
+
+def holding(segments: list[Segment], turn: int) -> Segment | None:
+    """The segment that a turn stands on."""
+    return next((segment for segment in segments if segment.holds(turn)), None)
+
+
+async def add_line(connection: AsyncConnection, line_id: str, parent: Segment | None, turn: int) -> None:
+    """Begin a line after a turn.
+
+    Args:
+        connection: in a transaction.
+        line_id: its id.
+        parent: what the turn stands on; None at the start.
+        turn: the last turn before those of the line.
+    """
+    parent_line = None if parent is None else parent.line_id
+    await connection.execute(insert(lines).values(line_id=line_id, parent_line=parent_line, parent_turn=turn))
+
+
+async def furthest_fork(connection: AsyncConnection, line_id: str) -> int | None:
+    """The latest turn of a line after which another line begins; None if none does."""
+    turn: int | None = await connection.scalar(
+        select(func.max(lines.c.parent_turn)).where(lines.c.parent_line == line_id)
+    )
+    return turn
+
+
+async def collect(connection: AsyncConnection, line_id: str) -> None:
+    """Delete what nobody needs of a line, and of those that it comes from."""
+    line: str | None = line_id
+    while line is not None:
+        if await connection.scalar(select(sessions.c.session_id).where(sessions.c.line_id == line)):
+            return
+        needed = await furthest_fork(connection, line)
+        if needed is not None:
+            await cut(connection, line, needed)
+            return
+        parent = await connection.scalar(select(lines.c.parent_line).where(lines.c.line_id == line))
+        await connection.execute(delete(lines).where(lines.c.line_id == line))
+        line = parent
+
+
+async def cut(connection: AsyncConnection, line_id: str, turn: int) -> None:
+    """Delete what a line holds after a turn."""
+    for table in (turns, snapshots):
+        await connection.execute(delete(table).where(table.c.line_id == line_id, table.c.turn > turn))
+
+
+def between(segments: list[Segment], after: int, until: int) -> list[Segment]:
+    """The parts of segments after one turn and up to another, the earliest first."""
+    parts = [
+        Segment(segment.line_id, max(segment.after, after), min(segment.until, until)) for segment in segments
+    ]
+    return [part for part in reversed(parts) if part.after < part.until]

@@ -1,0 +1,100 @@
+"""Rows of the tables, and what they mean."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety.sessions.events import Committed, decode, encode, event_of
+from peripety.sessions.model import CommittedTurn, Session
+from peripety.sessions.remembered import decode_changes, encode_changes
+from peripety.sessions.store.tables import sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Row
+
+    from peripety.sessions.model import Kept, Memory
+
+__all__ = [
+    "SESSION",
+    "committed",
+    "memories_of",
+    "memory_changes",
+    "session_columns",
+    "session_of",
+    "turn_columns",
+]
+
+_STRUCTURED = ("status", "usage", "memories", "narrator", "table", "parent")
+
+SESSION = [sessions.c[name] for name in Session.__dataclass_fields__]
+"""The columns that make a session."""
+
+
+def session_columns(session: Session) -> dict[str, Any]:
+    """The columns of a session."""
+    plain = {name: getattr(session, name) for name in Session.__dataclass_fields__}
+    return plain | {
+        name: None if plain[name] is None else _dumps(encode(plain[name])) for name in _STRUCTURED
+    }
+
+
+def session_of(row: Row[Any]) -> Session:
+    """The session of a row that has the columns of one."""
+    plain = {name: getattr(row, name) for name in Session.__dataclass_fields__}
+    parsed = {
+        name: None if plain[name] is None else decode(name, json.loads(plain[name])) for name in _STRUCTURED
+    }
+    return Session(**plain | parsed)
+
+
+def turn_columns(line_id: str, turn: CommittedTurn) -> dict[str, Any]:
+    """The columns of a turn on a line."""
+    return {
+        "line_id": line_id,
+        "turn": turn.turn,
+        "request_id": turn.request_id,
+        "request_digest": turn.request_digest,
+        "pov": turn.pov,
+        "record": turn.record,
+        "first_sequence": turn.first_sequence,
+        "last_sequence": turn.last_sequence,
+        "events": _dumps([encode(event) for event in turn.events]),
+        "narrative": _narrative(turn.events),
+        "memories": None if turn.memories is None else _dumps(encode_changes(turn.memories)),
+    }
+
+
+def committed(row: Row[Any]) -> CommittedTurn:
+    """The turn of a row."""
+    return CommittedTurn(
+        turn=row.turn,
+        request_id=row.request_id,
+        request_digest=row.request_digest,
+        pov=row.pov,
+        record=row.record,
+        first_sequence=row.first_sequence,
+        events=tuple(event_of(event) for event in json.loads(row.events)),
+        memories=memory_changes(row.memories),
+    )
+
+
+def memories_of(text: str) -> tuple[Memory, ...]:
+    """The memories of a column that holds all of them."""
+    memories: tuple[Memory, ...] = decode("memories", json.loads(text))
+    return memories
+
+
+def memory_changes(text: str | None) -> tuple[Kept | Memory, ...] | None:
+    """How a turn changed the memories, from its column."""
+    return None if text is None else decode_changes(json.loads(text))
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _narrative(events: Sequence[object]) -> str:
+    return next(event.narrative for event in reversed(events) if isinstance(event, Committed))

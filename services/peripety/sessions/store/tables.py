@@ -1,0 +1,125 @@
+"""The tables of sessions and of the lines that their turns stand on."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from peripety.storage import METADATA
+
+__all__ = ["deletions", "lines", "rewinds", "sessions", "snapshots", "specs", "taken_back", "turns"]
+
+specs = Table(
+    "session_specs",
+    METADATA,
+    Column("spec_hash", Text, primary_key=True),
+    Column("document", LargeBinary, nullable=False),
+)
+"""The specifications that sessions play."""
+
+sessions = Table(
+    "sessions",
+    METADATA,
+    Column("session_id", Text, primary_key=True),
+    Column("request_id", Text, nullable=False, unique=True),
+    Column("request_digest", Text, nullable=False),
+    Column("scenario_id", Text, nullable=False, index=True),
+    Column("spec_hash", Text, ForeignKey(specs.c.spec_hash), nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("first_seed", BigInteger, nullable=False),
+    Column("reseeded", Boolean, nullable=False),
+    Column("line_id", Text, nullable=False),
+    Column("memories", Text, nullable=False),
+    Column("narrator", Text, nullable=False),
+    Column("table", Text),
+    Column("parent", Text),
+    Column("due", BigInteger),
+    Column("turn", BigInteger, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("snapshot", LargeBinary, nullable=False),
+    Column("state_hash", Text, nullable=False),
+    Column("chain_hash", Text, nullable=False),
+    Column("last_sequence", BigInteger, nullable=False),
+    Column("usage", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("updated", BigInteger, nullable=False),
+    Index("sessions_newest_first", "created", "session_id"),
+    Index("sessions_by_line", "line_id"),
+)
+"""Sessions as they are now."""
+
+lines = Table(
+    "session_lines",
+    METADATA,
+    Column("line_id", Text, primary_key=True),
+    Column("parent_line", Text, ForeignKey("session_lines.line_id"), index=True),
+    Column("parent_turn", BigInteger, nullable=False),
+)
+"""Lines; the turns of a line are numbered from `parent_turn` + 1. One that starts at 0 has no parent."""
+
+turns = Table(
+    "session_turns",
+    METADATA,
+    Column("line_id", Text, ForeignKey(lines.c.line_id, ondelete="CASCADE"), primary_key=True),
+    Column("turn", BigInteger, primary_key=True),
+    Column("request_id", Text, nullable=False),
+    Column("request_digest", Text, nullable=False),
+    Column("first_sequence", BigInteger, nullable=False),
+    Column("last_sequence", BigInteger, nullable=False),
+    Column("pov", Text),
+    Column("record", LargeBinary, nullable=False),
+    Column("events", Text, nullable=False),
+    Column("narrative", Text, nullable=False),
+    Column("memories", Text),
+    UniqueConstraint("line_id", "request_id"),
+)
+"""Turns as they were committed; `memories` is how those changed."""
+
+snapshots = Table(
+    "session_snapshots",
+    METADATA,
+    Column("line_id", Text, ForeignKey(lines.c.line_id, ondelete="CASCADE"), primary_key=True),
+    Column("turn", BigInteger, primary_key=True),
+    Column("snapshot", LargeBinary, nullable=False),
+    Column("memories", Text, nullable=False),
+)
+"""What some turns led to, so that the others need not be played again from the start."""
+
+rewinds = Table(
+    "session_rewinds",
+    METADATA,
+    Column("session_id", Text, ForeignKey(sessions.c.session_id, ondelete="CASCADE"), primary_key=True),
+    Column("sequence", BigInteger, primary_key=True),
+    Column("turn", BigInteger, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("request_digest", Text, nullable=False),
+    Column("time", BigInteger, nullable=False),
+    UniqueConstraint("session_id", "request_id"),
+)
+"""When the last turns of a session were taken back."""
+
+taken_back = Table(
+    "session_turns_taken_back",
+    METADATA,
+    Column("session_id", Text, ForeignKey(sessions.c.session_id, ondelete="CASCADE"), primary_key=True),
+    Column("request_id", Text, primary_key=True),
+    Column("turn", BigInteger, nullable=False),
+)
+"""The requests of turns that were taken back: they must not be played a second time."""
+
+deletions = Table(
+    "session_deletions",
+    METADATA,
+    Column("session_id", Text, primary_key=True),
+    Column("request_id", Text, nullable=False),
+)
+"""Which request deleted a session."""
