@@ -31,7 +31,13 @@ async def bind(wiring: Wiring) -> None:
     scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
     store = SessionStore(await wiring.database())
     rulesets = Rulesets(store.document, wiring.local(Programs) or Programs())
-    sessions = Sessions(store, scenarios, rulesets, Narrator(gateway), room(wiring.config.max_message_bytes))
+    sessions = Sessions(
+        store,
+        scenarios,
+        rulesets,
+        Narrator(gateway, configured=wiring.config.model_provider),
+        room(wiring.config.max_message_bytes),
+    )
     workers = Workers("futures")
     wiring.resources.callback(workers.close)
     servicer = SessionServicer(sessions, OddsTeller(store, rulesets, workers))

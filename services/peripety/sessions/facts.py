@@ -6,11 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peripety.sessions.events import encode
+from peripety.sessions.events import ActionResolved, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from peripety.sessions.events import WorldResolved
     from peripety.sessions.mechanics import Played
     from peripety.sessions.model import Session
     from peripety.sessions.stage import Stage
@@ -52,45 +53,55 @@ class Scene:
     narrated: tuple[str, ...]
 
 
-def question_about(scene: Scene, played: Played) -> str:
-    """The message that asks for the narration: one JSON object, what changes least standing first."""
+def question_about(scene: Scene, played: Played | None) -> str:
+    """The message that asks for the narration: one JSON object, what changes least standing first.
+
+    Args:
+        scene: the turn.
+        played: how it ends, if the narrator may know; None while the actions of the turn are open.
+    """
+    tree = scene.stage.board.state.tree() if played is None else played.tree
     return json.dumps(
         {
             "scenario": _scenario(scene),
             "history": history_of(scene),
-            "view": abridged(scene.view.state(played.tree), _VIEW_CHARACTERS),
+            "view": abridged(scene.view.state(tree), _VIEW_CHARACTERS),
             "facts": facts_of(scene, played),
         },
         ensure_ascii=False,
     )
 
 
-def facts_of(scene: Scene, played: Played) -> dict[str, Any]:
-    """What was decided in the turn, as far as the point of view may know it."""
+def facts_of(scene: Scene, played: Played | None) -> dict[str, Any]:
+    """What was decided in the turn, as far as the point of view may know it; see `question_about`."""
+    events = scene.stage.board.events if played is None else played.events
+    acts = [event for event in events if isinstance(event, ActionResolved)]
+    parts: list[ActionResolved | WorldResolved] = [*acts]
+    if played is not None:
+        parts.append(played.world)
+    changes = [change for part in parts for change in part.changes]
+    log = [line.message for part in parts for line in part.log]
     names = {rule["id"]: rule.get("name", rule["id"]) for rule in _rules(scene.spec)}
-    named = [
-        {"id": act.action_id, "name": names[act.action_id], "params": dict(act.params)}
-        for act in played.actions
-    ]
+    named = [{"id": act.action_id, "name": names[act.action_id], "params": dict(act.params)} for act in acts]
     told = {
         "turn": scene.turn,
-        "actions": [action for action, act in zip(named, played.actions, strict=True) if act.accepted],
+        "actions": [action for action, act in zip(named, acts, strict=True) if act.accepted],
         "rejected": [
             {
                 "name": action["name"],
                 "reasons": [reason.message for reason in scene.view.failures(act.reasons)],
             }
-            for action, act in zip(named, played.actions, strict=True)
+            for action, act in zip(named, acts, strict=True)
             if not act.accepted
         ],
         "input": _clipped(scene.input, _INPUT_CHARACTERS),
-        "changes": [_change(change) for change in encode(scene.view.changes(played.changes)[:_CHANGES])],
-        "log": [line.message for line in played.log[:_LOG_LINES]],
-        "event": {"id": played.world.event_id, "name": names[played.world.event_id]}
-        if played.world.event_id
-        else None,
-        "status": encode(played.world.status),
+        "changes": [_change(change) for change in encode(scene.view.changes(changes)[:_CHANGES])],
+        "log": log[:_LOG_LINES],
     }
+    if played is not None:
+        event = played.world.event_id
+        told["event"] = {"id": event, "name": names[event]} if event else None
+        told["status"] = encode(played.world.status)
     return {name: value for name, value in told.items() if value or name not in {"rejected", "input"}}
 
 

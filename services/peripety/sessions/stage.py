@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peripety.errors import PeripetyError
-    from peripety.sessions.events import Event, WorldResolved
+    from peripety.sessions.events import Event, Rolled, WorldResolved
     from peripety.sessions.mechanics import Board, Played
     from peripety.sessions.model import ActionCall, RollRequest
     from peripety.sim import ActResult
@@ -62,7 +62,7 @@ class Stage:
         self._foreseen = None
         return self._now_told(self._board.act(call))
 
-    def roll(self, die: RollRequest) -> Event:
+    def roll(self, die: RollRequest) -> Rolled:
         """Cast a die for good; see `Board.roll`."""
         self._foreseen = None
         rolled = self._board.roll(die)
@@ -98,10 +98,10 @@ class Stage:
             return ()
         board = self._board.fork()
         reasons = board.narrate(changes)
-        if reasons or self._promised is None:
+        if reasons:
             return reasons
-        world = board.close().world
-        kept = (self._promised.event_id, self._promised.status) == (world.event_id, world.status)
+        world, promised = board.close().world, self._promised
+        kept = promised is None or (promised.event_id, promised.status) == (world.event_id, world.status)
         message = "the changes would alter how the turn ends, which is decided; leave them out"
         return () if kept else (RuleError("TURN_DECIDED", "/state_changes", message),)
 

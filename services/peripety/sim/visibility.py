@@ -103,10 +103,18 @@ class View:
         """The changes that the viewer may see, each cut to what they may see of its values."""
         return tuple(seen for change in changes if (seen := self._change(change)) is not None)
 
-    def _change(self, change: Change) -> Change | None:
+    def sees(self, path: str) -> bool:
+        """Whether the viewer may see what stands at a path; parts of it may have another audience."""
+        return self._at(path).visible
+
+    def _at(self, path: str) -> _Place:
         place = self._root
-        for segment in parse_path(change.path)[1:]:
+        for segment in parse_path(path)[1:]:
             place = self._enter(place, place.label.below.get(segment) if place.label else None)
+        return place
+
+    def _change(self, change: Change) -> Change | None:
+        place = self._at(change.path)
         before, after = self._cut(change.before, place), self._cut(change.after, place)
         if before is ABSENT and after is ABSENT:
             return None

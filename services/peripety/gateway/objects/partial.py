@@ -126,6 +126,12 @@ class StringFieldReader:
         self._string = _StringDecoder()
         self._after_string = _Place.COLON
         self._released: list[str] = []
+        self._begun = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether the field's text has begun: all members before it are whole."""
+        return self._begun
 
     def feed(self, text: str) -> str:
         """Take the next piece of the object's text; return what it adds to the field."""
@@ -173,6 +179,7 @@ class StringFieldReader:
             case (_Place.COLON, ":"):
                 place = _Place.VALUE
             case (_Place.VALUE, '"'):
+                self._begun = self._begun or self._key == self._field
                 place = self._open_string(_Place.COMMA_OR_END)
             case (_Place.VALUE, "{" | "["):
                 self._nesting = 1

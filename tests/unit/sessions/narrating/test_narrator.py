@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ from peripety.errors import (
 )
 from peripety.gateway.model import ChatMessage, Completed, Completion, Spent, StopReason, TextDelta, Usage
 from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted, WorldResolved
-from peripety.sessions.model import Resolution
+from peripety.sessions.model import Conduct, Resolution
 from peripety.sessions.narrating.narrator import Narrator, Told
 from support.scenes import scene_of
 from support.sessions import SILENCE, SPENT, ScriptedGateway, outcome
@@ -95,7 +96,8 @@ async def test_dialogue_comes_after_the_narrative_when_the_answer_is_known_to_be
     "bad",
     [
         outcome("Bad.", state_changes=[{"op": "set", "path": "state.a", "value": 1}]),
-        outcome("Bad.", roll_requests=[{"kind": "k", "difficulty": 5}]),
+        outcome("Bad.", roll_requests=[{"kind": "k", "difficulty": 31}]),
+        outcome("Bad.", roll_requests=[{"kind": "two words", "difficulty": 5}]),
         outcome("Bad.", hidden_memory_updates=[{}]),
         outcome("Bad.", visible_dialogue=[{"entity_id": "stranger", "utterance": "Words."}]),
         outcome("Bad.", extra=1),
@@ -115,7 +117,10 @@ async def test_dialogue_comes_after_the_narrative_when_the_answer_is_known_to_be
 async def test_an_outcome_that_is_not_valid_is_repaired_once(bad: str) -> None:
     events = await answered(bad, outcome("Good."))
     assert prose_of(events) == "Good."
-    assert events[-1] == Told("Good.", Resolution.REPAIRED, SPENT + SPENT, "fake/scripted")
+    assert replace(events[-1], conduct=Conduct()) == Told(
+        "Good.", Resolution.REPAIRED, SPENT + SPENT, "fake/scripted"
+    )
+    assert events[-1].conduct.refused_answers == 1
     assert not any(isinstance(event, Dialogue | Degraded) for event in events)
 
 
@@ -243,7 +248,8 @@ def completed(value: Any) -> Completed:
     "value", [None, {}, [], 5, {"narrative": 5}, {"narrative": "N", "visible_dialogue": [{}]}]
 )
 async def test_a_gateway_that_lets_a_bad_outcome_through_costs_no_turn(value: Any) -> None:
-    assert_told_by_server(await told(Sends(completed(value))), "NARRATOR_FAILED")
+    used = Spent(1, Usage(), None, None)
+    assert_told_by_server(await told(Sends(completed(value))), "NARRATOR_FAILED", used)
 
 
 async def test_prose_that_turns_out_to_read_otherwise_is_told_anew() -> None:
@@ -282,16 +288,23 @@ async def test_the_instructions_are_the_same_to_the_byte_whatever_is_told() -> N
     await told(gateway, about=scene(None, spoken="two", state={"other": 1}))
     first, second = gateway.requests
     assert first.system == second.system
-    assert "version 1" in (first.system or "")
+    assert "version 2" in (first.system or "")
 
 
-async def test_the_schema_offers_prose_and_dialogue_of_the_cast_alone() -> None:
+async def test_the_schema_asks_for_what_changes_the_turn_before_the_prose_and_knows_the_cast() -> None:
     gateway = ScriptedGateway()
     await told(gateway)
     schema = gateway.requests[0].schema
     assert schema is not None
+    assert [*schema.document["properties"]] == [
+        "state_changes",
+        "roll_requests",
+        "narrative",
+        "visible_dialogue",
+        "hidden_memory_updates",
+    ]
     assert schema.document["$defs"]["Dialogue"]["properties"]["entity_id"]["enum"] == ["p", "q"]
-    assert schema.document["properties"]["state_changes"]["maxItems"] == 0
+    assert schema.document["$defs"]["MemoryUpdate"]["properties"]["target_id"]["enum"] == ["p", "q"]
     assert schema.document["additionalProperties"] is False
 
 

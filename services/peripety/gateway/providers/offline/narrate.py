@@ -19,7 +19,7 @@ from peripety.authoring.reading.languages import MARK, Language, detect
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["narrate"]
+__all__ = ["aftermath", "narrate"]
 
 _SHORT_MARK = "(offline)"
 _MOST_CHANGES = 12
@@ -44,6 +44,19 @@ def narrate(facts: Mapping[str, Any], history: Sequence[str] = ()) -> dict[str, 
     return {"narrative": " ".join([mark, *teller.sentences()])}
 
 
+def aftermath(facts: Mapping[str, Any], history: Sequence[str] = ()) -> str:
+    """What happened by itself in the turn, and how it ended; empty when nothing did and the run goes on.
+
+    Args:
+        facts: as for `narrate`.
+        history: as for `narrate`.
+    """
+    teller = _Teller(facts, detect(_sample(facts, history)))
+    event = facts.get("event")
+    happened = [_sentence(_name(event))] if event else []
+    return " ".join([*happened, *teller.ending()])
+
+
 class _Teller:
     """Chooses sentence patterns for the facts of one turn."""
 
@@ -61,7 +74,7 @@ class _Teller:
             yield self._say("idle")
         yield from (_sentence(line) for line in self._happenings())
         yield from self._changes()
-        yield from self._ending(self._facts.get("status") or {})
+        yield from self.ending()
 
     def _say(self, use: str, **slots: str) -> str:
         patterns = self._prose[use]
@@ -83,7 +96,9 @@ class _Teller:
                 _use(before, after, in_list=in_list), a=label, before=_value(before), after=_value(after)
             )
 
-    def _ending(self, status: Mapping[str, Any]) -> Iterator[str]:
+    def ending(self) -> Iterator[str]:
+        """How the run ended, if it did."""
+        status = self._facts.get("status") or {}
         kind = status.get("kind")
         if kind in {"lost", "won", "survived"}:
             if status.get("message"):

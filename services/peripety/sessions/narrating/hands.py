@@ -1,0 +1,212 @@
+"""What a narrator does with tools: acts for what the player said, reads the state, casts dice.
+
+The engine decides about every call at once, and what it did stays done. A result is short JSON; that of a
+call which failed says how to do better.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.errors import PeripetyError
+from peripety.gateway.model import ToolResult
+from peripety.scenarios.tools import ROLL, scenario_tools
+from peripety.sessions.events import encode
+from peripety.sessions.facts import abridged
+from peripety.sessions.model import ActionCall, Conduct, RollRequest
+from peripety.sim.schema import check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from peripety.gateway.model import Tool, ToolCall
+    from peripety.sessions.events import ActionResolved, Event
+    from peripety.sessions.facts import Scene
+    from peripety.sessions.mechanics import Played
+    from peripety.sim import Change, LogLine
+
+__all__ = ["Hands"]
+
+_CALLS = 16
+"""The most calls of one answer that are carried out."""
+_ANSWERED_CALLS = 64
+"""The most that are answered at all."""
+_ACTIONS = 16
+"""The most actions of a turn, the player's included."""
+_ARGUMENTS_CHARACTERS = 16 * 1024
+_NAME_CHARACTERS = 64
+_NAMES = 24
+_RESULT_CHARACTERS = 4_000
+# What a turn changes is sent in one message.
+_RECORD_BYTES = 512 * 1024
+
+
+class _RefusedError(Exception):
+    """A call that is not carried out; the text says how to do better."""
+
+
+class Hands:
+    """Carries out the calls of one turn.
+
+    Args:
+        scene: the turn.
+        played: how it ends, if the narrator knows; None while the actions of the turn are open.
+    """
+
+    def __init__(self, scene: Scene, played: Played | None) -> None:
+        self._scene = scene
+        self._tools = {one.tool.name: one for one in scenario_tools(scene.spec)}
+        self._names = {rule["id"]: rule.get("name", rule["id"]) for rule in scene.spec["random_events"]}
+        self._known = played
+        self._foreseen: Played | None = None
+        self.conduct = Conduct()
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What is offered; the same in every turn of a scenario."""
+        return tuple(one.tool for one in self._tools.values())
+
+    @property
+    def knows_the_world(self) -> bool:
+        """Whether the narrator was told how the turn ends."""
+        return self._known is not None
+
+    def takes(self, calls: Sequence[ToolCall], answered: Iterable[str]) -> bool:
+        """Whether the calls of an answer can be answered: not too many, and each by an id of its own.
+
+        Args:
+            calls: the calls.
+            answered: the ids of those before.
+        """
+        ids = {call.call_id for call in calls}
+        taken = len(calls) <= _ANSWERED_CALLS and len(ids) == len(calls) and ids.isdisjoint(answered)
+        if not taken:
+            self._count(tool_calls=len(calls), refused_calls=len(calls))
+        return taken
+
+    def carry_out(self, calls: Sequence[ToolCall]) -> tuple[tuple[ToolResult, ...], tuple[Event, ...]]:
+        """Carry out the calls of one answer, in order.
+
+        Returns:
+            A result for each call, and what is to be told of them.
+        """
+        self._count(tool_rounds=1, tool_calls=len(calls))
+        results: list[tuple[ToolCall, dict[str, Any], bool]] = []
+        events: list[Event] = []
+        for place, call in enumerate(calls):
+            try:
+                answer, happened = self._carry_out(call, place)
+                results.append((call, answer, not answer.get("accepted", True)))
+                events += happened
+            except _RefusedError as refusal:
+                self._count(refused_calls=1)
+                results.append((call, {"error": str(refusal)}, True))
+        if self._foreseen is not None:
+            self._tell_the_world(results, self._foreseen)
+        told = tuple(ToolResult(call.call_id, _text(answer), failed) for call, answer, failed in results)
+        return told, tuple(events)
+
+    def _tell_the_world(self, results: list[tuple[ToolCall, dict[str, Any], bool]], played: Played) -> None:
+        """Let the last action of the round say how the turn ends."""
+        self._known, self._foreseen = played, None
+        self._scene.stage.promise(played.world)
+        last = next(answer for _, answer, _ in reversed(results) if answer.get("accepted"))
+        event = played.world.event_id
+        last["world"] = {
+            "event": {"id": event, "name": self._names[event]} if event else None,
+            **self._effects(played.world.changes, played.world.log),
+            "status": encode(played.world.status),
+        }
+
+    def _carry_out(self, call: ToolCall, place: int) -> tuple[dict[str, Any], tuple[Event, ...]]:
+        if place >= _CALLS:
+            raise _RefusedError(f"at most {_CALLS} calls of one answer are carried out; tell the turn now")
+        offered = self._tools.get(call.name)
+        if offered is None:
+            names = ", ".join([*self._tools][:_NAMES])
+            raise _RefusedError(f"there is no tool '{call.name[:_NAME_CHARACTERS]}'; there are {names}")
+        given = _arguments(call)
+        if offered.action_id is not None:
+            return self._act(offered.action_id, given)
+        findings = check(offered.tool.input_schema, given)
+        if findings:
+            raise _RefusedError(f"the arguments do not fit: {findings[0].path} {findings[0].message}".strip())
+        if offered.tool.name == ROLL:
+            return self._roll(given)
+        return self._query(given["path"]), ()
+
+    def _act(self, action_id: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
+        board = self._scene.stage.board
+        if not self._scene.input.strip():
+            raise _RefusedError("the player has chosen what is done in this turn; tell it")
+        if self._known is not None:
+            raise _RefusedError("all actions of a turn come in one answer, and this turn's are done; tell it")
+        if len(board.acts) >= _ACTIONS:
+            raise _RefusedError(f"a turn takes at most {_ACTIONS} actions; tell it")
+        call = ActionCall(action_id, given)
+        try:
+            # What cannot be taken, or leaves a turn that cannot end, is only tried.
+            trial = board.fork()
+            resolved: ActionResolved = trial.act(call)[0]  # type: ignore[assignment]
+            played = trial.close() if resolved.accepted else None
+        except PeripetyError as error:
+            raise _RefusedError(f"this is more than the turn takes ({error.code}); do less") from error
+        if played is None:
+            self._count(rejected_actions=1)
+            reasons = [reason.message for reason in self._scene.view.failures(resolved.reasons)]
+            return {"accepted": False, "reasons": reasons}, ()
+        if len(played.record) > _RECORD_BYTES:
+            raise _RefusedError("the turn changes too much already; tell it")
+        self._foreseen = played
+        events = self._scene.stage.act(call)
+        return {"accepted": True, **self._effects(resolved.changes, resolved.log)}, events
+
+    def _roll(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
+        die = RollRequest(given["kind"], int(given["difficulty"]), given.get("target"))
+        try:
+            rolled = self._scene.stage.roll(die)
+        except PeripetyError as error:
+            raise _RefusedError(error.message) from error
+        return {"roll": rolled.roll.roll, "success": rolled.roll.success}, (rolled,)
+
+    def _query(self, text: str) -> dict[str, Any]:
+        tree = self._scene.stage.board.state.tree() if self._known is None else self._known.tree
+        value: Any = self._scene.view.state(tree)
+        try:
+            root, *steps = sim.parse_path(text)
+            for key in steps if root == "state" else (None,):
+                value = value[key]
+        except (PeripetyError, LookupError, TypeError):
+            raise _RefusedError("nothing is seen there; query state for all that is") from None
+        return {"value": abridged(value, _RESULT_CHARACTERS)}
+
+    def _effects(self, changes: tuple[Change, ...], log: tuple[LogLine, ...]) -> dict[str, Any]:
+        seen = encode(self._scene.view.changes(changes))
+        return {"changes": seen, "log": [line.message for line in log]}
+
+    def _count(self, **more: int) -> None:
+        counts = {name: getattr(self.conduct, name) + count for name, count in more.items()}
+        self.conduct = replace(self.conduct, **counts)
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call, which are one object."""
+    if len(call.arguments) > _ARGUMENTS_CHARACTERS:
+        raise _RefusedError("the arguments are too long; give only what the tool takes")
+    try:
+        given = sim.parse(call.arguments.strip() or "{}")
+    except PeripetyError as error:
+        raise _RefusedError(f"the arguments are not JSON ({error.message[:200]}); give one object") from error
+    if not isinstance(given, dict):
+        raise _RefusedError("the arguments are no object; give one object")
+    return given
+
+
+def _text(answer: dict[str, Any]) -> str:
+    shown = abridged(answer, _RESULT_CHARACTERS)
+    if shown is None:
+        shown = {key: answer[key] for key in ("accepted", "error") if key in answer}
+    return json.dumps(shown, ensure_ascii=False)

@@ -1,0 +1,171 @@
+"""What a narrator may answer: the schema of an Outcome, and what a schema cannot say about it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Finding, PeripetyError
+from peripety.gateway.model import ResponseSchema
+from peripety.sessions.facts import cast_of
+from peripety.sessions.model import RollRequest
+from peripety.sim.schema import check
+from peripety.sim.schemas import OUTCOME, schema_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from peripety.sessions.facts import Scene
+    from peripety.sim import RuleError
+
+__all__ = ["NARRATIVE_CHARACTERS", "Outcomes", "clean", "dice_of", "looks_like_code"]
+
+NARRATIVE_CHARACTERS = 1_500
+"""The longest narrative."""
+
+_UTTERANCES = 4
+_UTTERANCE_CHARACTERS = 300
+_CHANGES = 8
+_DICE = 4
+_MEMORIES = 4
+_MEMORY_CHARACTERS = 500
+_CODE_STARTS = ("{", "`")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_NOTHING = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
+_MECHANICS = ("state_changes", "roll_requests")
+# What these say comes from the change itself, or from the scope, never from the state.
+_ABOUT_THE_PATH = frozenset({"BAD_PATH", "CHANGE_INVALID", "FORBIDDEN_KEY", "KEY_TOO_LONG"})
+_TELLING_NOTHING = _ABOUT_THE_PATH | {"CODE_IN_VALUE", "OUT_OF_SCOPE", "TURN_DECIDED"}
+
+
+def clean(text: str) -> str:
+    """A text without control characters: they steer displays and say nothing."""
+    return _CONTROLS.sub("", text)
+
+
+def looks_like_code(text: str) -> bool:
+    """Whether what should be prose starts like code."""
+    return text.lstrip().startswith(_CODE_STARTS)
+
+
+def dice_of(outcome: Mapping[str, Any]) -> tuple[RollRequest, ...]:
+    """The dice that an Outcome asks for."""
+    return tuple(
+        RollRequest(die["kind"], int(die["difficulty"]), die.get("target"))
+        for die in outcome.get("roll_requests") or ()
+    )
+
+
+class Outcomes:
+    """Holds the Outcomes of one turn against all that they have to satisfy.
+
+    Args:
+        scene: the turn.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._document = _document([entity["id"] for entity in cast_of(scene.spec)])
+        self.refused_changes = 0
+        """Changes of its own that the narrator may not make, over all Outcomes."""
+
+    def schema(self, *, advisory: bool = False) -> ResponseSchema:
+        """What to ask for; advisory when the one repair has been used."""
+        return ResponseSchema(OUTCOME, self._document, self._findings, advisory)
+
+    async def holds(self, beginning: Mapping[str, Any]) -> bool:
+        """Whether the changes and dice at the beginning of an Outcome will do."""
+        mechanics = {name: beginning[name] for name in _MECHANICS if name in beginning}
+        if not mechanics:
+            return True
+        properties = {name: self._document["properties"][name] for name in mechanics}
+        if check(self._document | {"properties": properties, "required": []}, mechanics):
+            return False
+        return not await self._objections(mechanics)
+
+    async def _findings(self, outcome: Any) -> list[Finding]:
+        """What the schema cannot say about an Outcome."""
+        findings = [*_in_the_prose(outcome), *_in_the_dialogue(outcome)]
+        objections = await self._objections(outcome)
+        self.refused_changes += len(
+            {one.path for one in objections if one.path.startswith("/state_changes/")}
+        )
+        return [*findings, *objections]
+
+    async def _objections(self, outcome: Mapping[str, Any]) -> list[Finding]:
+        changes, dice = outcome.get("state_changes") or (), dice_of(outcome)
+        if not changes and not dice:
+            return []
+        return await asyncio.to_thread(lambda: [*self._on_changes(changes), *self._on_dice(dice)])
+
+    def _on_changes(self, changes: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+        try:
+            reasons = self._scene.stage.objections(changes)
+        except PeripetyError as error:
+            yield Finding(
+                error.code, "/state_changes", "the changes are more than the state takes; leave some out"
+            )
+            return
+        for reason in reasons:
+            yield self._told(reason, changes)
+
+    def _told(self, reason: RuleError, changes: Sequence[Mapping[str, Any]]) -> Finding:
+        """An objection in words that tell nothing of what the point of view does not see."""
+        view, place = self._scene.view, reason.rule.removeprefix("/state_changes/").partition("/")[0]
+        path = changes[int(place)]["path"] if place.isdecimal() else None
+        if path is not None and reason.code not in _ABOUT_THE_PATH and not view.sees(path):
+            return Finding("OUT_OF_SCOPE", reason.rule, "the narrator may not change this; leave it out")
+        if reason.code not in _TELLING_NOTHING:
+            (reason,) = view.failures([reason])
+        return Finding(reason.code, reason.rule, reason.message)
+
+    def _on_dice(self, dice: Sequence[RollRequest]) -> Iterator[Finding]:
+        board = self._scene.stage.board.fork()
+        for index, die in enumerate(dice):
+            try:
+                board.roll(die)
+            except PeripetyError as error:
+                yield Finding(error.code, f"/roll_requests/{index}", error.message)
+
+
+def _in_the_prose(outcome: Mapping[str, Any]) -> Iterator[Finding]:
+    narrative = clean(outcome["narrative"])
+    if not any(map(str.isalnum, narrative)):
+        yield Finding("BLANK", "/narrative", "the narrative has no words; tell the turn")
+    elif looks_like_code(narrative):
+        yield Finding("NOT_PROSE", "/narrative", "the narrative is code; write plain prose")
+
+
+def _in_the_dialogue(outcome: Mapping[str, Any]) -> Iterator[Finding]:
+    for index, line in enumerate(outcome.get("visible_dialogue") or ()):
+        if not clean(line["utterance"]).strip():
+            place = f"/visible_dialogue/{index}/utterance"
+            yield Finding("BLANK", place, "nothing is said; write the words, or leave it out")
+
+
+def _document(cast: list[str]) -> dict[str, Any]:
+    """The schema of an Outcome for a cast, what has to stand before the prose in its place.
+
+    What changes the turn comes first, so that the prose can be released while it is written.
+    """
+    known: dict[str, Any] = deepcopy(dict(schema_document(OUTCOME)))
+    properties, parts = known["properties"], known["$defs"]
+    asked: dict[str, Any] = {
+        "state_changes": properties["state_changes"] | {"maxItems": _CHANGES},
+        "roll_requests": properties["roll_requests"] | {"maxItems": _DICE},
+        "narrative": properties["narrative"] | {"maxLength": NARRATIVE_CHARACTERS},
+    }
+    if cast:
+        asked["visible_dialogue"] = properties["visible_dialogue"] | {"maxItems": _UTTERANCES}
+        asked["hidden_memory_updates"] = properties["hidden_memory_updates"] | {"maxItems": _MEMORIES}
+        somebody = {"type": "string", "enum": cast}
+        parts["Dialogue"]["properties"]["entity_id"] = somebody
+        parts["Dialogue"]["properties"]["utterance"]["maxLength"] = _UTTERANCE_CHARACTERS
+        parts["MemoryUpdate"]["properties"]["target_id"] = somebody
+        parts["MemoryUpdate"]["properties"]["content"]["maxLength"] = _MEMORY_CHARACTERS
+    else:
+        asked |= {"visible_dialogue": _NOTHING, "hidden_memory_updates": _NOTHING}
+        del parts["Dialogue"], parts["MemoryUpdate"]
+    return known | {"properties": asked, "$defs": parts}

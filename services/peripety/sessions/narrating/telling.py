@@ -1,0 +1,194 @@
+"""One turn while it is told: what becomes of a narrator's answers, and what a reader hears of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety.errors import FailedPreconditionError, InternalError
+from peripety.gateway.model import Repairing, Spent, TextDelta, ToolCallDelta
+from peripety.sessions.events import Degraded
+from peripety.sessions.model import Conduct, Resolution
+from peripety.sessions.narrating.hands import Hands
+from peripety.sessions.narrating.outcome import Outcomes, clean, dice_of
+from peripety.sessions.narrating.prose import Draft, dialogue_of
+from peripety.sessions.narrating.server import told_by_server, what_was_not_known
+from peripety.sessions.stage import Anew
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+
+    from peripety.gateway.model import Completion, GatewayEvent
+    from peripety.sessions.events import Event
+    from peripety.sessions.facts import Scene
+    from peripety.sessions.mechanics import Played
+    from peripety.sessions.model import Memory, RollRequest
+
+__all__ = ["Happening", "Telling", "Told", "invalid"]
+
+# No answer that fits the schema is nearly as long, however it is escaped.
+_ANSWER_CHARACTERS = 64 * 1024
+
+Happening: TypeAlias = "Event | Anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How a turn was told in the end.
+
+    Attributes:
+        narrative: the whole narration.
+        resolution: how it came about.
+        usage: what it used of language models.
+        model: who narrated, as `provider/model`; empty when the server did.
+        memories: what is remembered after the turn.
+        conduct: how the narrator behaved.
+    """
+
+    narrative: str
+    resolution: Resolution
+    usage: Spent
+    model: str
+    memories: tuple[Memory, ...] = ()
+    conduct: Conduct = field(default_factory=Conduct)
+
+
+def invalid(problem: str) -> FailedPreconditionError:
+    """The error of an answer that cannot be taken."""
+    return FailedPreconditionError(problem, code="ANSWER_INVALID")
+
+
+class Telling:
+    """Makes events of a turn out of what a narrator writes.
+
+    The stage is closed once prose is about to be shown, so that the mechanics leave before it, and again for
+    each answer that says otherwise: only what an accepted Outcome says holds.
+
+    Args:
+        scene: the turn.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._draft = Draft()
+        self._length = 0
+        self._refused_answers = 0
+        self.outcomes = Outcomes(scene)
+        self.opening: tuple[Happening, ...] = ()
+        """What is to be told before anybody is asked: all mechanics, unless words may still add to them."""
+        self.known: Played | None = None
+        """How the turn ends, if the narrator may know before it says anything."""
+        if not scene.input.strip():
+            self.opening = tuple(self._close())
+            self.known = self._played
+            scene.stage.promise(self.known.world)
+        self.hands = Hands(scene, self.known)
+
+    @property
+    def conduct(self) -> Conduct:
+        """How the narrator behaved."""
+        return replace(
+            self.hands.conduct,
+            refused_changes=self.outcomes.refused_changes,
+            refused_answers=self._refused_answers,
+        )
+
+    def expect(self) -> None:
+        """Begin with the answer to another question."""
+        self._draft.restart()
+        self._length = 0
+
+    async def take(self, event: GatewayEvent) -> AsyncGenerator[Happening, None]:
+        """Take the next event of an answer; what happens because of it.
+
+        Raises:
+            FailedPreconditionError: the answer does not end (code ANSWER_INVALID).
+        """
+        match event:
+            case TextDelta():
+                self._grow(event.text)
+                self._draft.feed(event.text)
+                if self._draft.waits:
+                    for happened in await self._decide():
+                        yield happened
+                for chunk in self._draft.release():
+                    yield chunk
+            case ToolCallDelta():
+                self._grow(event.arguments_text)
+                # What is written beside calls is no telling of the turn.
+                self._draft.hold()
+                for retracted in self._draft.retract("the narrator goes on to act"):
+                    yield retracted
+            case Repairing():
+                self._refused_answers += 1
+                for retracted in self._draft.retract("the narrator is asked to put its account right"):
+                    yield retracted
+                self.expect()
+
+    def finish(self, completion: Completion, *, repaired: bool) -> Iterator[Happening | Told]:
+        """Tell the rest of a turn whose Outcome is accepted; the last one is `Told`."""
+        outcome: Mapping[str, Any] = completion.value or {}
+        narrative = clean(outcome["narrative"])
+        yield from self._close(outcome.get("state_changes") or (), dice_of(outcome))
+        if not self.hands.knows_the_world:
+            more = what_was_not_known(self._scene, self._played)
+            narrative = f"{narrative}\n\n{more}" if more else narrative
+        yield from self._draft.finish(narrative)
+        yield from dialogue_of(outcome)
+        yield Told(
+            narrative=narrative,
+            resolution=Resolution.REPAIRED if repaired else Resolution.NARRATED,
+            usage=Spent.on(completion),
+            model=f"{completion.provider}/{completion.model}",
+            memories=self._scene.session.memories,
+            conduct=self.conduct,
+        )
+
+    def give_up(self, reason: str, problem: str, *, refused: bool) -> Iterator[Happening | Told]:
+        """Let the server tell the turn; the last one is `Told`.
+
+        Args:
+            reason: why, for machines.
+            problem: why, for a person.
+            refused: whether the last answer was refused.
+        """
+        self._refused_answers += refused
+        yield from self._close()
+        yield from self._draft.retract(problem)
+        yield Degraded(reason, f"{problem}; the server tells the turn itself")
+        narrative = told_by_server(self._scene, self._played)
+        yield from self._draft.finish(narrative)
+        memories = self._scene.session.memories
+        yield Told(narrative, Resolution.SERVER_RESOLVED, Spent(), "", memories, self.conduct)
+
+    def _grow(self, text: str) -> None:
+        self._length += len(text)
+        if self._length > _ANSWER_CHARACTERS:
+            raise invalid("the answer does not end")
+
+    async def _decide(self) -> Sequence[Happening]:
+        """Close the stage with what stands before the prose, if that will do; else the prose has to wait."""
+        before = self._draft.members_before()
+        if not await self.outcomes.holds(before):
+            self._draft.hold()
+            return ()
+        self._draft.open()
+        return tuple(self._close(before.get("state_changes") or (), dice_of(before)))
+
+    def _close(
+        self, changes: Sequence[Mapping[str, Any]] = (), dice: Sequence[RollRequest] = ()
+    ) -> Iterator[Happening]:
+        happened = self._scene.stage.close(changes, dice)
+        if isinstance(happened, Anew):
+            self._draft.void()
+            yield happened
+        else:
+            yield from happened
+
+    @property
+    def _played(self) -> Played:
+        """The turn as it was last closed."""
+        played = self._scene.stage.played
+        if played is None:
+            raise InternalError("a turn is told that was not closed")
+        return played
