@@ -177,6 +177,21 @@ def usage(
 
 
 @app.command()
+def replay(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The bundle; - reads standard input.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print what came of it as a line of JSON.")] = False,
+) -> None:
+    """Play a session again from its bundle, and say whether everything comes to what is recorded.
+
+    It needs nothing but the file, which ExportSession writes. Exit code 0 when it is right, 1 when something
+    differs, 2 when it cannot be read. A bundle holds everything, also what no player may see.
+    """
+    from peripety.cli import replay as command  # noqa: PLC0415 - loads the engine
+
+    raise typer.Exit(command.replay(file, as_json=as_json))
+
+
+@app.command()
 def simulate(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --scenario.")] = None,
     scenario: Annotated[

@@ -22,6 +22,7 @@ __all__ = [
     "TOO_LARGE",
     "Document",
     "documents",
+    "opened",
     "read_document",
     "read_documents",
     "read_specification",
@@ -62,7 +63,7 @@ def read_document(source: str) -> Document:
     Raises:
         InvalidArgumentError: it cannot be read.
     """
-    with _opened(source) as file:
+    with opened(source) as file:
         return Document(source, None, file.read(MAX_INPUT_BYTES + 1))
 
 
@@ -89,7 +90,7 @@ def read_documents(source: str) -> Iterator[Document]:
     Raises:
         InvalidArgumentError: it cannot be read.
     """
-    with _opened(source) as file:
+    with opened(source) as file:
         yield from documents(source, file)
 
 
@@ -109,7 +110,12 @@ def documents(source: str, file: IO[bytes]) -> Iterator[Document]:
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[IO[bytes]]:
+def opened(source: str) -> Iterator[IO[bytes]]:
+    """Open a file, or standard input for `-`.
+
+    Raises:
+        InvalidArgumentError: it cannot be read.
+    """
     try:
         if source == STDIN:
             yield _standard_input()

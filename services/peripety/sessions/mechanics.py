@@ -6,7 +6,6 @@ played again, so both do the same.
 
 from __future__ import annotations
 
-import json
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -210,7 +209,7 @@ def play_again(program: Program, snapshot: bytes, record: Mapping[str, Any]) -> 
     Args:
         program: the scenario.
         snapshot: the state before the turn.
-        record: the record, parsed.
+        record: the record, parsed as `sim.parse_canonical` does.
 
     Raises:
         PeripetyError: it cannot have been played like that.
@@ -227,7 +226,7 @@ def play_again(program: Program, snapshot: bytes, record: Mapping[str, Any]) -> 
 
 def reseeded(snapshot: bytes, seed: int) -> bytes:
     """A snapshot whose run goes on under another seed."""
-    return sim.canonical(json.loads(snapshot) | {"seed": str(seed)})
+    return sim.canonical(sim.parse_canonical(snapshot) | {"seed": str(seed)})
 
 
 def _world(narrated: ActResult | None, step: StepResult) -> WorldResolved:

@@ -16,7 +16,14 @@ from peripety.sim._pure.paths import format_path
 from peripety.sim._pure.paths import parse_path as _parse_path
 from peripety.sim._pure.paths import split_variable as _split_variable
 from peripety.sim._pure.rng import RNG_VERSION
-from peripety.sim.documents import compile, load, parse, validate  # noqa: A004 - the engine's own word for it
+from peripety.sim.documents import (
+    compile,  # noqa: A004 - the engine's own word for it
+    compile_canonical,
+    load,
+    parse,
+    parse_canonical,
+    validate,
+)
 from peripety.sim.program import MAX_SEED, Program, State, engine_error, require
 from peripety.sim.screening import Checked, check_all
 from peripety.sim.transcript import chain, chain_start
@@ -77,12 +84,14 @@ __all__ = [
     "chain_start",
     "check_all",
     "compile",
+    "compile_canonical",
     "data",
     "draw",
     "evaluate",
     "format_path",
     "load",
     "parse",
+    "parse_canonical",
     "parse_path",
     "rule",
     "validate",

@@ -7,13 +7,23 @@ from typing import Any
 from peripety.errors import Finding, InternalError, Severity, SpecError
 from peripety.sim._backend import CORE
 from peripety.sim._core import CoreError
+from peripety.sim._pure.canonical import canonical
 from peripety.sim._values import loads
 from peripety.sim.checks import check_spec
 from peripety.sim.program import Program
 from peripety.sim.schema import check
 from peripety.sim.schemas import SCENARIO_SPEC, schema_document
 
-__all__ = ["canonical_document", "compile", "findings_of", "load", "parse", "validate"]
+__all__ = [
+    "canonical_document",
+    "compile",
+    "compile_canonical",
+    "findings_of",
+    "load",
+    "parse",
+    "parse_canonical",
+    "validate",
+]
 
 
 def parse(document: bytes | str) -> Any:
@@ -34,11 +44,36 @@ def canonical_document(document: bytes | str) -> bytes:
     try:
         return CORE.parse(_bytes(document))
     except CoreError as error:
-        raise SpecError(
-            f"the document is not acceptable JSON: {error.message}",
-            [Finding(error.code, "", error.message)],
-            code=error.code,
-        ) from None
+        raise _refused(error.code, error.message) from None
+
+
+def parse_canonical(document: bytes) -> Any:
+    """The value of a document that has to be in canonical form already, byte for byte.
+
+    Canonical form makes long integers of large numbers, which the border refuses and this understands.
+
+    Raises:
+        SpecError: with one finding that says what is wrong; `NOT_CANONICAL` when it is only the spelling.
+    """
+    try:
+        document.decode()
+        value = loads(document)
+        is_canonical = canonical(value) == document
+    except UnicodeDecodeError as error:
+        raise _refused("INVALID_UTF8", f"not valid UTF-8 at byte {error.start}") from None
+    except (ValueError, RecursionError) as error:
+        raise _refused("INVALID_JSON", f"not one JSON document: {error}") from None
+    except CoreError as error:
+        raise _refused(error.code, error.message) from None
+    if not is_canonical:
+        raise _refused("NOT_CANONICAL", "the JSON is not spelled in canonical form (RFC 8785)")
+    return value
+
+
+def _refused(code: str, message: str) -> SpecError:
+    return SpecError(
+        f"the document is not acceptable JSON: {message}", [Finding(code, "", message)], code=code
+    )
 
 
 def _bytes(document: bytes | str) -> bytes:
@@ -70,10 +105,27 @@ def compile(document: bytes | str) -> Program:  # noqa: A001 - the engine's own 
         SpecError: with the findings of `validate`.
     """
     accepted = canonical_document(document)
-    errors = [finding for finding in findings_of(loads(accepted)) if finding.severity is Severity.ERROR]
+    _require_valid(loads(accepted))
+    return load(accepted)
+
+
+def compile_canonical(document: bytes) -> Program:
+    """Compile a scenario document that has to be in canonical form already, such as one that was exported.
+
+    Raises:
+        SpecError: as `parse_canonical`, or with the findings of `validate`.
+    """
+    _require_valid(parse_canonical(document))
+    try:
+        return Program(document, CORE.compile(document))
+    except CoreError as error:
+        raise _refused(error.code, error.message) from None
+
+
+def _require_valid(spec: Any) -> None:
+    errors = [finding for finding in findings_of(spec) if finding.severity is Severity.ERROR]
     if errors:
         raise SpecError(f"the scenario has {len(errors)} error(s); the first: {errors[0].message}", errors)
-    return load(accepted)
 
 
 def load(document: bytes) -> Program:

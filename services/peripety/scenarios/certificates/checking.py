@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from peripety.scenarios.checks import check_certificate_options
 from peripety.scenarios.model import Progress
 from peripety.scenarios.runs import MOST_SECONDS
 from peripety.sim import RNG_VERSION
+from peripety.sim.differences import differences, shown
 from peripety.sim.schema import pointer
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from peripety.sim import Program
 
 __all__ = ["Comparison", "check"]
-
-_MOST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ async def check(
             if isinstance(event, Progress):
                 yield event
             elif isinstance(event, Certificate):
-                yield Comparison(tuple(_differences(fields(given), fields(event), ())))
+                yield Comparison(tuple(_findings(fields(given), fields(event))))
 
 
 def _check_versions(given: Certificate) -> None:
@@ -99,30 +97,7 @@ def _check_spec(given: Certificate, program: Program) -> None:
         )
 
 
-def _differences(given: Any, computed: Any, place: tuple[str | int, ...]) -> Iterator[Finding]:
-    """The least parts of two JSON values that differ."""
-    match given, computed:
-        case dict(), dict():
-            for key in sorted(given.keys() | computed.keys()):
-                if key not in given or key not in computed:
-                    yield _difference(given.get(key), computed.get(key), (*place, key))
-                else:
-                    yield from _differences(given[key], computed[key], (*place, key))
-        case list(), list() if len(given) == len(computed):
-            for index, (one, other) in enumerate(zip(given, computed, strict=True)):
-                yield from _differences(one, other, (*place, index))
-        # Python takes true for 1.
-        case _ if sim.canonical(given) != sim.canonical(computed):
-            yield _difference(given, computed, place)
-
-
-def _difference(given: Any, computed: Any, place: tuple[str | int, ...]) -> Finding:
-    message = f"the certificate says {_shown(given)}, and {_shown(computed)} was computed"
-    return Finding("CERTIFICATE_DIFFERS", pointer(place), message)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+def _findings(given: Any, computed: Any) -> Iterator[Finding]:
+    for place, one, other in differences(given, computed):
+        message = f"the certificate says {shown(one)}, and {shown(other)} was computed"
+        yield Finding("CERTIFICATE_DIFFERS", pointer(place), message)

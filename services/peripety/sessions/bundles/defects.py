@@ -1,0 +1,48 @@
+"""What is wrong with a bundle, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from peripety.errors import FieldViolation, Finding, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["BundleError", "Defect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """Something that is wrong with a bundle.
+
+    Attributes:
+        line: the line, from 1.
+        finding: what it is; its path is a JSON Pointer into that line.
+    """
+
+    line: int
+    finding: Finding
+
+    @property
+    def violation(self) -> FieldViolation:
+        """The defect as a wrong field, for a call that fails because of the bundle."""
+        violation = self.finding.violation
+        return replace(
+            violation, field=f"line {self.line}{'' if violation.field == '/' else violation.field}"
+        )
+
+
+class BundleError(InvalidArgumentError):
+    """A bundle that was refused; `defects` says why, in the order of its lines."""
+
+    default_code = "BUNDLE_INVALID"
+
+    def __init__(self, defects: Iterable[Defect]) -> None:
+        self.defects = tuple(defects)
+        first = self.defects[0]
+        super().__init__(
+            f"The bundle is not right: line {first.line}: {first.finding.message}",
+            violations=[defect.violation for defect in self.defects],
+        )

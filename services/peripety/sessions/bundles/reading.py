@@ -1,0 +1,174 @@
+"""Bundles that anybody may have written: read once, line by line, and held to the letter."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.errors import Finding, InvalidArgumentError, SpecError
+from peripety.lines import next_line
+from peripety.scenarios.certificates import document as certificates
+from peripety.scenarios.certificates.model import ENGINE_VERSION
+from peripety.sessions.bundles.defects import BundleError, Defect
+from peripety.sessions.bundles.format import (
+    KIND,
+    MOST_LINE_BYTES,
+    VERSION,
+    Seal,
+    header_of,
+    schema_of,
+    turn_of,
+)
+from peripety.sessions.events import Accepted, Committed
+from peripety.sim.schema import check, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from peripety.scenarios.certificates.model import Certificate
+    from peripety.sessions.bundles.format import BundledTurn, Header
+    from peripety.sim import Program
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """A bundle that is being read: its header, its specification, its certificate, its turns, its end.
+
+    Every method raises `BundleError` at what is wrong with the lines that it reads.
+
+    Args:
+        file: the bundle, at its beginning.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._seal = Seal()
+        self.line = 0
+        """The line that was read last, from 1."""
+
+    def header(self) -> Header:
+        """What the bundle says about its session."""
+        try:
+            value = self._value(self._next())
+        except BundleError as error:
+            raise BundleError([*error.defects, *self._not_ours()]) from None
+        if not isinstance(value, dict) or value.get("kind") != KIND:
+            raise BundleError(self._not_ours())
+        ours = {"version": VERSION, "engine_version": ENGINE_VERSION, "rng_version": sim.RNG_VERSION}
+        for name, known in ours.items():
+            if name in value and value[name] != known:
+                message = f"it is of {name} {value[name]}, and this program knows {known}"
+                raise self._refused("OTHER_VERSION", message, pointer([name]))
+        self._hold_to("header", value)
+        return header_of(value)
+
+    def program(self, header: Header, compiled: Callable[[bytes], Program]) -> Program:
+        """The specification, compiled.
+
+        Args:
+            header: the header.
+            compiled: compiles a canonical document, or raises SpecError.
+        """
+        line = self._next()
+        try:
+            program = compiled(line)
+        except SpecError as error:
+            raise BundleError(Defect(self.line, finding) for finding in error.findings) from None
+        self._same_hash("spec_hash", header.spec_hash, program.spec_hash)
+        return program
+
+    def certificate(self, header: Header) -> Certificate | None:
+        """The certificate, if there is one. It is about the specification; it is not computed again."""
+        if header.certificate_hash is None:
+            return None
+        line = self._next()
+        try:
+            certificate = certificates.decode(line)
+        except InvalidArgumentError as error:
+            raise self._refused("CERTIFICATE_INVALID", error.message) from None
+        self._same_hash("certificate_hash", header.certificate_hash, certificates.certificate_hash(line))
+        self._same_hash("spec_hash", header.spec_hash, certificate.spec_hash)
+        return certificate
+
+    def turns(self, header: Header) -> Iterator[BundledTurn]:
+        """The turns, oldest first."""
+        for turn in range(1, header.turns + 1):
+            value = self._value(self._next())
+            if isinstance(value, dict) and value.get("kind") == f"{KIND}.end":
+                message = f"it ends after {turn - 1} turns, and its header tells of {header.turns}"
+                raise self._refused("BUNDLE_TRUNCATED", message)
+            self._hold_to("turn", value)
+            yield self._turn(value)
+
+    def end(self) -> None:
+        """The end: nothing is missing, nothing was changed, and nothing follows."""
+        expected = self._seal.line()
+        self.line += 1
+        found = next_line(self._file, len(expected) + 1)
+        if not found:
+            raise self._truncated()
+        if found != expected:
+            message = f"it has to be {expected.decode().strip()} for the bytes before it"
+            raise self._refused("BUNDLE_CHANGED", message)
+        if next_line(self._file, 1):
+            self.line += 1
+            raise self._refused("BUNDLE_CHANGED", "something follows the end of the bundle")
+
+    def _turn(self, value: Mapping[str, Any]) -> BundledTurn:
+        for index, event in enumerate(value["events"]):
+            self._hold_to(f"event.{event['kind']}", event, pointer(["events", index]))
+        try:
+            turn = turn_of(value)
+        except (TypeError, KeyError, ValueError, AttributeError):
+            raise self._refused(
+                "EVENTS_INVALID", "an event has other keys than its kind", "/events"
+            ) from None
+        kinds = [type(event) for event in turn.events]
+        if kinds[0] is not Accepted or kinds[-1] is not Committed:
+            message = "the first event of a turn is accepted, and the last one committed"
+            raise self._refused("EVENTS_INVALID", message, "/events")
+        if kinds.count(Accepted) != 1 or kinds.count(Committed) != 1:
+            raise self._refused("EVENTS_INVALID", "a turn is accepted once and committed once", "/events")
+        return turn
+
+    def _next(self) -> bytes:
+        """The next line, without its end."""
+        self.line += 1
+        line = next_line(self._file, MOST_LINE_BYTES + 1)
+        if len(line) > MOST_LINE_BYTES:
+            message = f"the line has more than {MOST_LINE_BYTES} bytes"
+            raise self._refused("LINE_TOO_LONG", message)
+        if not line.endswith(b"\n"):
+            raise self._truncated()
+        self._seal.over(line)
+        return line[:-1]
+
+    def _value(self, line: bytes) -> Any:
+        try:
+            return sim.parse_canonical(line)
+        except SpecError as error:
+            raise BundleError(Defect(self.line, finding) for finding in error.findings) from None
+
+    def _hold_to(self, part: str, value: Any, place: str = "") -> None:
+        """Refuse a part that is not what the schema says."""
+        findings = check(schema_of(part), value)
+        if findings:
+            raise BundleError(
+                Defect(self.line, Finding(f.code, f"{place}{f.path}", f.message)) for f in findings
+            )
+
+    def _same_hash(self, name: str, told: str, computed: str) -> None:
+        if told != computed:
+            message = f"the header tells of {name} {told}, and this is {computed}"
+            raise self._refused("OTHER_DOCUMENT", message)
+
+    def _refused(self, code: str, message: str, path: str = "") -> BundleError:
+        return BundleError([Defect(self.line, Finding(code, path, message))])
+
+    def _not_ours(self) -> list[Defect]:
+        message = f"the first line is no header of kind {KIND}"
+        return [Defect(self.line, Finding("NOT_A_BUNDLE", "", message))]
+
+    def _truncated(self) -> BundleError:
+        return self._refused("BUNDLE_TRUNCATED", "the file ends before the bundle does")

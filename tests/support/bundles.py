@@ -1,0 +1,150 @@
+"""Sessions without a store, and their bundles: turns as a narrator may have had them played."""
+
+from __future__ import annotations
+
+import io
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.errors import PeripetyError
+from peripety.gateway.model import Spent
+from peripety.sessions.bundles.format import BundledTurn, Header
+from peripety.sessions.bundles.verifying import Verdict, verify
+from peripety.sessions.bundles.writing import Writer
+from peripety.sessions.events import Accepted, Committed, NarrativeChunk
+from peripety.sessions.mechanics import Board, reseeded
+from peripety.sessions.model import ActionCall, NarratorOptions, Resolution, RollRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from peripety.sessions.bundles.replaying import ReplayedTurn
+
+__all__ = ["Game", "Plan", "bundle_of", "play", "resealed", "verdict_on", "verified"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done in a turn: before that, the run may be given another seed."""
+
+    actions: Sequence[ActionCall] = ()
+    rolls: Sequence[RollRequest] = ()
+    narrated: Sequence[Mapping[str, Any]] = ()
+    seed: int | None = None
+    prose: str = "It is told."
+
+
+@dataclass
+class Game:
+    """A session that was played: its header, and its turns."""
+
+    program: sim.Program
+    first_seed: int
+    turns: list[BundledTurn] = field(default_factory=list)
+
+    def header(self, **more: Any) -> Header:
+        start = sim.chain_start(self.first_seed, self.program.spec_hash)
+        seeds = [turn.record["seed"] for turn in self.turns if "seed" in turn.record]
+        known = {
+            "scenario_id": "scenario",
+            "spec_hash": self.program.spec_hash,
+            "certificate_hash": None,
+            "first_seed": self.first_seed,
+            "next_seed": [self.first_seed, *seeds][-1],
+            "turns": len(self.turns),
+            "chain_hash": self.turns[-1].events[-1].chain_hash if self.turns else start,  # type: ignore[union-attr]
+            "table": None,
+            "narrator": NarratorOptions(),
+        }
+        return Header(**known | more)
+
+
+def play(program: sim.Program, plans: Iterable[Plan], seed: int | None = None) -> Game:
+    """Play as much of some turns as can be played; what the engine refuses is left out."""
+    first_seed = program.spec["seed"] if seed is None else seed
+    game = Game(program, first_seed)
+    snapshot = program.new_state(first_seed).to_json()
+    chain = sim.chain_start(first_seed, program.spec_hash)
+    for plan in plans:
+        before = snapshot if plan.seed is None else reseeded(snapshot, plan.seed)
+        board = Board(program, before, reseeded=plan.seed)
+        for step in (
+            *(partial(board.act, call) for call in plan.actions),
+            *(partial(board.roll, die) for die in plan.rolls),
+            partial(board.narrate, plan.narrated),
+        ):
+            with suppress(PeripetyError):
+                step()
+        try:
+            played = board.close()
+        except PeripetyError:
+            break
+        chain = sim.chain(chain, played.record)
+        request_id = _uuid(len(game.turns))
+        committed = Committed(
+            state_hash=played.state_hash,
+            chain_hash=chain,
+            status=played.world.status,
+            legal_actions=played.legal_actions,
+            usage=Spent(),
+            changes=played.changes,
+            narrative=plan.prose,
+            resolution=Resolution.NARRATED,
+            model="fake/scripted",
+            commit_time=1,
+        )
+        accepted = Accepted(_uuid(-1), request_id, tuple(plan.actions), "")
+        game.turns.append(
+            BundledTurn(
+                record=sim.parse_canonical(played.record),
+                request_id=request_id,
+                pov=None,
+                events=(accepted, *played.events, NarrativeChunk(plan.prose), committed),
+            )
+        )
+        snapshot = played.snapshot
+        if played.world.status.kind != "ongoing":
+            break
+    return game
+
+
+def bundle_of(game: Game, certificate: bytes | None = None, **header: Any) -> bytes:
+    """The bundle of a session."""
+    writer = Writer()
+    documents = [game.program.document, *([] if certificate is None else [certificate])]
+    return b"".join(
+        [
+            writer.header(game.header(**header)),
+            *map(writer.document, documents),
+            *map(writer.turn, game.turns),
+            writer.end(),
+        ]
+    )
+
+
+def resealed(lines: Sequence[bytes]) -> bytes:
+    """A bundle of these lines, all but its end, with an end that fits: the work of a forger."""
+    writer = Writer()
+    return b"".join([*(writer.document(line) for line in lines), writer.end()])
+
+
+def verified(
+    bundle: bytes, compiled: Callable[[bytes], sim.Program] = sim.compile_canonical
+) -> tuple[list[ReplayedTurn], Verdict]:
+    """What comes of verifying a bundle: its turns, and the verdict."""
+    *turns, verdict = verify(io.BytesIO(bundle), compiled)
+    assert isinstance(verdict, Verdict)
+    return [turn for turn in turns if not isinstance(turn, Verdict)], verdict
+
+
+def verdict_on(bundle: bytes) -> Verdict:
+    """The verdict on a bundle."""
+    return verified(bundle)[1]
+
+
+def _uuid(number: int) -> str:
+    return str(uuid.UUID(int=number + 1))
