@@ -53,8 +53,10 @@ def test_dice_and_actions_of_the_narrator_are_told_at_once_and_stay() -> None:
 
 def test_changes_before_the_world_is_told_are_told_with_it() -> None:
     stage = staged("act")
-    (world,) = stage.close([MINE])
-    assert isinstance(world, WorldResolved)
+    told = stage.close([MINE])
+    assert kinds(told) == ["WorldResolved"]
+    assert stage.played is not None
+    world = stage.played.world
     assert world.changes[0].cause == "narrator"
 
 
