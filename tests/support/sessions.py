@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
     from peripety.scenarios.model import ScenarioSource
-    from peripety.sessions.sessions import SeenSession
+    from peripety.sessions.looks import SeenSession
     from peripety.sessions.turns import Seen
 
 SILENCE = "(silence)"

@@ -12,6 +12,7 @@ from peripety.requests import check_request_id, refuse
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from peripety.sessions.branches.model import Comparison, Fork, Rewinding
     from peripety.sessions.model import (
         ActionCall,
         NarratorOptions,
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "check_comparison",
     "check_deletion",
+    "check_fork",
     "check_known_actions",
     "check_new_session",
     "check_odds_request",
     "check_ongoing",
+    "check_rewind",
     "check_session_id",
     "check_turn_request",
 ]
@@ -131,6 +135,63 @@ def check_deletion(session_id: str, request_id: str) -> None:
         InvalidArgumentError: with a violation for each wrong field.
     """
     _raise_for([*_required(".session_id", session_id), *_request_id(request_id)])
+
+
+def check_fork(request: Fork) -> None:
+    """Refuse a fork that cannot be made of any session.
+
+    Raises:
+        InvalidArgumentError: with a violation for each wrong field.
+    """
+    _raise_for(
+        [
+            *_required(".session_id", request.session_id),
+            *_request_id(request.request_id),
+            *_not_negative(".turn", request.turn or 0),
+            *_seed(request.seed),
+        ]
+    )
+
+
+def check_rewind(request: Rewinding) -> None:
+    """Refuse a rewind that cannot be made of any session.
+
+    Raises:
+        InvalidArgumentError: with a violation for each wrong field.
+    """
+    violations = [
+        *_required(".session_id", request.session_id),
+        *_request_id(request.request_id),
+        *_not_negative(".turn", request.turn),
+    ]
+    if request.expected_turn < 1:
+        violations.append(
+            FieldViolation(".expected_turn", "is required: the session's turn, of which there must be one")
+        )
+    elif request.turn >= request.expected_turn:
+        violations.append(
+            FieldViolation(".turn", "must be less than expected_turn: there is nothing else to take back")
+        )
+    _raise_for(violations)
+
+
+def check_comparison(request: Comparison) -> None:
+    """Refuse a comparison that names no two sessions.
+
+    Raises:
+        InvalidArgumentError: with a violation for each wrong field.
+    """
+    _raise_for(
+        [
+            *_required(".session_id", request.session_id),
+            *_required(".other_session_id", request.other_session_id),
+        ]
+    )
+
+
+def _not_negative(field: str, turn: int) -> Iterator[FieldViolation]:
+    if turn < 0:
+        yield FieldViolation(field, "must not be negative; 0 is the start")
 
 
 def _request_id(value: str) -> Iterator[FieldViolation]:

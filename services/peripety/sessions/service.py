@@ -112,3 +112,24 @@ class SessionServicer(SessionServiceServicer):
         return pb.ListTurnsResponse(
             turns=map(told.turn_message, page.items), next_page_token=page.next_page_token
         )
+
+    async def ForkSession(  # noqa: N802 - the contract's name
+        self, request: pb.ForkSessionRequest, _context: Any
+    ) -> pb.ForkSessionResponse:
+        """Start a session that shares the first turns of another."""
+        seen = await self._sessions.fork(asked.fork(request))
+        return pb.ForkSessionResponse(session=told.session_message(seen))
+
+    async def RewindSession(  # noqa: N802 - the contract's name
+        self, request: pb.RewindSessionRequest, _context: Any
+    ) -> pb.RewindSessionResponse:
+        """Take the last turns of a session back."""
+        seen = await self._sessions.rewind(asked.rewinding(request))
+        return pb.RewindSessionResponse(session=told.session_message(seen))
+
+    async def CompareBranches(  # noqa: N802 - the contract's name
+        self, request: pb.CompareBranchesRequest, _context: Any
+    ) -> pb.CompareBranchesResponse:
+        """Say where two sessions part, and how they differ since."""
+        compared = await self._sessions.compare(asked.comparison(request))
+        return told.comparison(compared)

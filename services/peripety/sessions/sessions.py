@@ -1,52 +1,36 @@
-"""Sessions as their players use them: made, read, listed, played, heard again, deleted."""
+"""Sessions as their players use them: made, read, listed, played, heard again, forked, rewound, deleted."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from peripety import sim
 from peripety.errors import NotFoundError
 from peripety.gateway.model import Spent
 from peripety.pages import Position, page_of, page_size, position_in
+from peripety.sessions.branches import Branches
 from peripety.sessions.checks import check_deletion, check_new_session, check_session_id
 from peripety.sessions.events import Accepted
+from peripety.sessions.looks import look
 from peripety.sessions.model import Session, microseconds_now
 from peripety.sessions.turns import SeenTurn, Turns, seen_events
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator
 
     from peripety.pages import Page
     from peripety.scenarios.model import ScenarioSource
+    from peripety.sessions.branches.model import Compared, Comparison, Fork, Rewinding
+    from peripety.sessions.looks import SeenSession
     from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
     from peripety.sessions.narrating.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.store import SessionStore
     from peripety.sessions.turns import Room, Seen
 
-__all__ = ["SeenSession", "Sessions"]
-
-
-@dataclass(frozen=True, slots=True)
-class SeenSession:
-    """A session as one viewer sees it.
-
-    Attributes:
-        session: the session; its snapshot is not for viewers.
-        spec: the scenario.
-        viewer: the entity whose view this is; None for the public part.
-        state: the part of the state that the viewer may see, as canonical JSON.
-        legal_actions: ids of what can be tried next.
-    """
-
-    session: Session
-    spec: Mapping[str, Any]
-    viewer: str | None
-    state: bytes
-    legal_actions: tuple[str, ...]
+__all__ = ["Sessions"]
 
 
 class Sessions:
@@ -72,6 +56,7 @@ class Sessions:
         self._scenarios = scenarios
         self._rulesets = rulesets
         self._turns = Turns(store, rulesets, narrator, room)
+        self._branches = Branches(store, rulesets, room)
         self._room = room
 
     async def create(self, new: NewSession) -> SeenSession:
@@ -100,7 +85,7 @@ class Sessions:
             InvalidArgumentError: the entity cannot be played.
         """
         session, ruleset = await self._session(session_id)
-        return await asyncio.to_thread(_look, session, ruleset, pov)
+        return await asyncio.to_thread(look, session, ruleset, pov)
 
     async def list(self, scenario_id: str | None, asked_size: int, token: str) -> Page[Session]:
         """Sessions, newest first; only those of a scenario when one is named.
@@ -175,8 +160,20 @@ class Sessions:
             SeenTurn(turn, tuple(seen_events(session, ruleset.spec, view, turn)))
             for turn in await self._store.turns(session_id, after.number, size + 1)
         ]
-        fitting = await asyncio.to_thread(self._room.fitting, found[:size])
+        fitting = await asyncio.to_thread(self._room.fitting, [(seen,) for seen in found[:size]])
         return page_of(found, fitting, lambda seen: Position(seen.turn.turn))
+
+    async def fork(self, request: Fork) -> SeenSession:
+        """Start a session that shares the first turns of another; see `Branches.fork`."""
+        return await self._branches.fork(request)
+
+    async def rewind(self, request: Rewinding) -> SeenSession:
+        """Take the last turns of a session back; see `Branches.rewind`."""
+        return await self._branches.rewind(request)
+
+    async def compare(self, request: Comparison) -> Compared:
+        """Say where two sessions part, and how they differ since; see `Branches.compare`."""
+        return await self._branches.compare(request)
 
     async def _session(self, session_id: str) -> tuple[Session, Ruleset]:
         check_session_id(session_id)
@@ -185,7 +182,7 @@ class Sessions:
 
     async def _seen(self, session: Session, pov: str | None) -> SeenSession:
         ruleset = await self._rulesets.of(session.spec_hash)
-        return await asyncio.to_thread(_look, session, ruleset, pov)
+        return await asyncio.to_thread(look, session, ruleset, pov)
 
 
 def _opened(ruleset: Ruleset, new: NewSession) -> Session:
@@ -213,20 +210,6 @@ def _opened(ruleset: Ruleset, new: NewSession) -> Session:
         line_id=str(uuid.uuid4()),
         narrator=new.narrator,
         table=new.table,
-    )
-
-
-def _look(session: Session, ruleset: Ruleset, pov: str | None) -> SeenSession:
-    view = ruleset.viewers.view(pov)
-    program = ruleset.program
-    state = program.load_state(session.snapshot)
-    goes_on = session.status.kind == "ongoing"
-    return SeenSession(
-        session=session,
-        spec=ruleset.spec,
-        viewer=pov,
-        state=sim.canonical(view.state(state.tree())),
-        legal_actions=program.legal_actions(state) if goes_on else (),
     )
 
 

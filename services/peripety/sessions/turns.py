@@ -99,10 +99,10 @@ class Room:
         """Whether the turn can be sent."""
         return self.size_of(turn) + _ENVELOPE_BYTES <= self.limit
 
-    def fitting(self, turns: Sequence[SeenTurn]) -> int:
-        """How many of the turns can be sent together; the first one always can."""
-        sizes = accumulate(self.size_of(turn) + _ITEM_BYTES for turn in turns)
-        return max(1, sum(size + _ENVELOPE_BYTES <= self.limit for size in sizes))
+    def fitting(self, items: Sequence[Sequence[SeenTurn]], taken: int = 0) -> int:
+        """How many items, of a turn or two, can be sent together after `taken` bytes; one always can."""
+        sizes = accumulate(sum(self.size_of(turn) + _ITEM_BYTES for turn in item) for item in items)
+        return max(1, sum(taken + size + _ENVELOPE_BYTES <= self.limit for size in sizes))
 
 
 def seen_events(

@@ -8,6 +8,7 @@ from peripety.errors import UnsupportedError
 from peripety.gateway.messages.requests import budget_from_proto
 from peripety.requests import refuse
 from peripety.scenarios.messages.parts import PERSONAS
+from peripety.sessions.branches.model import Comparison, Fork, Rewinding
 from peripety.sessions.messages.parts import action_call
 from peripety.sessions.model import NarratorOptions, NewSession, OddsRequest, TurnRequest
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from peripety.api.session.v1 import session_pb2 as pb
 
-__all__ = ["new_session", "odds_request", "turn_request"]
+__all__ = ["comparison", "fork", "new_session", "odds_request", "rewinding", "turn_request"]
 
 
 def new_session(request: pb.CreateSessionRequest) -> NewSession:
@@ -56,6 +57,39 @@ def odds_request(request: pb.GetOddsRequest) -> OddsRequest:
         horizon=request.horizon,
         seed=request.seed if request.HasField("seed") else None,
         actions=tuple(action_call(index, call) for index, call in enumerate(request.actions)),
+    )
+
+
+def fork(request: pb.ForkSessionRequest) -> Fork:
+    """The fork that a request wants."""
+    return Fork(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        turn=request.turn if request.HasField("turn") else None,
+        seed=request.seed if request.HasField("seed") else None,
+        pov=request.pov_entity_id or None,
+    )
+
+
+def rewinding(request: pb.RewindSessionRequest) -> Rewinding:
+    """The rewind that a request wants."""
+    return Rewinding(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        turn=request.turn,
+        expected_turn=request.expected_turn,
+        pov=request.pov_entity_id or None,
+    )
+
+
+def comparison(request: pb.CompareBranchesRequest) -> Comparison:
+    """The comparison that a request wants."""
+    return Comparison(
+        session_id=request.session_id,
+        other_session_id=request.other_session_id,
+        pov=request.pov_entity_id or None,
+        page_size=request.page_size,
+        page_token=request.page_token,
     )
 
 

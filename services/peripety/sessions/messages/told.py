@@ -6,6 +6,7 @@ from dataclasses import asdict, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from peripety import sim
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.gateway.messages.answers import spent_to_proto
@@ -24,16 +25,26 @@ from peripety.sessions.messages.parts import (
     timestamp,
 )
 from peripety.sessions.model import NarratorOptions
+from peripety.sim import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from peripety.sessions.branches.model import Compared
+    from peripety.sessions.looks import SeenSession
     from peripety.sessions.model import Session
     from peripety.sessions.odds import Odds
-    from peripety.sessions.sessions import SeenSession
     from peripety.sessions.turns import Seen, SeenTurn
 
-__all__ = ["odds_message", "session_message", "summary", "turn_bytes", "turn_event", "turn_message"]
+__all__ = [
+    "comparison",
+    "odds_message",
+    "session_message",
+    "summary",
+    "turn_bytes",
+    "turn_event",
+    "turn_message",
+]
 
 
 def session_message(seen: SeenSession) -> pb.Session:
@@ -56,6 +67,8 @@ def session_message(seen: SeenSession) -> pb.Session:
         pov_entity_id=seen.viewer or "",
         usage=spent_to_proto(session.usage),
         narrator=_narrator(session.narrator),
+        parent_session_id=session.parent.session_id if session.parent else "",
+        parent_turn=session.parent.turn if session.parent else 0,
     )
 
 
@@ -80,7 +93,32 @@ def summary(session: Session) -> pb.SessionSummary:
         status=status_to_proto(session.status),
         create_time=timestamp(session.created),
         update_time=timestamp(session.updated),
+        parent_session_id=session.parent.session_id if session.parent else "",
     )
+
+
+def comparison(compared: Compared) -> pb.CompareBranchesResponse:
+    """How two sessions differ."""
+    return pb.CompareBranchesResponse(
+        common_turn=compared.common_turn,
+        differences=[
+            pb.StateDifference(path=one.path, here=_json(one.here), there=_json(one.there))
+            for one in compared.differences
+        ],
+        turns=[
+            pb.BranchTurn(
+                turn=pair.turn,
+                here=None if pair.here is None else turn_message(pair.here),
+                there=None if pair.there is None else turn_message(pair.there),
+            )
+            for pair in compared.turns
+        ],
+        next_page_token=compared.next_page_token,
+    )
+
+
+def _json(value: Any) -> bytes | None:
+    return None if value is ABSENT else sim.canonical(value)
 
 
 def odds_message(sequence: int, odds: Odds) -> pb.GetOddsResponse:

@@ -12,7 +12,18 @@ from peripety.sessions.store.tables import lines, sessions, snapshots, turns
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-__all__ = ["Segment", "add_line", "between", "collect", "cut", "furthest_fork", "holding", "lineage"]
+__all__ = [
+    "Segment",
+    "add_line",
+    "between",
+    "collect",
+    "cut",
+    "furthest_fork",
+    "holding",
+    "lineage",
+    "shared",
+    "turns_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +121,14 @@ def between(segments: list[Segment], after: int, until: int) -> list[Segment]:
         Segment(segment.line_id, max(segment.after, after), min(segment.until, until)) for segment in segments
     ]
     return [part for part in reversed(parts) if part.after < part.until]
+
+
+def turns_of(segments: list[Segment]) -> int:
+    """How many turns segments have."""
+    return segments[0].until if segments else 0
+
+
+def shared(one: list[Segment], other: list[Segment]) -> int:
+    """The last turn that stands on the same line in both."""
+    until = {segment.line_id: segment.until for segment in other}
+    return max((min(s.until, until[s.line_id]) for s in one if s.line_id in until), default=0)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, exists, insert, literal, select, update
 
-from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError
+from peripety.errors import AlreadyExistsError, ConflictError, InternalError, NotFoundError
+from peripety.sessions.events import Committed
 from peripety.sessions.model import Rewind
-from peripety.sessions.store.lines import between, holding
+from peripety.sessions.store.lines import between, holding, turns_of
 from peripety.sessions.store.rows import (
     SESSION,
     committed,
@@ -29,10 +30,11 @@ __all__ = [
     "add_session",
     "add_specification",
     "add_turn",
-    "is_turn_of",
+    "chain_hash",
     "keep_snapshot",
     "kept_snapshot",
     "known_turn",
+    "last_sequence",
     "made_by",
     "move",
     "note_rewind",
@@ -195,10 +197,12 @@ async def one_turn(connection: AsyncConnection, segments: list[Segment], turn: i
     return committed((await connection.execute(query)).one())
 
 
-async def is_turn_of(connection: AsyncConnection, segment: Segment, turn: int, last_sequence: int) -> bool:
-    """Whether a turn is still the one that ended with a sequence: no other one ever does."""
+async def last_sequence(connection: AsyncConnection, segment: Segment | None, turn: int) -> int:
+    """The sequence that a turn of a segment ended with; 0 if there is no such turn."""
+    if segment is None:
+        return 0
     query = select(turns.c.last_sequence).where(turns.c.line_id == segment.line_id, turns.c.turn == turn)
-    return bool(await connection.scalar(query) == last_sequence)
+    return await connection.scalar(query) or 0
 
 
 async def known_turn(connection: AsyncConnection, segments: list[Segment], sequence: int) -> int:
@@ -255,6 +259,15 @@ async def turns_after(
     connection: AsyncConnection, segments: list[Segment], turn: int, limit: int
 ) -> list[CommittedTurn]:
     """Turns after a number, oldest first."""
-    until = segments[0].until if segments else 0
-    rows = await turn_rows(connection, select(turns), between(segments, turn, until), limit)
+    since = between(segments, turn, turns_of(segments))
+    rows = await turn_rows(connection, select(turns), since, limit)
     return [committed(row) for row in rows]
+
+
+async def chain_hash(connection: AsyncConnection, segments: list[Segment], turn: int) -> str:
+    """The chain hash after a turn of segments."""
+    found = await one_turn(connection, segments, turn)
+    end = None if found is None else found.events[-1]
+    if not isinstance(end, Committed):
+        raise InternalError(f"turn {turn} of a session has no end")
+    return end.chain_hash

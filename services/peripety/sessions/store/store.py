@@ -116,6 +116,9 @@ class SessionStore:
             session_id: the other one.
             request: what asked for it.
 
+        Returns:
+            The fork, its `last_sequence` that of the turn, whatever happened in the other one since.
+
         Raises:
             AlreadyExistsError: the request id was used for a different request.
             NotFoundError: the other session is gone.
@@ -129,10 +132,13 @@ class SessionStore:
             if not segments:
                 raise say.unknown(session_id)
             parent = lines.holding(segments, fork.turn)
-            if fork.turn and (
-                parent is None or not await say.is_turn_of(connection, parent, fork.turn, fork.last_sequence)
-            ):
-                raise say.stale(session_id, f"Turn {fork.turn} of the session was taken back meanwhile")
+            end = 0
+            if fork.turn:
+                end = await say.last_sequence(connection, parent, fork.turn)
+                # One that took its place would have a later sequence than any that was seen before.
+                if not 0 < end <= fork.last_sequence:
+                    raise say.stale(session_id, f"Turn {fork.turn} of the session was taken back meanwhile")
+            fork = replace(fork, last_sequence=end)
             await lines.add_line(connection, fork.line_id, parent, fork.turn)
             await say.add_session(connection, fork, request)
         return fork
@@ -345,6 +351,23 @@ class SessionStore:
                 played=tuple((row.record, memory_changes(row.memories)) for row in rows),
                 next_record=following[0].record if following else None,
             )
+
+    async def common_turn(self, session_id: str, other_id: str) -> int:
+        """The last turn that two sessions of one version have in common, by what happened; 0 for none."""
+        async with self._database.read() as connection:
+            one, other = [await lines.lineage(connection, name) for name in (session_id, other_id)]
+            first, last = lines.shared(one, other), min(lines.turns_of(one), lines.turns_of(other))
+            # A chain hash covers all that happened before it. Past the line that they share, sessions mostly
+            # part at once.
+            step = 1
+            while first < last:
+                turn = min(first + step, last)
+                hashes = {await say.chain_hash(connection, segments, turn) for segments in (one, other)}
+                if len(hashes) == 1:
+                    first, step = turn, step * 2
+                else:
+                    last, step = turn - 1, max(1, (turn - 1 - first) // 2)
+        return first
 
     async def narratives(self, session_id: str, viewer: str | None, limit: int) -> tuple[str, ...]:
         """The last narrations that a viewer may read, oldest first."""

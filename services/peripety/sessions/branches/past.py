@@ -1,0 +1,95 @@
+"""Earlier states of sessions, played again from the nearest snapshot."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety import sim
+from peripety.errors import InternalError, NotFoundError
+from peripety.sessions import remembered
+from peripety.sessions.events import Committed
+from peripety.sessions.mechanics import play_again, reseeded
+
+if TYPE_CHECKING:
+    from peripety.sessions.model import CommittedTurn, Session
+    from peripety.sessions.rulesets import Rulesets
+    from peripety.sessions.store import Past, SessionStore
+    from peripety.sim import Program
+
+__all__ = ["state_at"]
+
+
+async def state_at(store: SessionStore, rulesets: Rulesets, session_id: str, turn: int) -> Session:
+    """A session as it was after a turn, with its seed, memories, hashes and last sequence of then.
+
+    What belongs to the session and not to a turn of it is as it is now: its id, line, usage, narrator, table
+    and times. When the next turn of the session was the first one under another seed, that seed is set.
+
+    Args:
+        store: where it is kept.
+        rulesets: the scenarios.
+        session_id: the session.
+        turn: the turn, 0 for the start.
+
+    Raises:
+        NotFoundError: there is no such session, or it has no such turn (`UNKNOWN_TURN`).
+        InternalError: the recorded turns do not come to what is recorded of them.
+    """
+    past = await store.past(session_id, turn)
+    if past is None:
+        raise NotFoundError(
+            f".turn: the session has no turn {turn} yet; name an earlier one", code="UNKNOWN_TURN"
+        )
+    if past.session.turn == turn:
+        return past.session
+    ruleset = await rulesets.of(past.session.spec_hash)
+    return await asyncio.to_thread(_recalled, ruleset.program, past)
+
+
+def _recalled(program: Program, past: Past) -> Session:
+    snapshot, memories = past.snapshot, past.memories
+    if snapshot is None:
+        snapshot = program.new_state(past.session.first_seed).to_json()
+    for number, (record, changes) in enumerate(past.played, past.start + 1):
+        played = play_again(program, snapshot, json.loads(record))
+        if played.record != record:
+            raise InternalError(f"turn {number} of a session does not come to what is recorded of it")
+        snapshot, memories = played.snapshot, remembered.after(memories, changes)
+    then = _at_turn(past.session, past.turn) if past.turn else _at_start(program, past.session)
+    then = replace(then, memories=memories, due=None)
+    next_seed = None if past.next_record is None else json.loads(past.next_record).get("seed")
+    if next_seed is not None:
+        return replace(then, snapshot=reseeded(snapshot, next_seed), seed=next_seed, reseeded=True)
+    seed = int(json.loads(snapshot)["seed"])
+    return replace(then, snapshot=snapshot, seed=seed, reseeded=False)
+
+
+def _at_turn(session: Session, turn: CommittedTurn) -> Session:
+    """The session with what is recorded of a turn."""
+    end = turn.events[-1]
+    if not isinstance(end, Committed):
+        raise InternalError(f"turn {turn.turn} of a session has no end")
+    return replace(
+        session,
+        turn=turn.turn,
+        status=end.status,
+        state_hash=end.state_hash,
+        chain_hash=end.chain_hash,
+        last_sequence=turn.last_sequence,
+    )
+
+
+def _at_start(program: Program, session: Session) -> Session:
+    """The session before its first turn."""
+    state = program.new_state(session.first_seed)
+    return replace(
+        session,
+        turn=0,
+        status=state.status,
+        state_hash=state.hash(),
+        chain_hash=sim.chain_start(session.first_seed, session.spec_hash),
+        last_sequence=0,
+    )

@@ -1,0 +1,176 @@
+"""Forks, rewinds, turns and deletions in any order leave every other session as it was.
+
+The model is a list of turns for each session. `PERIPETY_EXAMPLES` makes it longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+
+from peripety.errors import FailedPreconditionError
+from peripety.gateway.streams import following
+from peripety.scenarios.programs import Programs
+from peripety.sessions.branches import state_at
+from peripety.sessions.events import Committed
+from peripety.sessions.model import ActionCall, CommittedTurn, NewSession, Rewind
+from peripety.sessions.store import SNAPSHOT_TURNS, SessionStore
+from peripety.storage import Database
+from support.branching import FATEFUL, forked, is_gone, rewound, standing_rows, turn_for, verified
+from support.sessions import OneScenario, ScriptedGateway, new_id, rulesets, sessions_over
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from peripety.sessions.model import Session, TurnRequest
+
+EXAMPLES = max(5, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 10)
+PROGRAMS = Programs()
+seeds = st.none() | st.integers(0, 9)
+many = st.sampled_from([1, 1, 2, 3, SNAPSHOT_TURNS + 1])
+calls = st.lists(st.sampled_from([ActionCall("act", {}), ActionCall("other", {})]), max_size=2)
+
+
+@dataclass
+class Expected:
+    """What a session must be like."""
+
+    turns: list[bytes] = field(default_factory=list)
+    taken_back: list[TurnRequest] = field(default_factory=list)
+    asked: list[TurnRequest] = field(default_factory=list)
+
+
+class Branching(RuleBasedStateMachine):
+    """Sessions of one database, and what they must be like."""
+
+    names = Bundle("names")
+
+    @initialize()
+    def opens(self) -> None:
+        self.runner = asyncio.Runner()
+        self.directory = tempfile.TemporaryDirectory()
+        self.database = self.run(Database.open(f"sqlite:///{self.directory.name}/test.db"))
+        self.store = SessionStore(self.database)
+        self.sessions = sessions_over(self.store, OneScenario(FATEFUL), ScriptedGateway())
+        self.rulesets = rulesets(self.store, PROGRAMS)
+        self.expected: dict[str, Expected] = {}
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.runner.run(work)
+
+    def now(self, name: str) -> Session:
+        session: Session = self.run(self.store.session(name))
+        return session
+
+    @rule(target=names, seed=seeds)
+    def starts(self, seed: int | None) -> str:
+        made = self.run(self.sessions.create(NewSession(new_id(), "scenario", seed=seed)))
+        self.expected[made.session.session_id] = Expected()
+        name: str = made.session.session_id
+        return name
+
+    @rule(name=names, actions=calls, count=many)
+    def plays(self, name: str, actions: list[ActionCall], count: int) -> None:
+        for _ in range(count):
+            request = turn_for(self.now(name), *actions)
+            committed = self.run(self.played(request))
+            turn = self.run(self.store.turn(name, request.expected_turn))
+            assert turn.events[-1].chain_hash == committed.chain_hash
+            self.expected[name].turns.append(turn.record)
+            self.expected[name].asked.append(request)
+
+    async def played(self, request: TurnRequest) -> Committed:
+        async with following(self.sessions.take_turn(request)) as events:
+            last = [seen.event async for seen in events][-1]
+        assert isinstance(last, Committed)
+        return last
+
+    @rule(target=names, name=names, back=st.integers(0, 40), seed=seeds)
+    def forks(self, name: str, back: int, seed: int | None) -> str:
+        turn = max(0, self.now(name).turn - back)
+        fork = self.run(forked(self.sessions, name, turn, seed=seed)).session
+        assert fork.turn == turn
+        self.expected[fork.session_id] = Expected(self.expected[name].turns[:turn])
+        name_of_fork: str = fork.session_id
+        return name_of_fork
+
+    @rule(name=names, back=st.integers(1, 40))
+    def rewinds(self, name: str, back: int) -> None:
+        now = self.now(name)
+        if not now.turn:
+            return
+        turn = max(0, now.turn - back)
+        then = self.run(rewound(self.sessions, name, turn)).session
+        assert (then.turn, then.last_sequence) == (turn, now.last_sequence + 1)
+        expected = self.expected[name]
+        del expected.turns[turn:]
+        expected.taken_back += [request for request in expected.asked if request.expected_turn > turn]
+        expected.asked = [request for request in expected.asked if request.expected_turn <= turn]
+
+    @rule(name=consumes(names))
+    def deletes(self, name: str) -> None:
+        self.run(self.sessions.delete(name, new_id()))
+        assert self.run(is_gone(self.sessions, name))
+        del self.expected[name]
+
+    @rule(name=names, back=st.integers(0, 40))
+    def looks_back(self, name: str, back: int) -> None:
+        turn = max(0, self.now(name).turn - back)
+        then = self.run(state_at(self.store, self.rulesets, name, turn))
+        assert then.turn == turn
+
+    @rule(name=names)
+    def asks_again_for_what_was_taken_back(self, name: str) -> None:
+        for request in self.expected[name].taken_back[-1:]:
+            with pytest.raises(FailedPreconditionError) as caught:
+                self.run(self.played(request))
+            assert caught.value.code == "TURN_TAKEN_BACK"
+
+    @rule(name=names, limit=st.integers(1, 9))
+    def hears_what_happened(self, name: str, limit: int) -> None:
+        heard: list[CommittedTurn | Rewind] = []
+        after = 0
+        while page := self.run(self.store.happened(name, after, limit)):
+            heard += page
+            assert len(page) <= limit
+            last = page[-1]
+            after = last.sequence if isinstance(last, Rewind) else last.last_sequence
+        turns: list[bytes] = []
+        for one in heard:
+            if isinstance(one, Rewind):
+                del turns[one.turn :]
+            else:
+                assert one.turn == len(turns) + 1
+                turns.append(one.record)
+        assert turns == self.expected[name].turns
+
+    @invariant()
+    def every_session_is_what_was_played_in_it(self) -> None:
+        for name, expected in self.expected.items():
+            turns = self.run(verified(self.store, name))
+            assert [turn.record for turn in turns] == expected.turns
+
+    def teardown(self) -> None:
+        for name in self.expected:
+            self.run(self.sessions.delete(name, new_id()))
+        assert set(self.run(standing_rows(self.database)).values()) == {0}
+        self.run(self.database.close())
+        self.runner.close()
+        self.directory.cleanup()
+
+
+TestBranching = Branching.TestCase
+TestBranching.settings = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)

@@ -1,0 +1,100 @@
+"""Sessions that are forked and rewound, for tests."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import text
+
+from peripety import sim
+from peripety.errors import NotFoundError
+from peripety.sessions.branches.model import Fork, Rewinding
+from peripety.sessions.mechanics import play_again
+from peripety.sessions.model import TurnRequest
+from support.sessions import new_id
+from support.specs import action, document, event
+
+if TYPE_CHECKING:
+    from peripety.sessions.looks import SeenSession
+    from peripety.sessions.model import CommittedTurn, Session
+    from peripety.sessions.sessions import Sessions
+    from peripety.sessions.store import SessionStore
+    from peripety.storage import Database
+
+__all__ = ["FATEFUL", "forked", "is_gone", "rewound", "standing_rows", "turn_for", "turns_of", "verified"]
+
+FATEFUL = document(
+    entities=[{"id": "p", "playable": True}],
+    state={"a": 1, "b": 1, "luck": 0, "private": {"p": {"x": 1}}},
+    actions=[
+        action("act", [{"op": "inc", "path": "state.a", "value": 1}]),
+        action("other", [{"op": "inc", "path": "state.b", "value": 1}]),
+    ],
+    random_events=[
+        event(f"e{n}", [{"op": "inc", "path": "state.luck", "value": n}], weight=0.2) for n in range(1, 5)
+    ],
+)
+"""A scenario whose turns differ from seed to seed."""
+
+
+async def forked(sessions: Sessions, session_id: str, turn: int | None = None, **more: Any) -> SeenSession:
+    """Fork a session."""
+    return await sessions.fork(Fork(new_id(), session_id, turn, **more))
+
+
+async def rewound(sessions: Sessions, session_id: str, turn: int, **more: Any) -> SeenSession:
+    """Rewind a session from wherever it is."""
+    now = (await sessions.get(session_id, None)).session.turn
+    return await sessions.rewind(
+        Rewinding(
+            **{"request_id": new_id(), "session_id": session_id, "turn": turn, "expected_turn": now, **more}
+        )
+    )
+
+
+def turn_for(session: Session, *calls: Any, **more: Any) -> TurnRequest:
+    """The next turn of a session."""
+    return TurnRequest(session.session_id, new_id(), session.turn + 1, tuple(calls), **more)
+
+
+async def turns_of(store: SessionStore, session_id: str) -> list[CommittedTurn]:
+    """All turns of a session."""
+    return await store.turns(session_id, 0, 1_000_000)
+
+
+async def verified(store: SessionStore, session_id: str) -> list[CommittedTurn]:
+    """The turns of a session, which come to its state and its chain when they are played from the start."""
+    session = await store.session(session_id)
+    program = sim.load(await store.document(session.spec_hash))
+    snapshot = program.new_state(session.first_seed).to_json()
+    chain = sim.chain_start(session.first_seed, session.spec_hash)
+    turns = await turns_of(store, session_id)
+    assert [turn.turn for turn in turns] == list(range(1, session.turn + 1))
+    for turn in turns:
+        played = play_again(program, snapshot, json.loads(turn.record))
+        assert played.record == turn.record
+        snapshot, chain = played.snapshot, sim.chain(chain, turn.record)
+    assert chain == session.chain_hash
+    if not session.reseeded:
+        assert snapshot == session.snapshot
+    sequences = [number for turn in turns for number in (turn.first_sequence, turn.last_sequence)]
+    assert sequences == sorted(sequences)
+    assert session.last_sequence >= max(sequences, default=0)
+    return turns
+
+
+async def standing_rows(database: Database) -> dict[str, int]:
+    """How many rows the tables of lines have."""
+    tables = ("session_lines", "session_turns", "session_snapshots")
+    async with database.read() as connection:
+        return {name: await connection.scalar(text(f"SELECT count(*) FROM {name}")) for name in tables}  # noqa: S608
+
+
+async def is_gone(sessions: Sessions, session_id: str) -> bool:
+    """Whether there is no such session."""
+    try:
+        await sessions.get(session_id, None)
+    except NotFoundError:
+        return True
+    return False
