@@ -6,14 +6,26 @@ import asyncio
 import json
 import uuid
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety import sim
 from peripety.errors import NotFoundError
 from peripety.gateway.calling.budgets import within
-from peripety.gateway.model import ChatMessage, Completed, Completion, Spent, StopReason, TextDelta, Usage
+from peripety.gateway.model import (
+    ChatMessage,
+    ChatRole,
+    Completed,
+    Completion,
+    Spent,
+    StopReason,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    Usage,
+)
 from peripety.gateway.objects.structured import ask_until_valid
 from peripety.gateway.streams import completion_of, following
 from peripety.scenarios.model import CompiledScenario
@@ -29,7 +41,7 @@ from peripety.sessions.store import SessionStore
 from peripety.storage import Database
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 
     from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
     from peripety.scenarios.model import ScenarioSource
@@ -49,14 +61,42 @@ def outcome(narrative: str = "It is told.", **more: Any) -> str:
     return json.dumps({"narrative": narrative, **more}, ensure_ascii=False)
 
 
+@dataclass(frozen=True)
+class Calls:
+    """An answer that calls tools, with some text before; arguments that are text go out as they are."""
+
+    calls: tuple[tuple[str, Any], ...]
+    text: str = ""
+
+    def events(self, number: int) -> Iterator[GatewayEvent]:
+        calls = [
+            ToolCall(f"c{number}.{place}", name, given if isinstance(given, str) else json.dumps(given))
+            for place, (name, given) in enumerate(self.calls)
+        ]
+        said = [Text(self.text)] if self.text else []
+        yield from (TextDelta(part.text) for part in said)
+        yield from (ToolCallDelta(call.call_id, call.arguments, call.name) for call in calls)
+        message = ChatMessage(ChatRole.ASSISTANT, (*said, *calls))
+        completion = Completion(message, None, SPENT.usage, StopReason.TOOL_USE, "scripted", "fake")
+        yield Completed(replace(completion, cost=SPENT.cost, cache_savings=SPENT.cache_savings))
+
+
+def calling(*calls: tuple[str, Any], text: str = "") -> Calls:
+    """An answer that calls tools."""
+    return Calls(calls, text)
+
+
+Answer: TypeAlias = str | list[str] | Calls | Exception
+
+
 @dataclass
 class ScriptedGateway:
     """Gives the scripted answers one after the other, the last one for ever; repair and time are real.
 
-    An answer is a text, the pieces of one, an exception to raise, or `SILENCE`.
+    An answer is a text, the pieces of one, calls of tools, an exception to raise, or `SILENCE`.
     """
 
-    answers: list[str | list[str] | Exception] = field(default_factory=lambda: [outcome()])
+    answers: list[Answer] = field(default_factory=lambda: [outcome()])
     requests: list[GenerateRequest] = field(default_factory=list)
     silent: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: int = 0
@@ -78,6 +118,10 @@ class ScriptedGateway:
         self.requests.append(request)
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, Calls):
+            for event in answer.events(len(self.requests)):
+                yield event
+            return
         pieces = [answer] if isinstance(answer, str) else answer
         for piece in pieces:
             if piece == SILENCE:

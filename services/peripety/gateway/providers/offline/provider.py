@@ -10,16 +10,29 @@ from typing import TYPE_CHECKING, Any
 from peripety.authoring import author
 from peripety.authoring.reading.languages import MARK
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.model import ChatRole, SchemaMethod, SchemaReport, StopReason, Text, TextDelta, Usage
+from peripety.gateway.model import (
+    ChatRole,
+    SchemaMethod,
+    SchemaReport,
+    StopReason,
+    Text,
+    TextDelta,
+    ToolCallDelta,
+    ToolChoice,
+    ToolChoiceMode,
+    Usage,
+)
 from peripety.gateway.providers.base import Call, Finished, ProviderEvent
 from peripety.gateway.providers.offline.asked import description_in, turn_in
 from peripety.gateway.providers.offline.narrate import narrate
+from peripety.gateway.providers.offline.results import with_calls
+from peripety.gateway.providers.offline.words import meant_by
 from peripety.sim.schemas import OUTCOME, SCENARIO_SPEC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.model import GenerateRequest, ResponseSchema
+    from peripety.gateway.model import GenerateRequest, ResponseSchema, ToolCall
 
 __all__ = ["OfflineProvider"]
 
@@ -38,6 +51,8 @@ _NO_MODEL = (
 class OfflineProvider:
     """Answers without a model, a key or a network; the same request gets the same answer.
 
+    Before a turn is told, it takes the action that the words of the player name, if there is one.
+
     An answer is never cut short, whatever `max_output_tokens` says. Usage is reported as zero, because no
     model read or wrote a token.
     """
@@ -53,6 +68,11 @@ class OfflineProvider:
             InvalidArgumentError: a turn is to be told, and there are no facts of one.
             FailedPreconditionError: the answer has to match a schema that takes a model to fill.
         """
+        taken = _taken(call.request)
+        if taken is not None:
+            yield ToolCallDelta(taken.call_id, taken.arguments, taken.name)
+            yield Finished((taken,), StopReason.TOOL_USE, Usage(), self.name)
+            return
         text = _answer(call.request)
         for piece in _PIECE.findall(text):
             yield TextDelta(piece)
@@ -68,6 +88,17 @@ class OfflineProvider:
         """Nothing is held open."""
 
 
+def _taken(request: GenerateRequest) -> ToolCall | None:
+    """The action to take before the turn is told."""
+    is_turn = request.schema is not None and request.schema.name == OUTCOME
+    if not is_turn or not request.tools or request.tool_choice == ToolChoice(ToolChoiceMode.NONE):
+        return None
+    if any(message.tool_calls for message in request.messages):
+        return None
+    words = turn_in([message.text for message in request.messages]).facts.get("input")
+    return meant_by(str(words), request.tools) if words else None
+
+
 def _answer(request: GenerateRequest) -> str:
     if request.schema is None:
         return _NO_MODEL
@@ -81,7 +112,7 @@ def _structured(schema: ResponseSchema, request: GenerateRequest) -> dict[str, A
         return author(asked.text, request.seed if asked.seed is None else asked.seed, asked.tries)
     if schema.name == OUTCOME:
         turn = turn_in(said)
-        return narrate(turn.facts, turn.history)
+        return narrate(with_calls(turn.facts, request), turn.history)
     raise FailedPreconditionError(
         f"the offline provider cannot fill the schema '{schema.name}'; for that, {_HOW_TO_GET_A_MODEL}",
         code="MODEL_REQUIRED",

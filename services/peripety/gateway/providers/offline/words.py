@@ -1,0 +1,100 @@
+"""Finds the action that a player's words name, without any model: by its own words, or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from peripety.authoring.reading.scripts import HAN, KATAKANA, UNSPACED, classes, cleaned
+from peripety.gateway.model import ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from peripety.gateway.model import Tool
+
+__all__ = ["ACTION", "meant_by", "name_of"]
+
+ACTION = "action:"
+"""What the name of a tool begins with whose call takes an action; the id of the action follows."""
+
+_WORD = re.compile(r"[^\W_]+")
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
+_SENTENCE = re.compile(r"(?<=[.!?…])\s")
+_WITHOUT_SPACES = frozenset({HAN, KATAKANA, UNSPACED})
+
+
+def meant_by(words: str, tools: Sequence[Tool]) -> ToolCall | None:
+    """The call of an action that a player means; None unless it is beyond doubt.
+
+    Of the actions whose name or id stands in the words, the one with the longest is meant, if there is one
+    such, and the words say all that it has to be given: where there is a choice, numbers in its bounds.
+
+    Args:
+        words: what the player said.
+        tools: what is offered; actions among them.
+    """
+    said = cleaned(words).casefold()
+    fitting = [(length, tool) for tool in tools if (length := _longest(tool, said))]
+    most = max((length for length, _ in fitting), default=0)
+    meant = [tool for length, tool in fitting if length == most]
+    if len(meant) != 1:
+        return None
+    given = _given(meant[0].input_schema.get("properties", {}), said)
+    return None if given is None else ToolCall("offline", meant[0].name, json.dumps(given))
+
+
+def name_of(tool: Tool) -> str:
+    """The name of an action, with which its description begins."""
+    return _SENTENCE.split(tool.description, maxsplit=1)[0].rstrip(".!?…") or tool.name
+
+
+def _longest(tool: Tool, said: str) -> int:
+    """How much of what was said is the name or the id of an action; 0 when neither is in it."""
+    if not tool.name.startswith(ACTION):
+        return 0
+    spoken = frozenset(_WORD.findall(said))
+    name = cleaned(name_of(tool)).casefold()
+    phrases = (_WORD.findall(name), _WORD.findall(tool.name.removeprefix(ACTION).casefold()))
+    lengths = [len("".join(phrase)) for phrase in phrases if phrase and spoken.issuperset(phrase)]
+    if name in said and _WITHOUT_SPACES.intersection(classes(name)):
+        lengths.append(len(name))
+    return max(lengths, default=0)
+
+
+def _given(params: Mapping[str, Mapping[str, Any]], said: str) -> dict[str, Any] | None:
+    """A value for each parameter; None where one would have to be guessed."""
+    given = {name: _only_value(schema) for name, schema in params.items()}
+    open_ones = [name for name, value in given.items() if value is None]
+    numbers = [json.loads(number) for number in _NUMBER.findall(said)] if open_ones else []
+    if len(numbers) != len(open_ones):
+        return None
+    for name, number in zip(open_ones, numbers, strict=True):
+        if not _takes(params[name], number):
+            return None
+        given[name] = number
+    return given
+
+
+def _only_value(schema: Mapping[str, Any]) -> Any:
+    """The value of a parameter that can have no other; None for any other parameter."""
+    values = list(_values(schema))
+    return values[0] if len(values) == 1 else None
+
+
+def _values(schema: Mapping[str, Any]) -> Iterator[Any]:
+    if "enum" in schema:
+        yield from schema["enum"]
+    elif "minimum" in schema and schema["minimum"] == schema.get("maximum"):
+        yield schema["minimum"]
+
+
+def _takes(schema: Mapping[str, Any], number: float) -> bool:
+    if "enum" in schema:
+        return number in schema["enum"]
+    match schema:
+        case {"type": "integer" | "number" as kind, "minimum": least, "maximum": most}:
+            return bool(least <= number <= most) and (kind == "number" or number == int(number))
+        case _:
+            return False
