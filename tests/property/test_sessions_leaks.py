@@ -153,7 +153,7 @@ async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, lis
             return
         assert_clean(viewer, [seen.event for seen in streamed])
         for request in gateway.requests[-1:]:
-            assert_clean(json.loads(request.messages[-1].text)["scenario"]["pov"], request.messages[-1].text)
+            assert_clean(viewer, [request.system, request.messages])
         turn = (await game.now()).session.turn + 1
         for other in VIEWERS:
             now = await game.now(other)

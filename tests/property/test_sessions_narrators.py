@@ -21,7 +21,7 @@ from support.sessions import SILENCE, ScriptedGateway
 from support.specs import document
 
 if TYPE_CHECKING:
-    from peripety.sessions.facts import Scene
+    from peripety.sessions.narrating.scene import Scene
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
 thorough = settings(max_examples=EXAMPLES, deadline=None)

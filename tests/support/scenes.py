@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import sim
 from peripety.gateway.model import Spent
-from peripety.sessions.facts import Scene
+from peripety.sessions.events import Accepted, Committed
 from peripety.sessions.mechanics import Board
-from peripety.sessions.model import ActionCall, Session
+from peripety.sessions.model import ActionCall, CommittedTurn, Resolution, Session
+from peripety.sessions.narrating.scene import Scene
 from peripety.sessions.stage import set_up
 from peripety.sessions.visibility import Viewers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["scene_of", "session_of"]
+__all__ = ["scene_of", "session_of", "turn_of"]
 
 
 def session_of(program: sim.Program, **more: Any) -> Session:
@@ -50,7 +51,7 @@ def scene_of(
     *,
     viewer: str | None = None,
     spoken: str = "",
-    narrated: tuple[str, ...] = (),
+    past: tuple[CommittedTurn, ...] = (),
     **session: Any,
 ) -> Scene:
     """The next turn of a session, after what the player chose."""
@@ -60,4 +61,24 @@ def scene_of(
     if stage is None:
         raise AssertionError("the turn outgrew a limit")
     view = Viewers(program.spec).view(viewer)
-    return Scene(program.spec, view, playing.turn + 1, spoken, playing, stage, narrated)
+    return Scene(program.spec, view, playing.turn + 1, spoken, playing, stage, past)
+
+
+def turn_of(scene: Scene, narrative: str, *, pov: str | None = None, spoken: str = "") -> CommittedTurn:
+    """The turn of a scene as it is recorded once it was told."""
+    played = scene.stage.foresee()
+    accepted = Accepted("attempt", "request", (), spoken)
+    committed = Committed(
+        state_hash=played.state_hash,
+        chain_hash="",
+        status=played.world.status,
+        legal_actions=played.legal_actions,
+        usage=Spent(),
+        changes=played.changes,
+        narrative=narrative,
+        resolution=Resolution.NARRATED,
+        model="",
+        commit_time=0,
+    )
+    events = (accepted, *played.events, committed)
+    return CommittedTurn(scene.turn, "request", "", pov, played.record, 1, events)

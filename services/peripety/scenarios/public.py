@@ -36,10 +36,12 @@ class Public:
 
     Args:
         spec: a valid scenario.
+        viewer: an entity for whom what it alone sees counts as well; None for nobody.
     """
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Mapping[str, Any], viewer: str | None = None) -> None:
         self._visibility = sim.Visibility(spec)
+        self._viewer = viewer
 
     def part_of(self, action: Mapping[str, Any]) -> PublicAction:
         """The public part of one of the actions of the scenario."""
@@ -52,21 +54,23 @@ class Public:
         return PublicAction(
             preconditions=_joined(seen),
             has_secret_preconditions=len(seen) < len(conditions),
-            effects=tuple(self._effects(action["effects"])),
+            effects=tuple(self.effects(action["effects"])),
             derives=derives,
         )
 
-    def _effects(self, effects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    def effects(self, effects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Those of some effects that write nothing but what is seen."""
         for one in effects:
             if one["op"] == "schedule":
-                later = list(self._effects(one["effects"]))
+                later = list(self.effects(one["effects"]))
                 if later:
                     yield {**one, "effects": later}
             elif "path" not in one or self._sees_all(_written(sim.parse_path(one["path"]), one.get("value"))):
                 yield one
 
     def _sees_all(self, paths: Iterable[Path]) -> bool:
-        return all(self._visibility.audience(path) is None for path in paths)
+        audiences = map(self._visibility.audience, paths)
+        return all(audience is None or self._viewer in audience for audience in audiences)
 
 
 def _conjuncts(logic: Mapping[str, Any]) -> list[Any]:

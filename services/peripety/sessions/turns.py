@@ -23,10 +23,10 @@ from peripety.errors import (
 from peripety.gateway.model import Spent
 from peripety.sessions.checks import check_known_actions, check_ongoing, check_turn_request
 from peripety.sessions.events import Accepted, Committed, RuleFailed
-from peripety.sessions.facts import Scene
 from peripety.sessions.mechanics import Board
 from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
 from peripety.sessions.narrating.narrator import Told
+from peripety.sessions.narrating.scene import REMEMBERED_TURNS, Scene
 from peripety.sessions.remembered import since
 from peripety.sessions.stage import Anew, set_up
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Room", "Seen", "SeenTurn", "Turns", "seen_events"]
 
-_HISTORY = 6
 # What is measured goes out inside of a reply, and as an item of a list.
 _ENVELOPE_BYTES = 1024
 _ITEM_BYTES = 16
@@ -222,7 +221,8 @@ class Turns:
         return turn
 
     async def _scene(self, attempt: _Attempt, stage: Stage) -> Scene:
-        narrated = await self._store.narratives(attempt.session.session_id, attempt.audience, _HISTORY)
+        done = attempt.session.turn
+        past = await self._store.turns(attempt.session.session_id, done - REMEMBERED_TURNS, REMEMBERED_TURNS)
         return Scene(
             spec=attempt.ruleset.spec,
             view=attempt.ruleset.viewers.view(attempt.audience),
@@ -230,7 +230,7 @@ class Turns:
             input=attempt.request.input,
             session=attempt.session,
             stage=stage,
-            narrated=narrated,
+            past=tuple(past),
         )
 
 

@@ -16,6 +16,7 @@ from peripety.sim._pure.paths import format_path
 from peripety.sim._pure.paths import parse_path as _parse_path
 from peripety.sim._pure.paths import split_variable as _split_variable
 from peripety.sim._pure.rng import RNG_VERSION
+from peripety.sim._pure.scope import Allowance, Scope
 from peripety.sim.documents import (
     compile,  # noqa: A004 - the engine's own word for it
     compile_canonical,
@@ -49,6 +50,8 @@ from peripety.sim.types import (
 from peripety.sim.visibility import View, Visibility
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from peripety.errors import PeripetyError
 
 __all__ = [
@@ -60,6 +63,7 @@ __all__ = [
     "ActResult",
     "ActionCall",
     "ActionUse",
+    "Allowance",
     "Change",
     "Checked",
     "Data",
@@ -90,6 +94,7 @@ __all__ = [
     "evaluate",
     "format_path",
     "load",
+    "narrator_scope",
     "parse",
     "parse_canonical",
     "parse_path",
@@ -130,6 +135,11 @@ def variable_path(name: str) -> str:
     """A variable of a condition as a path of effects: `state.a["2"]` for `state.a.2`; "" for all there is."""
     segments = _split_variable(name)
     return format_path(segments) if segments else ""
+
+
+def narrator_scope(spec: Mapping[str, Any]) -> tuple[Allowance, ...]:
+    """What the narrator may change by itself: what a valid scenario grants, or else what its rules do."""
+    return Scope(dict(spec)).allowances()
 
 
 def rule(logic: Any) -> Rule:

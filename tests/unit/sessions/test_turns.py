@@ -361,7 +361,10 @@ async def test_the_narrator_is_reminded_of_what_the_point_of_view_has_heard(data
     async with table(database_url, document(entities=ENTITIES), gateway) as game:
         for turn, pov in enumerate([None, "p", "q", "p"], 1):
             await game.play(turn, "act", pov=pov)
-    histories = [json.loads(request.messages[-1].text)["history"] for request in gateway.requests]
+    histories = [
+        [before["told"] for before in json.loads(request.messages[-1].text)["history"] if "told" in before]
+        for request in gateway.requests
+    ]
     assert histories == [[], ["For all."], ["For all."], ["For all.", "For p."]]
 
 

@@ -15,8 +15,8 @@ from peripety.errors import PeripetyError
 from peripety.gateway.model import ToolResult
 from peripety.scenarios.tools import ROLL, scenario_tools
 from peripety.sessions.events import encode
-from peripety.sessions.facts import abridged
 from peripety.sessions.model import ActionCall, Conduct, RollRequest
+from peripety.sessions.narrating.abridging import abridged
 from peripety.sim.schema import check
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import Tool, ToolCall
     from peripety.sessions.events import ActionResolved, Event
-    from peripety.sessions.facts import Scene
     from peripety.sessions.mechanics import Played
+    from peripety.sessions.narrating.scene import Scene
     from peripety.sim import Change, LogLine
 
 __all__ = ["Hands"]

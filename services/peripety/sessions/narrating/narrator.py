@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from peripety import context, logs
@@ -18,7 +16,6 @@ from peripety.config import ProviderName
 from peripety.errors import DeadlineError, InvalidArgumentError, PeripetyError
 from peripety.gateway.choosing import choose_provider
 from peripety.gateway.model import (
-    CacheConfig,
     ChatMessage,
     ChatRole,
     Completed,
@@ -32,15 +29,15 @@ from peripety.gateway.model import (
 from peripety.gateway.objects.structured import used_until
 from peripety.gateway.streams import following
 from peripety.gateway.tool_limits import not_taken
-from peripety.sessions.facts import question_about
 from peripety.sessions.narrating.allowance import Allowance
+from peripety.sessions.narrating.context import cache_plan, fixed_bytes, question, system_text
 from peripety.sessions.narrating.telling import Telling, Told, invalid
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
     from peripety.gateway.model import Completion, GatewayEvent, ModelGateway, Tool
-    from peripety.sessions.facts import Scene
+    from peripety.sessions.narrating.scene import Scene
     from peripety.sessions.narrating.telling import Happening
 
 __all__ = ["DEFAULT_SECONDS", "Narrator", "Told"]
@@ -50,8 +47,6 @@ DEFAULT_SECONDS = 90.0
 
 _TOOL_ROUNDS = 4
 _OUTPUT_TOKENS = 1_024
-# The rounds of a turn, and the turns of a session, begin the same way.
-_EXPECTED_REUSE = 8
 _ANSWER_INVALID = "ANSWER_INVALID"
 _REASON_OF_CODE = {
     _ANSWER_INVALID: "OUTCOME_INVALID",
@@ -142,7 +137,8 @@ class _Questions:
         self._allowance = allowance
         self._gateway = gateway
         self._tools = tools
-        self._question = ChatMessage.user(question_about(scene, telling.known))
+        beside = fixed_bytes(tools, telling.outcomes.schema())
+        self._question = ChatMessage.user(question(scene, telling.known, beside=beside))
         self._said: tuple[ChatMessage, ...] = ()
         self._may_call = True
         self._repaired = False
@@ -228,7 +224,7 @@ class _Questions:
         options = self._scene.session.narrator
         choice = None if self._may_call or not self._tools else ToolChoice(ToolChoiceMode.NONE)
         return GenerateRequest(
-            system=_instructions(),
+            system=system_text(self._scene),
             messages=(self._question, *self._said),
             # There is one repair in a turn, whatever was asked in between.
             schema=self._telling.outcomes.schema(advisory=self._repaired),
@@ -236,7 +232,7 @@ class _Questions:
             max_output_tokens=_OUTPUT_TOKENS,
             tools=self._tools,
             tool_choice=choice,
-            cache=CacheConfig(expected_reuse=_EXPECTED_REUSE),
+            cache=cache_plan(self._scene),
             budget=self._allowance.budget(),
         )
 
@@ -252,8 +248,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, PeripetyError):
         return _REASON_OF_CODE.get(error.code, "MODEL_UNAVAILABLE")
     return "NARRATOR_FAILED"
-
-
-@cache
-def _instructions() -> str:
-    return resources.files("peripety.sessions").joinpath("prompts/narrate.md").read_text("utf-8")

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, PeripetyError
 from peripety.gateway.model import ResponseSchema
-from peripety.sessions.facts import cast_of
 from peripety.sessions.model import RollRequest
+from peripety.sessions.narrating.background import cast_of
 from peripety.sim.schema import check
 from peripety.sim.schemas import OUTCOME, schema_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.sessions.facts import Scene
+    from peripety.sessions.narrating.scene import Scene
     from peripety.sim import RuleError
 
 __all__ = ["NARRATIVE_CHARACTERS", "Outcomes", "clean", "dice_of", "looks_like_code"]

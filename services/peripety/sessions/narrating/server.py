@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.gateway.providers.offline.narrate import aftermath, narrate
-from peripety.sessions.facts import facts_of, history_of
+from peripety.sessions.narrating.context import facts_of
 from peripety.sessions.narrating.outcome import clean
+from peripety.sessions.narrating.past import narrations
 
 if TYPE_CHECKING:
-    from peripety.sessions.facts import Scene
     from peripety.sessions.mechanics import Played
+    from peripety.sessions.narrating.scene import Scene
 
 __all__ = ["told_by_server", "what_was_not_known"]
 
 
 def told_by_server(scene: Scene, played: Played) -> str:
     """The turn, from its facts alone."""
-    return clean(narrate(facts_of(scene, played), history_of(scene))["narrative"])
+    return clean(narrate(facts_of(scene, played), narrations(scene))["narrative"])
 
 
 def what_was_not_known(scene: Scene, played: Played) -> str:
     """The random event and the end of the run, for a turn told by one who knew of neither; empty for none."""
-    return clean(aftermath(facts_of(scene, played), history_of(scene)))
+    return clean(aftermath(facts_of(scene, played), narrations(scene)))

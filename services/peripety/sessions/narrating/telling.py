@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import Completion, GatewayEvent
     from peripety.sessions.events import Event
-    from peripety.sessions.facts import Scene
     from peripety.sessions.mechanics import Played
     from peripety.sessions.model import Memory, RollRequest
+    from peripety.sessions.narrating.scene import Scene
 
 __all__ = ["Happening", "Telling", "Told", "invalid"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert, or_, select, tuple_
+from sqlalchemy import delete, insert, select, tuple_
 
 from peripety.errors import FailedPreconditionError, InternalError
 from peripety.sessions.model import Rewind
@@ -368,16 +368,3 @@ class SessionStore:
                 else:
                     last, step = turn - 1, max(1, (turn - 1 - first) // 2)
         return first
-
-    async def narratives(self, session_id: str, viewer: str | None, limit: int) -> tuple[str, ...]:
-        """The last narrations that a viewer may read, oldest first."""
-        at = tables.turns.c
-        heard = select(at.narrative).where(or_(at.pov.is_(None), at.pov == viewer)).order_by(at.turn.desc())
-        newest_first: list[str] = []
-        async with self._database.read() as connection:
-            for segment in await lines.lineage(connection, session_id):
-                asked = heard.where(say.on_segment(segment)).limit(limit - len(newest_first))
-                newest_first.extend(await connection.scalars(asked))
-                if len(newest_first) >= limit:
-                    break
-        return tuple(reversed(newest_first))

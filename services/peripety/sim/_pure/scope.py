@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical
@@ -13,7 +13,7 @@ from peripety.sim._pure.paths import MISSING, Path, format_path, parse_path, par
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Scope"]
+__all__ = ["Allowance", "Scope"]
 
 MAX_CHANGES = 64
 _OPERATIONS = ("set", "inc", "dec", "mul", "patch", "push", "pop")
@@ -27,12 +27,34 @@ _SHOWN_VALUE = 60
 _SHOWN_PATH = 80
 
 
+class Allowance(NamedTuple):
+    """One operation that the narrator may do by itself.
+
+    Attributes:
+        path: where, as `parse_path` gives it.
+        operation: the operation of an Outcome's change.
+        below: whether it may be done to everything below the path as well.
+        limit: the largest magnitude of the numbers in a value; None for any.
+        values: the values that it takes, as canonical JSON, for `patch` of each single member; None for any.
+    """
+
+    path: Path
+    operation: str
+    below: bool = False
+    limit: float | None = None
+    values: tuple[str, ...] | None = None
+
+
 class Scope:
     """The narrator's scope in a scenario."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         grants = spec.get("narrator_scope")
         self._limits: _Limits = _Precedents(spec) if grants is None else _Grants(grants)
+
+    def allowances(self) -> tuple[Allowance, ...]:
+        """All that is in scope, in the order of the scenario."""
+        return tuple(self._limits.allowances())
 
     def objections(self, changes: Any) -> list[dict[str, str]]:
         """Why a list of changes may not be applied: a reason for each change that must not be; or none."""
@@ -75,6 +97,9 @@ class _Limits(Protocol):
             CoreError: `OUT_OF_SCOPE`, with how to mend it.
         """
 
+    def allowances(self) -> Iterator[Allowance]:
+        """All that is in scope."""
+
 
 # --- what the scenario grants ---
 
@@ -94,6 +119,12 @@ class _Grants(_Limits):
             _Grant(parse_path(entry["path"]), frozenset(entry["ops"]), entry.get("max_magnitude"))
             for entry in entries
         ]
+
+    def allowances(self) -> Iterator[Allowance]:
+        for grant in self._grants:
+            for operation in _OPERATIONS:
+                if operation in grant.operations:
+                    yield Allowance(grant.path, operation, below=True, limit=grant.limit)
 
     def check(self, operation: str, path: Path, value: Any) -> None:
         covering = [grant for grant in self._grants if path[: len(grant.path)] == grant.path]
@@ -125,6 +156,14 @@ class _Precedents(_Limits):
             else:
                 known = self._values.setdefault(path, {}).setdefault(operation, set())
                 known.update(_parts(operation, value))
+
+    def allowances(self) -> Iterator[Allowance]:
+        for path, amount in self._amounts.items():
+            for operation in ("inc", "dec"):
+                yield Allowance(path, operation, limit=amount)
+        for path, known in self._values.items():
+            for operation, values in known.items():
+                yield Allowance(path, operation, values=tuple(sorted(values)))
 
     def check(self, operation: str, path: Path, value: Any) -> None:
         values = self._values.get(path, {})

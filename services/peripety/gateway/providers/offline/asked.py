@@ -1,7 +1,7 @@
 """What was asked: the JSON object that scenarios and sessions put into the last user message.
 
 a scenario   {"description": TEXT, "seed": NUMBER?}; any message after it asks for another try
-a turn       {"facts": {turn, actions, changes, log, event, status}, "history": [TEXT, ...], ...}
+a turn       {"facts": {turn, actions, changes, log, event, status}, "history": [{"told": TEXT?}, ...]}
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _FACTS = {
     },
     "required": ["actions", "changes"],
 }
+_TOLD = {"type": "object", "properties": {"told": {"type": "string"}}}
 _TURN = {
     "type": "object",
-    "properties": {"facts": _FACTS, "history": {"type": "array", "items": {"type": "string"}}},
+    "properties": {"facts": _FACTS, "history": {"type": "array", "items": _TOLD}},
     "required": ["facts"],
 }
 
@@ -63,7 +64,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn that is to be told: what was committed, and summaries of the turns before."""
+    """A turn that is to be told: what was decided, and what was told of the turns before."""
 
     facts: dict[str, Any]
     history: tuple[str, ...]
@@ -94,7 +95,9 @@ def turn_in(said: Sequence[str]) -> Turn:
             code="FACTS_INVALID",
             violations=[finding.violation for finding in findings],
         )
-    return Turn(value["facts"], tuple(value.get("history", ())))
+    return Turn(
+        value["facts"], tuple(before["told"] for before in value.get("history", ()) if "told" in before)
+    )
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""JSON values in less room, so that no prompt grows with a state."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["abridged", "clipped", "size", "text_of"]
+
+# How many items of a container and characters of a text are shown, from generous to sparse.
+_GENEROSITY = (
+    (64, 400),
+    (48, 240),
+    (32, 160),
+    (24, 120),
+    (16, 80),
+    (12, 60),
+    (8, 48),
+    (6, 40),
+    (4, 32),
+    (2, 24),
+    (1, 24),
+)
+_CUT = "\u2026"
+
+
+def text_of(value: Any) -> str:
+    """A JSON value as a model is sent it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def size(value: Any) -> int:
+    """The bytes of a JSON value in a prompt."""
+    return len(text_of(value).encode())
+
+
+def clipped(text: str, limit: int) -> str:
+    """A text of at most `limit` characters, with a mark where it was cut."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}{_CUT}"
+
+
+def abridged(value: Any, room: int) -> Any:
+    """A JSON value in at most `room` bytes, long texts and containers cut with a mark; else None."""
+    for items, characters in _GENEROSITY:
+        shown = _sparse(value, items, characters)
+        if size(shown) <= room:
+            return shown
+    return None
+
+
+def _sparse(value: Any, items: int, characters: int) -> Any:
+    if isinstance(value, str):
+        return clipped(value, characters)
+    if isinstance(value, list):
+        # What was added last is at the end.
+        head, tail = items - items // 2, items // 2
+        shown = value if len(value) <= items else [*value[:head], _CUT, *value[len(value) - tail :]]
+        return [_sparse(item, items, characters) for item in shown]
+    if isinstance(value, dict):
+        kept = {key: _sparse(value[key], items, characters) for key in list(value)[:items]}
+        return kept | {_CUT: _CUT} if len(value) > items else kept
+    return value

@@ -1,0 +1,100 @@
+"""The turns before, each in a few words that code has written from the record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.scenarios.inspecting.touching import read_paths
+from peripety.scenarios.phrases import quantity
+from peripety.scenarios.public import Public
+from peripety.sessions.events import Accepted, ActionResolved, Committed, Rolled, WorldResolved
+from peripety.sessions.narrating.abridging import abridged, clipped
+from peripety.sessions.narrating.scene import REMEMBERED_TURNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from peripety.scenarios.inspecting.touching import Path
+    from peripety.sessions.model import CommittedTurn
+    from peripety.sessions.narrating.scene import Scene
+    from peripety.sessions.visibility import SessionView
+    from peripety.sim import Change, RollResult
+
+__all__ = ["last_rolls", "narrations", "summaries", "told_roll"]
+
+_NARRATION_CHARACTERS = 240
+_SAID_CHARACTERS = 120
+_CHANGES = 4
+_VALUE_BYTES = 40
+
+
+def summaries(scene: Scene) -> list[dict[str, Any]]:
+    """What happened in the turns before, oldest first, as far as the audience may know it."""
+    matters = set(_matters(scene.spec))
+    names = {rule["id"]: rule.get("name", rule["id"]) for rule in _rules(scene.spec)}
+    return [_summary(turn, scene.view, matters, names) for turn in scene.past[-REMEMBERED_TURNS:]]
+
+
+def narrations(scene: Scene) -> list[str]:
+    """What the audience was told in the turns before, in short, oldest first."""
+    told = [_parts(turn)[2] for turn in scene.past[-REMEMBERED_TURNS:] if scene.view.hears(turn.pov)]
+    return [clipped(committed.narrative, _NARRATION_CHARACTERS) for committed in told]
+
+
+def last_rolls(scene: Scene) -> list[dict[str, Any]]:
+    """The dice of the turn before: its narrator may have asked for them without seeing how they fell."""
+    last = scene.past[-1:]
+    return [told_roll(event.roll) for turn in last for event in turn.events if isinstance(event, Rolled)]
+
+
+def told_roll(roll: RollResult) -> dict[str, Any]:
+    """A die in a prompt."""
+    told = {"kind": roll.kind, "target": roll.target, "difficulty": roll.difficulty, "face": roll.roll}
+    return {key: value for key, value in told.items() if value is not None} | {"success": roll.success}
+
+
+def _summary(
+    turn: CommittedTurn, view: SessionView, matters: set[Path], names: Mapping[str, str]
+) -> dict[str, Any]:
+    accepted, world, committed = _parts(turn)
+    hears = view.hears(turn.pov)
+    acts = [event for event in turn.events if isinstance(event, ActionResolved) and event.accepted]
+    told = {
+        "did": [clipped(names[act.action_id], _SAID_CHARACTERS) for act in acts],
+        "said": clipped(accepted.input, _SAID_CHARACTERS) if hears else "",
+        "event": clipped(names[world.event_id], _SAID_CHARACTERS) if world.event_id else "",
+        "changed": dict(_net(view.changes(committed.changes), matters)),
+        "told": clipped(committed.narrative, _NARRATION_CHARACTERS) if hears else "",
+    }
+    return {"turn": turn.turn} | {key: value for key, value in told.items() if value}
+
+
+def _parts(turn: CommittedTurn) -> tuple[Accepted, WorldResolved, Committed]:
+    """How it began, what the world did, and how it ended: every committed turn has each once."""
+    accepted = next(event for event in turn.events if isinstance(event, Accepted))
+    world = next(event for event in turn.events if isinstance(event, WorldResolved))
+    committed = next(event for event in turn.events if isinstance(event, Committed))
+    return accepted, world, committed
+
+
+def _net(changes: Iterable[Change], matters: set[Path]) -> Iterator[tuple[str, list[Any]]]:
+    """From what to what the turn moved things, those first that the ends of the run hang on."""
+    moved: dict[str, tuple[Any, Any]] = {}
+    for change in changes:
+        moved[change.path] = (moved.get(change.path, (change.before, None))[0], change.after)
+    of_weight = sorted(moved, key=lambda path: sim.parse_path(path) not in matters)
+    for path in of_weight[:_CHANGES]:
+        values = (None if value is sim.ABSENT else value for value in moved[path])
+        yield quantity(path), [abridged(value, _VALUE_BYTES) for value in values]
+
+
+def _matters(spec: Mapping[str, Any]) -> Iterator[Path]:
+    """The paths that decide whether the run goes on, as far as everybody knows."""
+    public = Public(spec)
+    for end in (*spec["loss_conditions"], *spec.get("win_conditions", ())):
+        yield from read_paths(public.part_of({"preconditions": end["when"], "effects": ()}).preconditions)
+
+
+def _rules(spec: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (*spec["random_events"], *spec["actions"])

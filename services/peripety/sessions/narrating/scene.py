@@ -1,0 +1,41 @@
+"""A turn that is to be told, and all that its narrator may draw on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from peripety.sessions.model import CommittedTurn, Session
+    from peripety.sessions.stage import Stage
+    from peripety.sessions.visibility import SessionView
+
+__all__ = ["REMEMBERED_TURNS", "Scene"]
+
+REMEMBERED_TURNS = 8
+"""How many of the turns before a narrator is told of at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A turn that is to be told.
+
+    Attributes:
+        spec: the scenario.
+        view: what those may see for whom it is narrated.
+        turn: the number of the turn.
+        input: what the player said.
+        session: the session before the turn.
+        stage: the mechanics of the turn, which the narrator closes.
+        past: the last turns before, oldest first and whole; at most `REMEMBERED_TURNS` are told.
+    """
+
+    spec: Mapping[str, Any]
+    view: SessionView
+    turn: int
+    input: str
+    session: Session
+    stage: Stage
+    past: tuple[CommittedTurn, ...]

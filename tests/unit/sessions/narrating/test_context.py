@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety.sessions.model import (
+    ActionCall,
+    Memory,
+    NarratorOptions,
+    RollRequest,
+)
+from peripety.sessions.narrating.context import cache_plan, facts_of, question, system_text
+from support.scenes import scene_of, turn_of
+from support.specs import Json, action, at_most, document, event, never
+
+if TYPE_CHECKING:
+    from peripety.sessions.narrating.scene import Scene
+
+ENTITIES: list[Json] = [
+    {"id": "p", "name": "P", "playable": True, "description": "not told"},
+    {"id": "q", "kind": "k"},
+]
+SECRETS: list[Json] = [
+    {"op": "set", "path": "state.private.q.x", "value": "new secret"},
+    {"op": "inc", "path": "state.hidden.y", "value": 1},
+    {"op": "inc", "path": "state.a", "value": 1},
+]
+
+
+def scene(*actions: ActionCall, viewer: str | None = None, **parts: Any) -> Scene:
+    about = {name: parts.pop(name) for name in ("past", "memories", "narrator") if name in parts}
+    spec = {
+        "entities": ENTITIES,
+        "state": {"a": 1, "private": {"p": {"x": "own"}, "q": {"x": "old secret"}}, "hidden": {"y": 77}},
+        "actions": [
+            {**action("act", SECRETS), "name": "Act now"},
+            action("no", SECRETS[2:], preconditions={"<": [1, 0]}),
+        ],
+        **parts,
+    }
+    calls = actions or [ActionCall("act", {})]
+    return scene_of(document(**spec), calls, viewer=viewer, spoken="what is said", **about)
+
+
+def facts(about: Scene) -> Json:
+    return facts_of(about, about.stage.foresee())
+
+
+def asked(about: Scene, *, to_the_end: bool = True, **more: Any) -> Json:
+    told: Json = json.loads(question(about, about.stage.foresee() if to_the_end else None, **more))
+    return told
+
+
+def scenario(about: Scene) -> Json:
+    text = system_text(about)
+    told: Json = json.loads(text[text.index('\n{"') :])
+    return told
+
+
+def test_the_facts_are_those_that_the_point_of_view_may_know() -> None:
+    told = facts(scene())
+    assert told["changes"] == [{"path": "state.a", "cause": "action:act", "before": 1, "after": 2}]
+    assert told["actions"] == [{"id": "act", "name": "Act now", "params": {}}]
+    assert told["input"] == "what is said"
+    assert told["status"] == {"kind": "ongoing", "condition": None, "message": None}
+    assert told["event"] is None
+
+
+def test_what_the_world_does_is_no_fact_while_the_narrator_may_still_act() -> None:
+    schedule = {"op": "schedule", "id": "s", "after": 1, "effects": SECRETS[2:]}
+    about = scene(actions=[action("act", [*SECRETS, schedule])], random_events=[event(weight=0.3)] * 1)
+    told = facts_of(about, None)
+    assert told["changes"] == [{"path": "state.a", "cause": "action:act", "before": 1, "after": 2}]
+    assert not {"event", "status"} & set(told)
+
+
+def test_the_prompt_holds_nobody_elses_secrets() -> None:
+    about = scene(viewer="p")
+    told = scenario(about)
+    assert told["entities"] == [{"id": "p", "name": "P"}, {"id": "q", "kind": "k"}]
+    assert told["point_of_view"] == "p"
+    assert told["start"] == {"a": 1, "private": {"p": {"x": "own"}}}
+    assert asked(about)["view"] == {"a": 2}
+    for secret in ("old secret", "new secret", "77", "78", "not told"):
+        assert secret not in system_text(about) + question(about, about.stage.foresee())
+
+
+def test_the_scenario_is_told_by_its_public_rules() -> None:
+    hears = {"when": {"and": [at_most("l", "state.a", 3)["when"], at_most("l", "state.hidden.y", 5)["when"]]}}
+    told = scenario(
+        scene(
+            random_events=[{**event("gust", SECRETS), "name": "Gust", **hears}],
+            loss_conditions=[{**at_most("low", "state.a", 0), "message": "It is over."}, never("other")],
+            negativity_budget={
+                "min_fail_rate": 0.25,
+                "decay_per_turn": {"state.a": 0.5, "state.hidden.y": 0.25},
+            },
+        )
+    )
+    assert told["events"] == [{"id": "gust", "name": "Gust", "when": "a ≤ 3", "does": "a +1"}]
+    assert told["losses"][0] == {"id": "low", "when": "a ≤ 0", "message": "It is over."}
+    assert told["each_turn"] == ["a -0.5"]
+
+
+def test_the_narrators_own_scope_is_told_as_far_as_it_is_seen() -> None:
+    told = scenario(
+        scene(
+            narrator_scope=[
+                {"path": "state.a", "ops": ["inc", "set"], "max_magnitude": 2},
+                {"path": "state.hidden", "ops": ["set"]},
+                {"path": "state.private.q", "ops": ["set"]},
+            ]
+        )
+    )
+    also = " (also of what is in it)"
+    assert told["you_may_change"] == {"state.a": f"set by at most 2{also}; inc by at most 2{also}"}
+
+
+def test_without_a_granted_scope_the_rules_of_the_scenario_are_its_measure() -> None:
+    done: list[Json] = [
+        *SECRETS,
+        {"op": "set", "path": "state.b", "value": "low"},
+        {"op": "pop", "path": "state.list"},
+    ]
+    told = scenario(
+        scene(
+            state={"a": 1, "b": "high", "list": [1], "private": {"p": {}, "q": {}}, "hidden": {"y": 1}},
+            actions=[action("act", done)],
+        )
+    )
+    assert told["you_may_change"] == {
+        "state.a": "inc by at most 1; dec by at most 1",
+        "state.b": 'set "low"',
+        "state.list": "pop",
+    }
+
+
+def test_the_language_of_the_session_is_told() -> None:
+    assert scenario(scene())["language"] is None
+    assert scenario(scene(narrator=NarratorOptions(language="fr")))["language"] == "fr"
+
+
+def test_the_view_tells_how_the_state_differs_from_the_start() -> None:
+    done: list[Json] = [
+        {"op": "patch", "path": "state.tree", "value": {"y": 2}},
+        {"op": "push", "path": "state.list", "value": True},
+        {"op": "set", "path": "state.flag", "value": 1},
+    ]
+    state = {"tree": {"x": 1, "y": 1}, "list": [1], "flag": True, "a": 1}
+    told = asked(scene(state=state, actions=[action("act", done)]))
+    assert told["view"] == {"tree": {"y": 2}, "list": [1, True], "flag": 1}
+
+
+def test_legal_actions_are_suggested_while_the_narrator_may_act() -> None:
+    number = {"type": "integer", "minimum": 0, "maximum": 3}
+    actions: list[Json] = [
+        {**action("act", SECRETS, params={"n": number}), "name": "Act now"},
+        action("other"),
+    ]
+    never_legal = action("no", preconditions={"<": [1, 0]})
+    about = scene(ActionCall("other", {}), actions=[*actions, never_legal])
+    suggested = [{"id": "act", "name": "Act now", "params": ["n"]}, {"id": "other"}]
+    assert asked(about, to_the_end=False)["legal_actions"] == suggested
+    assert "legal_actions" not in asked(about)
+
+
+def test_rejected_actions_are_told_apart_with_their_reasons() -> None:
+    told = facts(scene(ActionCall("no", {}), ActionCall("act", {})))
+    assert [told["id"] for told in told["actions"]] == ["act"]
+    (rejected,) = told["rejected"]
+    assert rejected["name"] == "no"
+    assert "do not hold" in rejected["reasons"][0]
+
+
+def test_the_reasons_tell_nothing_of_what_is_hidden() -> None:
+    broken = action("broken", [{"op": "pop", "path": "state.hidden.y"}])
+    told = facts(
+        scene(
+            ActionCall("broken", {}),
+            ActionCall("act", {}),
+            state={"a": 1, "private": {"p": {}, "q": {}}, "hidden": {"y": []}},
+            actions=[broken, action("act", SECRETS[2:])],
+        )
+    )
+    assert "hidden" not in json.dumps(told)
+
+
+def test_the_event_goes_by_its_name() -> None:
+    events = [{**event(f"e{n}"), "name": f"Event {n}"} for n in range(4)]
+    told = facts(scene(random_events=events))["event"]
+    assert told["name"] == f"Event {told['id'][1:]}"
+
+
+def test_the_turns_before_are_told_in_short_as_far_as_the_audience_may_know_them() -> None:
+    before = scene(viewer="p")
+    heard = turn_of(before, "It was told.", pov="p", spoken="what was said")
+    unheard = turn_of(before, "z" * 300, pov="q", spoken="what q said")
+    first, second = asked(scene(viewer="p", past=(heard, unheard)))["history"]
+    assert first == {
+        "turn": 1,
+        "did": ["Act now"],
+        "said": "what was said",
+        "changed": {"a": [1, 2]},
+        "told": "It was told.",
+    }
+    assert second == {"turn": 1, "did": ["Act now"], "changed": {"a": [1, 2]}}
+
+
+def test_what_decides_the_run_is_the_first_of_what_changed() -> None:
+    numbers = {f"n{n}": n for n in range(8)}
+    done = [{"op": "inc", "path": f"state.{name}", "value": 1} for name in numbers]
+    parts: dict[str, Any] = {
+        "state": numbers,
+        "actions": [action("act", done)],
+        "loss_conditions": [at_most("low", "state.n7", -5), never("other")],
+    }
+    past = (turn_of(scene(**parts), "told"),)
+    (told,) = asked(scene(**parts, past=past))["history"]
+    assert list(told["changed"]) == ["n7", "n0", "n1", "n2"]
+
+
+def test_the_dice_of_the_turn_before_are_told() -> None:
+    before = scene()
+    before.stage.roll(RollRequest("luck", 12, "p"))
+    (told,) = asked(scene(past=(turn_of(before, "told"),)))["rolls"]
+    assert {name: told[name] for name in ("kind", "target", "difficulty")} == {
+        "kind": "luck",
+        "target": "p",
+        "difficulty": 12,
+    }
+    assert told["success"] is (told["face"] >= 12)
+
+
+def test_only_memories_that_the_audience_may_read_are_told() -> None:
+    kinds = [("p", "public"), ("p", "private"), ("q", "public"), ("q", "private"), ("p", "hidden")]
+    memories = tuple(Memory(3, "s", owner, f"{owner} {kind}", kind) for owner, kind in kinds)
+    told = asked(scene(viewer="p", memories=memories))["memories"]
+    assert [memory["content"] for memory in told] == ["p public", "p private", "q public"]
+    assert told[0] == {"turn": 3, "whose": "p", "about": "s", "content": "p public"}
+    assert [memory["content"] for memory in asked(scene(memories=memories))["memories"]] == [
+        "p public",
+        "q public",
+    ]
+
+
+def test_a_session_of_many_turns_to_come_is_worth_caching() -> None:
+    assert cache_plan(scene(horizon=20)).expected_reuse == 19
+
+
+def test_a_turn_of_any_size_makes_a_question_of_bounded_size() -> None:
+    huge = {f"key{n}": "x" * 60_000 for n in range(12)}
+    patch = [{"op": "patch", "path": "state.big", "value": {f"key{n}": "y" * 2_000 for n in range(64)}}]
+    parts: dict[str, Any] = {
+        "state": {"a": 1, "big": huge, "private": {"p": {}, "q": {}}, "hidden": {"y": 1}},
+        "actions": [action("act", patch)],
+    }
+    past = (turn_of(scene(**parts), "z" * 9_000),) * 8
+    about = scene(**parts, past=past, memories=(Memory(1, "s", "p", "w" * 1_900, "public"),) * 8)
+    text = question(about, about.stage.foresee())
+    assert len(text) < max(2_100, 0.25 * len(system_text(about)))
+    assert json.loads(text)["facts"]["changes"]
