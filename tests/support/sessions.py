@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
     from peripety.scenarios.model import ScenarioSource
     from peripety.sessions.looks import SeenSession
-    from peripety.sessions.turns import Seen
+    from peripety.sessions.seen import Seen
 
 SILENCE = "(silence)"
 MESSAGE_BYTES = 4 * 1024 * 1024

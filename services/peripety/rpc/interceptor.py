@@ -84,10 +84,12 @@ class _Method:
             ) from None
 
     def encode(self, max_bytes: int, message: Any) -> bytes:
-        """Return the bytes of a reply, or refuse one that the caller could not take."""
-        data: bytes = (
-            self.handler.response_serializer(message) if self.handler.response_serializer else message
-        )
+        """Return the bytes of a reply, or refuse one that the caller could not take.
+
+        A handler may give bytes: what goes to many callers is then encoded once.
+        """
+        serializer = None if isinstance(message, bytes) else self.handler.response_serializer
+        data: bytes = serializer(message) if serializer else message
         if len(data) > max_bytes:
             raise ResourceExhaustedError(
                 f"The reply has {len(data)} bytes, more than the {max_bytes} a message may have;"

@@ -31,13 +31,17 @@ async def bind(wiring: Wiring) -> None:
     scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
     store = SessionStore(await wiring.database())
     rulesets = Rulesets(store.document, wiring.local(Programs) or Programs())
+    config = wiring.config
     sessions = Sessions(
         store,
         scenarios,
         rulesets,
-        Narrator(gateway, configured=wiring.config.model_provider),
-        room(wiring.config.max_message_bytes),
+        Narrator(gateway, configured=config.model_provider),
+        room(config.max_message_bytes),
+        # Whoever follows takes a place for long; turns must find one.
+        watchers=max(1, config.max_concurrent_calls // 2),
     )
+    wiring.when_stopping(sessions.aclose)
     workers = Workers("futures")
     wiring.resources.callback(workers.close)
     servicer = SessionServicer(sessions, OddsTeller(store, rulesets, workers))

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FailedPreconditionError, FieldViolation, InvalidArgumentError
-from peripety.requests import check_request_id, refuse
+from peripety.requests import UUID, check_request_id, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Session,
         TurnRequest,
     )
+    from peripety.sessions.watching.model import WatchRequest
 
 __all__ = [
     "check_comparison",
@@ -33,6 +34,7 @@ __all__ = [
     "check_rewind",
     "check_session_id",
     "check_turn_request",
+    "check_watch_request",
 ]
 
 _MAX_SEED = 2**53 - 1
@@ -128,6 +130,22 @@ def check_session_id(session_id: str) -> None:
     _raise_for([*_required(".session_id", session_id)])
 
 
+def check_watch_request(request: WatchRequest) -> None:
+    """Refuse to follow what cannot be.
+
+    Raises:
+        InvalidArgumentError: with a violation for each wrong field.
+    """
+    _raise_for(
+        [
+            *_required(".session_id", request.session_id),
+            *_not_negative(".after_sequence", request.after),
+            *_not_negative(".delay_turns", request.delay_turns),
+            *_attempt_id(request.attempt_id),
+        ]
+    )
+
+
 def check_deletion(session_id: str, request_id: str) -> None:
     """Refuse a deletion that names nothing.
 
@@ -189,9 +207,9 @@ def check_comparison(request: Comparison) -> None:
     )
 
 
-def _not_negative(field: str, turn: int) -> Iterator[FieldViolation]:
-    if turn < 0:
-        yield FieldViolation(field, "must not be negative; 0 is the start")
+def _not_negative(field: str, value: int) -> Iterator[FieldViolation]:
+    if value < 0:
+        yield FieldViolation(field, "must not be negative")
 
 
 def _request_id(value: str) -> Iterator[FieldViolation]:
@@ -204,6 +222,11 @@ def _request_id(value: str) -> Iterator[FieldViolation]:
 def _required(field: str, value: str) -> Iterator[FieldViolation]:
     if not value:
         yield FieldViolation(field, "is required")
+
+
+def _attempt_id(value: str | None) -> Iterator[FieldViolation]:
+    if value is not None and not UUID.fullmatch(value):
+        yield FieldViolation(".attempt_id", "must be as an `accepted` event told it, or empty")
 
 
 def _seed(seed: int | None) -> Iterator[FieldViolation]:

@@ -9,7 +9,8 @@ from peripety.api.session.v1.session_pb2_grpc import SessionServiceServicer
 from peripety.gateway.streams import following
 from peripety.requests import refuse
 from peripety.sessions.messages import asked, told
-from peripety.sessions.turns import Room
+from peripety.sessions.messages.watched import watched
+from peripety.sessions.seen import Room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -101,6 +102,14 @@ class SessionServicer(SessionServiceServicer):
             async for odds in told_odds:
                 sequence += 1
                 yield told.odds_message(sequence, odds)
+
+    async def WatchSession(  # type: ignore[override]  # noqa: N802 - the contract's name; bytes, encoded once
+        self, request: pb.WatchSessionRequest, _context: Any
+    ) -> AsyncIterator[bytes]:
+        """Follow a session."""
+        async with following(self._sessions.watch(asked.watch_request(request))) as events:
+            async for event in events:
+                yield watched(event)
 
     async def ListTurns(  # noqa: N802 - the contract's name
         self, request: pb.ListTurnsRequest, _context: Any

@@ -15,7 +15,10 @@ from peripety.sessions.checks import check_deletion, check_new_session, check_se
 from peripety.sessions.events import Accepted
 from peripety.sessions.looks import look
 from peripety.sessions.model import Session, microseconds_now
-from peripety.sessions.turns import SeenTurn, Turns, seen_events
+from peripety.sessions.seen import SeenTurn, seen_events
+from peripety.sessions.turns import Turns
+from peripety.sessions.watching.hub import Hub
+from peripety.sessions.watching.watch import Watching
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -27,8 +30,9 @@ if TYPE_CHECKING:
     from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
     from peripety.sessions.narrating.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
+    from peripety.sessions.seen import Room, Seen
     from peripety.sessions.store import SessionStore
-    from peripety.sessions.turns import Room, Seen
+    from peripety.sessions.watching.model import WatchEvent, WatchRequest
 
 __all__ = ["Sessions"]
 
@@ -42,6 +46,7 @@ class Sessions:
         rulesets: the compiled form of those.
         narrator: who tells their turns.
         room: how large a turn, and a page of turns, may grow.
+        watchers: how many may follow sessions at the same time.
     """
 
     def __init__(
@@ -51,11 +56,14 @@ class Sessions:
         rulesets: Rulesets,
         narrator: Narrator,
         room: Room,
+        watchers: int = 128,
     ) -> None:
         self._store = store
         self._scenarios = scenarios
         self._rulesets = rulesets
-        self._turns = Turns(store, rulesets, narrator, room)
+        self._hub = Hub(store, followers=watchers)
+        self._turns = Turns(store, rulesets, narrator, room, self._hub)
+        self._watching = Watching(store, rulesets, self._hub)
         self._branches = Branches(store, rulesets, room)
         self._room = room
 
@@ -107,6 +115,7 @@ class Sessions:
         """
         check_deletion(session_id, request_id)
         await self._store.delete(session_id, request_id)
+        self._hub.deleted(session_id)
 
     def take_turn(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
         """Play a turn, or replay it; see `Turns.take`."""
@@ -169,11 +178,21 @@ class Sessions:
 
     async def rewind(self, request: Rewinding) -> SeenSession:
         """Take the last turns of a session back; see `Branches.rewind`."""
-        return await self._branches.rewind(request)
+        seen = await self._branches.rewind(request)
+        self._hub.look()
+        return seen
 
     async def compare(self, request: Comparison) -> Compared:
         """Say where two sessions part, and how they differ since; see `Branches.compare`."""
         return await self._branches.compare(request)
+
+    def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
+        """Follow a session; see `Watching.watch`."""
+        return self._watching.watch(request)
+
+    async def aclose(self) -> None:
+        """Let those go who follow sessions: the server stops."""
+        await self._hub.aclose()
 
     async def _session(self, session_id: str) -> tuple[Session, Ruleset]:
         check_session_id(session_id)

@@ -7,11 +7,9 @@ the session as it was. After the commit its events are a record, and asking agai
 from __future__ import annotations
 
 import asyncio
-import uuid
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from peripety import sim
@@ -21,6 +19,7 @@ from peripety.errors import (
     InternalError,
 )
 from peripety.gateway.model import Spent
+from peripety.sessions.attempts import new_attempt_id
 from peripety.sessions.checks import check_known_actions, check_ongoing, check_turn_request
 from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.mechanics import Board
@@ -28,88 +27,31 @@ from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
 from peripety.sessions.narrating.narrator import Told
 from peripety.sessions.narrating.scene import REMEMBERED_TURNS, Scene
 from peripety.sessions.remembered import since
+from peripety.sessions.seen import Seen, SeenTurn, seen_events
 from peripety.sessions.stage import Anew, set_up
+from peripety.sessions.watching.live import Live
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from peripety.sessions.events import Event
     from peripety.sessions.mechanics import Played
     from peripety.sessions.model import Session, TurnRequest
     from peripety.sessions.narrating.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
+    from peripety.sessions.seen import Room
     from peripety.sessions.stage import Stage
     from peripety.sessions.store import SessionStore
-    from peripety.sessions.visibility import SessionView
+    from peripety.sessions.watching.hub import Hub
 
-__all__ = ["Room", "Seen", "SeenTurn", "Turns", "seen_events"]
+__all__ = ["Turns"]
 
-# What is measured goes out inside of a reply, and as an item of a list.
-_ENVELOPE_BYTES = 1024
-_ITEM_BYTES = 16
 _TOO_LARGE = RuleFailed(
     "TURN_TOO_LARGE",
     "",
     "the turn changes more than one message can tell, so it was not taken; try fewer actions",
     turn_abandoned=True,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """An event as one viewer sees it.
-
-    Attributes:
-        session_id: the session.
-        turn: the turn, from 1.
-        sequence: its place among all recorded events of the session, from 1.
-        event: what happened; None when the viewer may see nothing of it.
-        spec: the scenario that it happened in.
-    """
-
-    session_id: str
-    turn: int
-    sequence: int
-    event: Event | None
-    spec: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SeenTurn:
-    """A turn, its events as one viewer sees them."""
-
-    turn: CommittedTurn
-    events: tuple[Seen, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """How large a turn may grow: what is committed must reach whoever asks for it.
-
-    Attributes:
-        limit: the most bytes of one message.
-        size_of: the bytes of the largest message that a turn is sent in, event by event or in a list.
-    """
-
-    limit: int
-    size_of: Callable[[SeenTurn], int]
-
-    def holds(self, turn: SeenTurn) -> bool:
-        """Whether the turn can be sent."""
-        return self.size_of(turn) + _ENVELOPE_BYTES <= self.limit
-
-    def fitting(self, items: Sequence[Sequence[SeenTurn]], taken: int = 0) -> int:
-        """How many items, of a turn or two, can be sent together after `taken` bytes; one always can."""
-        sizes = accumulate(sum(self.size_of(turn) + _ITEM_BYTES for turn in item) for item in items)
-        return max(1, sum(taken + size + _ENVELOPE_BYTES <= self.limit for size in sizes))
-
-
-def seen_events(
-    session: Session, spec: Mapping[str, Any], view: SessionView, turn: CommittedTurn
-) -> Iterator[Seen]:
-    """The recorded events of a turn, as one viewer sees them."""
-    for sequence, event in enumerate(turn.events, turn.first_sequence):
-        yield Seen(session.session_id, turn.turn, sequence, view.event(event, turn.pov), spec)
 
 
 class Turns:
@@ -120,10 +62,14 @@ class Turns:
         rulesets: the scenarios that they play.
         narrator: who tells the turns.
         room: how large they may grow.
+        hub: lets those who follow the sessions hear of them.
     """
 
-    def __init__(self, store: SessionStore, rulesets: Rulesets, narrator: Narrator, room: Room) -> None:
+    def __init__(
+        self, store: SessionStore, rulesets: Rulesets, narrator: Narrator, room: Room, hub: Hub
+    ) -> None:
         self._store = store
+        self._hub = hub
         self._rulesets = rulesets
         self._narrator = narrator
         self._room = room
@@ -157,9 +103,10 @@ class Turns:
             for event in attempt.replay(recorded):
                 yield event
             return
-        async with aclosing(self._play(attempt)) as events:
-            async for event in events:
-                yield event
+        with self._hub.playing(attempt.live):
+            async with aclosing(self._play(attempt)) as events:
+                async for event in events:
+                    yield event
 
     async def _recorded(self, request: TurnRequest) -> CommittedTurn | None:
         recorded = await self._store.turn(request.session_id, request.request_id)
@@ -200,7 +147,10 @@ class Turns:
         if not await self._fits(attempt.whole(turn)):
             yield attempt.abandoning(_TOO_LARGE)
             return
-        recorded = await self._commit(attempt.request, attempt.session_after(committed, played, told), turn)
+        session = attempt.session_after(committed, played, told)
+        recorded = await self._commit(attempt.request, session, turn)
+        if recorded is turn:
+            self._hub.committed(session, attempt.live, committed)
         for event in (last,) if recorded is turn else attempt.replay(recorded):
             yield event
 
@@ -243,12 +193,14 @@ class _Attempt:
         self.ruleset = ruleset
         self.view = ruleset.viewers.view(request.pov)
         self.audience = request.pov if session.table is None else None
+        self.live = Live(session, self.audience, ruleset.spec)
         self._accepted = self._acceptance()
         self._events: list[Event] = []
 
     def _acceptance(self) -> Accepted:
         request = self.request
-        return Accepted(str(uuid.uuid4()), request.request_id, request.actions, request.input)
+        attempt_id = new_attempt_id(self.session.last_sequence)
+        return Accepted(attempt_id, request.request_id, request.actions, request.input)
 
     def check(self) -> None:
         """Refuse a turn that cannot follow the session as it is."""
@@ -298,8 +250,11 @@ class _Attempt:
         return self.note(failure)
 
     def note(self, event: Event) -> Seen:
-        """Keep an event for the record; what the viewer sees of it."""
+        """Keep an event for the record, and let others hear of it; what the viewer sees of it."""
         self._events.append(event)
+        # That a turn is committed is true when it is stored.
+        if not isinstance(event, Committed):
+            self.live.tell(event)
         return self._seen(self.view.event(event, self.audience))
 
     def _seen(self, event: Event | None) -> Seen:

@@ -297,15 +297,6 @@ async def test_the_statuses_are_those_of_the_contract(tmp_path: Path) -> None:
             assert caught.value.code() is status
 
 
-async def test_what_the_server_lacks_is_unimplemented(tmp_path: Path) -> None:
-    async with a_game(tmp_path) as game:
-        with pytest.raises(UnsupportedError):
-            await game.stub.ForkSession(pb.ForkSessionRequest(session_id=game.session_id))
-        with pytest.raises(UnsupportedError):
-            async for _ in game.stub.WatchSession(pb.WatchSessionRequest(session_id=game.session_id)):
-                pass
-
-
 async def test_a_request_id_cannot_make_two_different_sessions(tmp_path: Path) -> None:
     async with a_game(tmp_path) as game:
         request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")

@@ -33,7 +33,7 @@ from support.sessions import (
 from support.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
-    from peripety.sessions.turns import Seen
+    from peripety.sessions.seen import Seen
     from support.sessions import Table
 
 WHOLE_TURN = ["Accepted", "ActionResolved", "WorldResolved", "NarrativeChunk", "Committed"]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from peripety.sessions.looks import SeenSession
     from peripety.sessions.model import Session
     from peripety.sessions.rulesets import Rulesets
+    from peripety.sessions.seen import Room
     from peripety.sessions.store import SessionStore
-    from peripety.sessions.turns import Room
     from peripety.sim import Program
 
 __all__ = ["Branches"]

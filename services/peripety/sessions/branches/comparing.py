@@ -10,7 +10,7 @@ from peripety import sim
 from peripety.pages import Position, page_of, page_size, position_in
 from peripety.requests import refuse
 from peripety.sessions.branches.model import BranchTurn, Compared, Difference
-from peripety.sessions.turns import SeenTurn, seen_events
+from peripety.sessions.seen import SeenTurn, seen_events
 from peripety.sim import ABSENT
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from peripety.sessions.branches.model import Comparison
     from peripety.sessions.model import Session
     from peripety.sessions.rulesets import Ruleset, Rulesets
+    from peripety.sessions.seen import Room
     from peripety.sessions.store import SessionStore
-    from peripety.sessions.turns import Room
     from peripety.sessions.visibility import SessionView
 
 __all__ = ["compare", "differences"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.sessions.model import Request, digest_of
 
 if TYPE_CHECKING:
-    from peripety.sessions.turns import SeenTurn
+    from peripety.sessions.seen import SeenTurn
 
 __all__ = ["BranchTurn", "Compared", "Comparison", "Difference", "Fork", "Rewinding"]
 

@@ -11,13 +11,14 @@ from peripety.scenarios.messages.parts import PERSONAS
 from peripety.sessions.branches.model import Comparison, Fork, Rewinding
 from peripety.sessions.messages.parts import action_call
 from peripety.sessions.model import NarratorOptions, NewSession, OddsRequest, TurnRequest
+from peripety.sessions.watching.model import WatchRequest
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from peripety.api.session.v1 import session_pb2 as pb
 
-__all__ = ["comparison", "fork", "new_session", "odds_request", "rewinding", "turn_request"]
+__all__ = ["comparison", "fork", "new_session", "odds_request", "rewinding", "turn_request", "watch_request"]
 
 
 def new_session(request: pb.CreateSessionRequest) -> NewSession:
@@ -103,6 +104,17 @@ def turn_request(request: pb.TakeTurnRequest) -> TurnRequest:
         actions=tuple(action_call(index, call) for index, call in enumerate(request.actions)),
         input=request.input,
         pov=request.pov_entity_id or None,
+    )
+
+
+def watch_request(request: pb.WatchSessionRequest) -> WatchRequest:
+    """The session that a request wants to follow."""
+    return WatchRequest(
+        session_id=request.session_id,
+        pov=request.pov_entity_id or None,
+        after=request.after_sequence,
+        attempt_id=request.attempt_id or None,
+        delay_turns=request.delay_turns,
     )
 
 

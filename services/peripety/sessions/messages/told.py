@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from peripety.sessions.looks import SeenSession
     from peripety.sessions.model import Session
     from peripety.sessions.odds import Odds
-    from peripety.sessions.turns import Seen, SeenTurn
+    from peripety.sessions.seen import Seen, SeenTurn
 
 __all__ = [
     "comparison",

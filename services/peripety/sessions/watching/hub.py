@@ -1,0 +1,191 @@
+"""The sessions that are followed in this process, and the turns that it plays.
+
+What this process commits reaches followers at once. What others write to the database is found by looking:
+one look after the other at all sessions that are followed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import NotFoundError, PeripetyError, ResourceExhaustedError
+from peripety.sessions.model import CommittedTurn
+from peripety.sessions.watching.channel import Channel, Head, entry_end
+from peripety.sessions.watching.model import Rewound
+from peripety.sessions.watching.sights import RecordedTurn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+    from peripety.sessions.events import Committed
+    from peripety.sessions.model import Session
+    from peripety.sessions.store import SessionStore
+    from peripety.sessions.watching.channel import Entry
+    from peripety.sessions.watching.live import Live
+
+__all__ = ["Hub"]
+
+_PAGE_TURNS = 8
+
+_log = logging.getLogger(__name__)
+
+
+class Hub:
+    """Brings what happens in sessions to those who follow them.
+
+    Args:
+        store: where sessions are kept.
+        followers: how many may follow at the same time.
+        look_seconds: the time between two looks into the database.
+    """
+
+    def __init__(self, store: SessionStore, *, followers: int = 128, look_seconds: float = 0.25) -> None:
+        self._store = store
+        self._limit = followers
+        self._look_seconds = look_seconds
+        self._channels: dict[str, Channel] = {}
+        self._live: dict[str, Live] = {}
+        self._followers = 0
+        self._hurry = asyncio.Event()
+        self._lookout: asyncio.Task[None] | None = None
+        self.stopping = False
+
+    @contextmanager
+    def playing(self, live: Live) -> Iterator[None]:
+        """Let followers hear of an attempt to play the next turn, until the block ends."""
+        live.heard = partial(self._pulse, live.session_id)
+        self._live[live.session_id] = live
+        try:
+            yield
+        finally:
+            if self._live.get(live.session_id) is live:
+                del self._live[live.session_id]
+
+    def committed(self, session: Session, live: Live, last: Committed) -> None:
+        """Take note that an attempt was committed.
+
+        Args:
+            session: the session after it.
+            live: the attempt.
+            last: its last event.
+        """
+        channel = self._channels.get(session.session_id)
+        if channel is None:
+            return
+        if channel.head.sequence == live.after:
+            recorded = RecordedTurn(live.turn, [*live.events, live.happened(last)])
+            channel.learn(Head.of(session), [recorded])
+        else:
+            self.look()
+
+    def deleted(self, session_id: str) -> None:
+        """Take note that a session is gone."""
+        channel = self._channels.get(session_id)
+        if channel is not None:
+            channel.deleted = True
+            channel.pulse()
+
+    def look(self) -> None:
+        """Look into the database now."""
+        self._hurry.set()
+
+    def live(self, session_id: str) -> Live | None:
+        """The attempt to play the next turn of a session that is under way in this process."""
+        return self._live.get(session_id)
+
+    @asynccontextmanager
+    async def following(self, session: Session, spec: Mapping[str, Any]) -> AsyncIterator[Channel]:
+        """Follow a session, as it was just read, until the block ends.
+
+        Raises:
+            ResourceExhaustedError: too many follow already.
+        """
+        if self._followers >= self._limit:
+            raise ResourceExhaustedError(
+                f"{self._followers} follow sessions on this server, its limit; follow on another, or later",
+                code="TOO_MANY_WATCHERS",
+                retry_after=1.0,
+            )
+        channel = self._channels.get(session.session_id)
+        if channel is None:
+            channel = self._channels[session.session_id] = Channel(session, spec)
+        channel.followers += 1
+        self._followers += 1
+        # What was written between the reading of the session and now is found at once.
+        self.look()
+        if self._lookout is None or self._lookout.done():
+            # Not in the context of the call, which has a deadline.
+            self._lookout = asyncio.create_task(self._look_out(), context=contextvars.Context())
+        try:
+            if channel.head.sequence < session.last_sequence:
+                await self._catch_up(channel)
+            yield channel
+        finally:
+            channel.followers -= 1
+            self._followers -= 1
+            if not channel.followers:
+                del self._channels[session.session_id]
+                self.look()
+
+    async def next_entry(self, channel: Channel, after: int) -> Entry | None:
+        """The first entry of a session's log that ends after a sequence; None when there is none yet."""
+        return await channel.after(after, partial(self._entries, channel))
+
+    async def aclose(self) -> None:
+        """Let every follower go."""
+        self.stopping = True
+        for channel in self._channels.values():
+            channel.pulse()
+        if self._lookout is not None:
+            self._lookout.cancel()
+            await asyncio.wait([self._lookout])
+
+    def _pulse(self, session_id: str) -> None:
+        channel = self._channels.get(session_id)
+        if channel is not None:
+            channel.pulse()
+
+    async def _look_out(self) -> None:
+        while self._channels:
+            self._hurry.clear()
+            for channel in list(self._channels.values()):
+                try:
+                    if not channel.deleted:
+                        await self._catch_up(channel)
+                except PeripetyError as error:
+                    _log.warning("a session cannot be followed now", extra={"code": error.code})
+            try:
+                async with asyncio.timeout(self._look_seconds):
+                    await self._hurry.wait()
+            except TimeoutError:
+                continue
+
+    async def _catch_up(self, channel: Channel) -> None:
+        """Find out what became of a session in the meantime."""
+        try:
+            session = await self._store.session(channel.session_id)
+        except NotFoundError:
+            self.deleted(channel.session_id)
+            return
+        head, known = Head.of(session), channel.head.sequence
+        found: list[Entry] = []
+        while known < head.sequence:
+            page = await self._entries(channel, known)
+            found += page
+            # Turns that were taken back since the session was read are not there.
+            known = entry_end(page[-1]) if page else head.sequence
+        # What was written since then waits for the next look.
+        channel.learn(head, [entry for entry in found if entry_end(entry) <= head.sequence])
+
+    async def _entries(self, channel: Channel, after: int) -> Sequence[Entry]:
+        return [
+            RecordedTurn.of(channel.session_id, channel.spec, happened)
+            if isinstance(happened, CommittedTurn)
+            else Rewound(happened.turn, happened.sequence)
+            for happened in await self._store.happened(channel.session_id, after, _PAGE_TURNS)
+        ]

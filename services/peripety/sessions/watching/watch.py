@@ -1,0 +1,201 @@
+"""Following a session: what is recorded first, then what happens, without gap or repetition."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.gateway.streams import following
+from peripety.sessions.attempts import began_after
+from peripety.sessions.checks import check_watch_request
+from peripety.sessions.watching.channel import RECENT_TURNS, entry_end
+from peripety.sessions.watching.model import Closed, Heartbeat, Rewound
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+    from peripety.sessions.rulesets import Rulesets
+    from peripety.sessions.store import SessionStore
+    from peripety.sessions.visibility import SessionView
+    from peripety.sessions.watching.channel import Channel, Entry
+    from peripety.sessions.watching.hub import Hub
+    from peripety.sessions.watching.model import WatchEvent, WatchRequest
+    from peripety.sessions.watching.sights import Sight
+
+__all__ = ["Watching"]
+
+_HEARTBEAT_SECONDS = 15.0
+
+
+class Watching:
+    """Lets sessions be followed.
+
+    Args:
+        store: where they are kept.
+        rulesets: the scenarios that they play.
+        hub: brings what happens.
+        heartbeat_seconds: after so long without an event a follower is told that nothing happens.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        rulesets: Rulesets,
+        hub: Hub,
+        *,
+        heartbeat_seconds: float = _HEARTBEAT_SECONDS,
+    ) -> None:
+        self._store = store
+        self._rulesets = rulesets
+        self._hub = hub
+        self._heartbeat_seconds = heartbeat_seconds
+
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
+        """Follow a session until it ends, is deleted, or the server stops; `Closed` is the last event.
+
+        Raises:
+            InvalidArgumentError: a field is wrong.
+            NotFoundError: there is no such session or entity.
+            ResourceExhaustedError: too many follow sessions on this server.
+        """
+        check_watch_request(request)
+        session = await self._store.session(request.session_id)
+        ruleset = await self._rulesets.of(session.spec_hash)
+        view = ruleset.viewers.view(request.pov)
+        async with self._hub.following(session, ruleset.spec) as channel:
+            watcher = _Watcher(self._hub, channel, view, request)
+            await watcher.find_position()
+            while True:
+                news = channel.news
+                async with following(watcher.events()) as events:
+                    async for event in events:
+                        yield event
+                reason = watcher.reason_to_close()
+                if reason is not None:
+                    yield Closed(reason, watcher.last_sequence)
+                    return
+                try:
+                    async with asyncio.timeout(self._heartbeat_seconds):
+                        await news.wait()
+                except TimeoutError:
+                    yield Heartbeat(watcher.last_sequence)
+
+
+@dataclass(slots=True)
+class _Position:
+    """How far a follower is.
+
+    Attributes:
+        recorded: all that is recorded up to this sequence is told.
+        attempt_id: the attempt at the next turn of which something was told; None for nothing.
+        told: how many events of it.
+    """
+
+    recorded: int
+    attempt_id: str | None = None
+    told: int = 0
+
+
+class _Watcher:
+    """One who follows a session."""
+
+    def __init__(self, hub: Hub, channel: Channel, view: SessionView, request: WatchRequest) -> None:
+        self._hub = hub
+        self._channel = channel
+        self._view = view
+        self._request = request
+        self._at = _Position(0)
+        self._caught_up = False
+        self._too_slow = False
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last event that was told."""
+        return self._at.recorded + self._at.told
+
+    async def find_position(self) -> None:
+        """Find out what is told already."""
+        after, attempt_id = self._request.after, self._request.attempt_id
+        if not after:
+            return
+        start = None if attempt_id is None else began_after(attempt_id)
+        if start is not None and start < after:
+            start = min(start, self._channel.head.sequence)
+            self._at = _Position(start, attempt_id, after - start)
+            return
+        entry = await self._hub.next_entry(self._channel, after - 1)
+        if entry is None:
+            self._at = _Position(min(after, self._channel.head.sequence))
+        elif isinstance(entry, Rewound) or entry.first_sequence > after:
+            self._at = _Position(after)
+        else:
+            start = entry.first_sequence - 1
+            ended = entry.last_sequence == after and attempt_id in {None, entry.attempt_id}
+            self._at = _Position(after) if ended else _Position(start, attempt_id, after - start)
+
+    async def events(self) -> AsyncGenerator[WatchEvent, None]:
+        """All that is there to be told now."""
+        while not self._stopped and (entry := await self._next()) is not None:
+            if isinstance(entry, Rewound):
+                yield entry
+            else:
+                known = (
+                    self._at.attempt_id == entry.attempt_id and entry.first_sequence == self._at.recorded + 1
+                )
+                for happened in entry.events[self._at.told if known else 0 :]:
+                    yield happened.sight(self._view)
+            self._at = _Position(entry_end(entry))
+        for sight in self._live():
+            yield sight
+
+    def reason_to_close(self) -> str | None:
+        """Why nothing more will be told; None when something may."""
+        channel = self._channel
+        if channel.deleted:
+            return "SESSION_DELETED"
+        if self._hub.stopping:
+            return "SERVER_STOPPING"
+        if self._too_slow:
+            return "TOO_SLOW"
+        return "RUN_ENDED" if self._is_at_the_end and not channel.head.ongoing else None
+
+    @property
+    def _stopped(self) -> bool:
+        return self._too_slow or self._channel.deleted or self._hub.stopping
+
+    @property
+    def _is_at_the_end(self) -> bool:
+        return self._at.recorded >= self._channel.head.sequence
+
+    async def _next(self) -> Entry | None:
+        """What of the log is to be told next; None when that is for later."""
+        if self._is_at_the_end:
+            self._caught_up = True
+            return None
+        entry = await self._hub.next_entry(self._channel, self._at.recorded)
+        if entry is None or isinstance(entry, Rewound):
+            return entry
+        head = self._channel.head
+        ahead = head.turn - entry.turn - (self._request.delay_turns if head.ongoing else 0)
+        if ahead < 0:
+            self._caught_up = True
+            return None
+        if self._caught_up and ahead >= RECENT_TURNS:
+            self._too_slow = True
+            return None
+        return entry
+
+    def _live(self) -> Iterator[Sight]:
+        """The turn that is played here, as far as it is not told."""
+        live = self._hub.live(self._channel.session_id)
+        if self._request.delay_turns or self._stopped or live is None:
+            return
+        if not self._is_at_the_end or live.after != self._at.recorded or not live.events:
+            return
+        if live.attempt_id != self._at.attempt_id:
+            self._at = _Position(live.after, live.attempt_id)
+        while live.attempt_id == self._at.attempt_id and self._at.told < len(live.events):
+            happened = live.events[self._at.told]
+            self._at.told += 1
+            yield happened.sight(self._view)
