@@ -6,7 +6,6 @@ call which failed says how to do better.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from peripety.gateway.model import ToolResult
 from peripety.scenarios.tools import ROLL, scenario_tools
 from peripety.sessions.events import encode
 from peripety.sessions.model import ActionCall, Conduct, RollRequest
-from peripety.sessions.narrating.abridging import abridged
+from peripety.sessions.narrating.abridging import abridged, text_of
 from peripety.sim.schema import check
 
 if TYPE_CHECKING:
@@ -209,4 +208,4 @@ def _text(answer: dict[str, Any]) -> str:
     shown = abridged(answer, _RESULT_CHARACTERS)
     if shown is None:
         shown = {key: answer[key] for key in ("accepted", "error") if key in answer}
-    return json.dumps(shown, ensure_ascii=False)
+    return text_of(shown)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.gateway.objects import salvaging
 from peripety.gateway.objects.partial import StringFieldReader
-from peripety.gateway.objects.salvaging import whole_members
 from peripety.sessions.events import Dialogue, NarrativeChunk, NarrativeRetracted
 from peripety.sessions.narrating.outcome import NARRATIVE_CHARACTERS, clean, looks_like_code
 
@@ -44,9 +44,9 @@ class Draft:
         """Whether there is prose, and nobody has said yet whether it may be shown."""
         return self._open is None and bool(self._narrative.strip()) and not looks_like_code(self._narrative)
 
-    def members_before(self) -> Mapping[str, Any]:
-        """The members of the answer that stand before its prose."""
-        return whole_members("".join(self._before), ()) or {}
+    def whole_members(self) -> Mapping[str, Any]:
+        """The members of the answer that were whole when its prose began."""
+        return salvaging.whole_members("".join(self._before), ()) or {}
 
     def open(self) -> None:
         """Let the prose of this answer be shown while it is written."""

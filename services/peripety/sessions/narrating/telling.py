@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from peripety.errors import FailedPreconditionError, InternalError
 from peripety.gateway.model import Repairing, Spent, TextDelta, ToolCallDelta
 from peripety.sessions.events import Degraded
+from peripety.sessions.memory import remember
 from peripety.sessions.model import Conduct, Resolution
 from peripety.sessions.narrating.hands import Hands
 from peripety.sessions.narrating.outcome import Outcomes, clean, dice_of
@@ -140,7 +141,7 @@ class Telling:
             resolution=Resolution.REPAIRED if repaired else Resolution.NARRATED,
             usage=Spent.on(completion),
             model=f"{completion.provider}/{completion.model}",
-            memories=self._scene.session.memories,
+            memories=self._remembered(outcome.get("hidden_memory_updates") or ()),
             conduct=self.conduct,
         )
 
@@ -161,6 +162,10 @@ class Telling:
         memories = self._scene.session.memories
         yield Told(narrative, Resolution.SERVER_RESOLVED, Spent(), "", memories, self.conduct)
 
+    def _remembered(self, updates: Sequence[Mapping[str, Any]]) -> tuple[Memory, ...]:
+        cast = [entity["id"] for entity in self._scene.spec.get("entities", ())]
+        return remember(self._scene.session.memories, updates, self._scene.turn, cast)
+
     def _grow(self, text: str) -> None:
         self._length += len(text)
         if self._length > _ANSWER_CHARACTERS:
@@ -168,7 +173,7 @@ class Telling:
 
     async def _decide(self) -> Sequence[Happening]:
         """Close the stage with what stands before the prose, if that will do; else the prose has to wait."""
-        before = self._draft.members_before()
+        before = self._draft.whole_members()
         if not await self.outcomes.holds(before):
             self._draft.hold()
             return ()

@@ -31,7 +31,7 @@ def with_calls(facts: Mapping[str, Any], request: GenerateRequest) -> dict[str, 
         }
         told["actions"] = [*told["actions"], action]
         for part in (result, result.get("world") or {}):
-            # What was cut to its length has a mark in its last place.
+            # What was cut to its length has a mark in it.
             told["changes"] = [*told["changes"], *(one for one in part.get("changes", ()) if "path" in one)]
             told["log"] = [*told.get("log", ()), *part.get("log", ())]
             told |= {key: part[key] for key in ("event", "status") if key in part}
