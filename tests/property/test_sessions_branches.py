@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from peripety.sessions.model import Session, TurnRequest
 
-EXAMPLES = max(5, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 10)
+EXAMPLES = max(5, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 15)
 PROGRAMS = Programs()
 seeds = st.none() | st.integers(0, 9)
 many = st.sampled_from([1, 1, 2, 3, SNAPSHOT_TURNS + 1])
@@ -172,5 +172,7 @@ TestBranching.settings = settings(
     max_examples=EXAMPLES,
     stateful_step_count=25,
     deadline=None,
+    # To explain a failure, it would trace every line of every example.
+    phases=[Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],
 )
