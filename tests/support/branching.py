@@ -11,9 +11,9 @@ from peripety import sim
 from peripety.errors import NotFoundError
 from peripety.sessions.branches.model import Fork, Rewinding
 from peripety.sessions.mechanics import play_again
-from peripety.sessions.model import TurnRequest
+from peripety.sessions.model import ActionCall, TurnRequest
 from support.sessions import new_id
-from support.specs import action, document, event
+from support.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
     from peripety.sessions.looks import SeenSession
@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from peripety.sessions.store import SessionStore
     from peripety.storage import Database
 
-__all__ = ["FATEFUL", "forked", "is_gone", "rewound", "standing_rows", "turn_for", "turns_of", "verified"]
+__all__ = [
+    "ENDING",
+    "FATEFUL",
+    "forked",
+    "is_gone",
+    "rewound",
+    "standing_rows",
+    "turn_for",
+    "turns_of",
+    "verified",
+]
 
 FATEFUL = document(
     entities=[{"id": "p", "playable": True}],
@@ -36,6 +46,13 @@ FATEFUL = document(
     ],
 )
 """A scenario whose turns differ from seed to seed."""
+
+ENDING = document(
+    state={"a": 1},
+    actions=[action("end", [{"op": "set", "path": "state.a", "value": 0}])],
+    loss_conditions=[at_most("first", "state.a", 0), never("second")],
+)
+"""A scenario that can be lost in a turn."""
 
 
 async def forked(sessions: Sessions, session_id: str, turn: int | None = None, **more: Any) -> SeenSession:
@@ -53,9 +70,10 @@ async def rewound(sessions: Sessions, session_id: str, turn: int, **more: Any) -
     )
 
 
-def turn_for(session: Session, *calls: Any, **more: Any) -> TurnRequest:
+def turn_for(session: Session, *actions: str) -> TurnRequest:
     """The next turn of a session."""
-    return TurnRequest(session.session_id, new_id(), session.turn + 1, tuple(calls), **more)
+    calls = tuple(ActionCall(name, {}) for name in actions)
+    return TurnRequest(session.session_id, new_id(), session.turn + 1, calls)
 
 
 async def turns_of(store: SessionStore, session_id: str) -> list[CommittedTurn]:
