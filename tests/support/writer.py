@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, Integer, Table, func, insert, select
 
+from peripety.errors import ConflictError
 from peripety.storage import METADATA, Database
 
 if TYPE_CHECKING:
@@ -40,11 +42,30 @@ async def add_next_pair(database: Database) -> int:
     return number
 
 
+async def add_half(database: Database, number: int) -> None:
+    """Add half of a pair, then fail with a `ConflictError`."""
+    async with database.write() as connection:
+        await connection.execute(insert(pairs).values(number=number, half=0))
+        raise ConflictError("half is enough")
+
+
 async def halves(database: Database) -> dict[int, int]:
     """How many rows there are of each pair."""
     query = select(pairs.c.number, func.count()).group_by(pairs.c.number)
     async with database.read() as connection:
         return {row[0]: row[1] for row in await connection.execute(query)}
+
+
+def found(path: Path) -> set[int]:
+    """The pairs that a process finds in a SQLite file when it starts; they are whole, and so is the file."""
+    connection = sqlite3.connect(path)
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        counted = dict(connection.execute("SELECT number, count(*) FROM pairs GROUP BY number").fetchall())
+    finally:
+        connection.close()
+    assert set(counted.values()) <= {2}
+    return set(counted)
 
 
 @contextmanager

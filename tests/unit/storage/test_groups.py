@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from peripety.errors import ConflictError, UnavailableError
 from peripety.storage import Database
 from peripety.storage.groups import MOST_BLOCKS
-from support.writer import add_pair, halves, pairs
+from support.writer import add_half, add_pair, halves, pairs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,12 +52,6 @@ class Held:
     async def end(self) -> None:
         self._may_end.set()
         await self.task
-
-
-async def add_then_fail(database: Database, number: int, error: BaseException) -> None:
-    async with database.write() as connection:
-        await connection.execute(insert(pairs).values(number=number, half=0))
-        raise error
 
 
 async def add_more_than_there_is_room_for(database: Database) -> None:
@@ -129,7 +123,7 @@ async def test_a_block_sees_what_the_blocks_before_it_in_its_group_wrote(databas
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_a_block_that_fails_is_undone_alone(database: Database, place: int) -> None:
     blocks = [add_pair(database, number) for number in (1, 2)]
-    blocks.insert(place, add_then_fail(database, 3, ConflictError("no")))
+    blocks.insert(place, add_half(database, 3))
     results = await asyncio.gather(*blocks, return_exceptions=True)
     assert [type(result) for result in results].count(type(None)) == 2
     assert isinstance(results[place], ConflictError)
@@ -217,7 +211,7 @@ async def test_when_sqlite_gives_up_the_transaction_nothing_of_its_group_is_kept
     await make_room_for_notes(database)
     *results, last = await asyncio.gather(
         add_pair(database, 1),
-        add_then_fail(database, 2, ConflictError("for what the one before wrote")),
+        add_half(database, 2),
         add_more_than_there_is_room_for(database),
         add_pair(database, 3),
         return_exceptions=True,
