@@ -18,6 +18,7 @@ from peripety.sessions.memory import recalled
 from peripety.sessions.narrating.abridging import abridged, clipped, size, text_of
 from peripety.sessions.narrating.background import background
 from peripety.sessions.narrating.past import last_rolls, summaries
+from peripety.sessions.narrating.tripwire import Tripwire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -189,9 +190,13 @@ def _suggested(action: Mapping[str, Any]) -> dict[str, Any]:
 
 def _memories(scene: Scene) -> list[dict[str, Any]]:
     """What the audience may read of what is remembered, oldest first."""
+    readable = recalled(scene.session.memories, scene.view.viewer)[-_MEMORIES:]
+    # Who wrote them may have known more than who reads them now.
+    tripwire = Tripwire.of(scene) if readable else None
     return [
         {"turn": memory.turn, "whose": memory.owner, "about": memory.scope, "content": memory.content}
-        for memory in recalled(scene.session.memories, scene.view.viewer)[-_MEMORIES:]
+        for memory in readable
+        if tripwire is not None and not tripwire.leaks(memory.scope, memory.content)
     ]
 
 

@@ -1,0 +1,166 @@
+"""What the audience of a turn may not know, as texts that prose can be held against."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from peripety.scenarios.public import Public
+from peripety.sessions.events import Accepted, Committed
+from peripety.sessions.memory import recalled
+from peripety.sim import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from peripety.sessions.narrating.scene import Scene
+
+__all__ = ["LEAST_CHARACTERS", "secrets_of", "squeezed"]
+
+LEAST_CHARACTERS = 6
+"""How long a text has to be to be a secret; shorter ones stand in anybody's prose by chance."""
+
+_MOST_SECRETS = 128
+_KEPT_RULES = 64
+_LONGEST = 48
+"""A longer text is known by its pieces."""
+_PIECE, _STEP, _PIECES = 32, 16, 64
+_SEPARATOR = "\0"
+_BETWEEN = re.compile(r"[^\w\0]|_")
+
+
+def squeezed(text: str) -> str:
+    """A text as its letters and digits alone, in one case and width, so that no way to space it matters."""
+    return _BETWEEN.sub("", unicodedata.normalize("NFKD", text).casefold())
+
+
+def secrets_of(scene: Scene) -> tuple[str, ...]:
+    """The texts and long numbers that only others may know, before the turn or after it.
+
+    What also stands in what the audience sees, in the rules that everybody knows, or in what was said to it
+    or by it, is none. Of very many, the longest are told.
+    """
+    rules = _Rules(scene.session.spec_hash, scene.spec)
+    known = _SEPARATOR.join((squeezed(_SEPARATOR.join(_known(scene))), _rules_known(rules)))
+    unknown = (text.replace(_SEPARATOR, "") for text in dict.fromkeys(_unknown(scene)))
+    pieces = dict.fromkeys(piece for text in unknown for piece in _pieces(text))
+    secrets = (piece for piece in sorted(pieces, key=len, reverse=True) if squeezed(piece) not in known)
+    return tuple(islice(secrets, _MOST_SECRETS))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text, or the pieces of a long one, that are long enough to be secrets."""
+    if len(text) <= _LONGEST:
+        pieces = [text]
+    else:
+        starts = range(0, min(len(text) - _PIECE, _STEP * (_PIECES - 1)) + 1, _STEP)
+        pieces = [text[start : start + _PIECE] for start in starts]
+    return (piece for piece in pieces if len(squeezed(piece)) >= LEAST_CHARACTERS)
+
+
+# --- what the audience does not know ---
+
+
+def _unknown(scene: Scene) -> Iterator[str]:
+    view, played = scene.view, scene.stage.foresee()
+    for tree in (scene.stage.board.state.tree(), played.tree):
+        yield from _unseen(tree, view.state(tree))
+    for change in played.changes:
+        (seen,) = view.changes([change]) or (None,)
+        yield from _unseen(change.before, ABSENT if seen is None else seen.before)
+        yield from _unseen(change.after, ABSENT if seen is None else seen.after)
+    readable = set(recalled(scene.session.memories, view.viewer))
+    yield from (memory.content for memory in scene.session.memories if memory not in readable)
+
+
+def _unseen(whole: Any, seen: Any) -> Iterator[str]:
+    """The leaves of a value that are not in what is seen of it."""
+    if isinstance(whole, dict):
+        below = seen if isinstance(seen, dict) else {}
+        for key, value in whole.items():
+            yield from _unseen(value, below.get(key, ABSENT))
+    elif isinstance(whole, list):
+        # What is not seen of a list stands as null in it.
+        shown = seen if isinstance(seen, list) else [None] * len(whole)
+        for value, item in zip(whole, shown, strict=True):
+            yield from _unseen(value, ABSENT if item is None else item)
+    elif seen is ABSENT:
+        yield from _text(whole)
+
+
+def _text(leaf: Any) -> Iterator[str]:
+    """A leaf that can be recognised: a text, or a number as it is written."""
+    if isinstance(leaf, str):
+        yield leaf
+    elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
+        yield f"{leaf:.17g}" if leaf != int(leaf) else str(int(leaf))
+
+
+# --- what it knows ---
+
+
+def _known(scene: Scene) -> Iterator[str]:
+    view, played = scene.view, scene.stage.foresee()
+    yield scene.input
+    for tree in (scene.stage.board.state.tree(), played.tree):
+        yield from _texts_in(view.state(tree))
+    for act in played.actions:
+        yield from _texts_in(act.params)
+    for change in view.changes(played.changes):
+        yield from _texts_in([change.before, change.after])
+    for turn in scene.past:
+        if view.hears(turn.pov):
+            said = (event for event in turn.events if isinstance(event, Accepted | Committed))
+            yield from (event.input if isinstance(event, Accepted) else event.narrative for event in said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The rules of one version of a scenario."""
+
+    spec_hash: str
+    spec: Mapping[str, Any] = field(compare=False, repr=False)
+
+
+@lru_cache(maxsize=_KEPT_RULES)
+def _rules_known(rules: _Rules) -> str:
+    """What is literal in the rules that everybody knows, squeezed."""
+    return squeezed(_SEPARATOR.join(_rule_texts(rules.spec)))
+
+
+def _rule_texts(spec: Mapping[str, Any]) -> Iterator[str]:
+    public = Public(spec)
+    yield spec["name"]
+    for entity in spec.get("entities", ()):
+        yield from _texts_in([entity.get(key) for key in ("id", "name", "kind")])
+    for rule in (
+        *spec["actions"],
+        *spec["random_events"],
+        *spec["loss_conditions"],
+        *spec.get("win_conditions", ()),
+    ):
+        condition = rule["preconditions"] if "preconditions" in rule else rule["when"]
+        part = public.part_of({"effects": (), **rule, "preconditions": condition})
+        told = ("id", "name", "description", "message", "params")
+        yield from _texts_in([part.preconditions, part.effects, part.derives])
+        yield from _texts_in({key: rule[key] for key in told if key in rule})
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """All texts in a value, keys included, and numbers as they are written."""
+    if isinstance(value, dict):
+        yield from value
+        yield from _in_each(value.values())
+    elif isinstance(value, list | tuple):
+        yield from _in_each(value)
+    else:
+        yield from _text(value)
+
+
+def _in_each(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        yield from _texts_in(value)

@@ -1,0 +1,152 @@
+"""The last check before prose is released: does it hold what its audience may not know?
+
+A prompt holds no secrets of others, so a narrator can only guess them, or tell what a defect let through. A
+text is recognised however it is cased, spaced or decorated, backwards, and in the usual encodings. Only as
+much is held back as may still become a secret. Libraries for many patterns at once tell where one ends, not
+how far one has begun; so the beginnings of all patterns are kept in a set, and a text is followed in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from collections import deque
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from peripety.sessions.narrating.secrets import LEAST_CHARACTERS, secrets_of, squeezed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.sessions.narrating.scene import Scene
+
+__all__ = ["Tripwire"]
+
+_ENCODED_CHARACTERS = 12
+"""How much of a secret is enough to recognise it in an encoding."""
+_SHORT = 12
+"""Shorter words and numbers count only at the start of one: others hold them by chance."""
+_KEPT_PATTERNS = 16
+_BITS_CHARACTERS = 6
+
+_folded = lru_cache(maxsize=4096)(squeezed)
+
+
+class Tripwire:
+    """Follows one text, and releases it as far as no secret can be in it.
+
+    Args:
+        patterns: what it must not hold; see `of`.
+    """
+
+    def __init__(self, patterns: _Patterns) -> None:
+        self._patterns = patterns
+        self._leaked = False
+        self._held = ""
+        self._last = ""
+        # The longest end of the text that a pattern begins with, and where its characters come from.
+        self._end = ""
+        self._places: deque[int] = deque()
+
+    @classmethod
+    def of(cls, scene: Scene) -> Tripwire:
+        """The tripwire for what is told of a turn as it is now; its state is gone through once."""
+        return cls(_patterns(secrets_of(scene)))
+
+    def anew(self) -> Tripwire:
+        """The same for another text."""
+        return Tripwire(self._patterns)
+
+    @property
+    def leaked(self) -> bool:
+        """Whether there was a secret in the text; nothing is released any more."""
+        return self._leaked
+
+    def feed(self, text: str) -> str:
+        """Take the next piece of the text; what can be released of it and of what was held back."""
+        for character in text:
+            self._held += character
+            for folded in _folded(character):
+                self._follow(folded)
+            if self._leaked:
+                return ""
+        return self._release(self._places[0] if self._places else len(self._held))
+
+    def finish(self) -> str:
+        """End the text; what was held back of it."""
+        return "" if self._leaked else self._release(len(self._held))
+
+    def leaks(self, *texts: str) -> bool:
+        """Whether there is a secret in other texts, each for itself or one after the other."""
+        other = self.anew()
+        other.feed("\n".join(texts))
+        return other.leaked
+
+    def _release(self, length: int) -> str:
+        released, self._held = self._held[:length], self._held[length:]
+        self._last = released[-1:] or self._last
+        self._places = deque(place - length for place in self._places if place >= length)
+        return released
+
+    def _follow(self, folded: str) -> None:
+        self._end += folded
+        self._places.append(len(self._held) - 1)
+        while self._end and self._end not in self._patterns.beginnings:
+            self._end = self._end[1:]
+            self._places.popleft()
+        for pattern in self._patterns.ending.get(self._end[-LEAST_CHARACTERS:], ()):
+            if self._end.endswith(pattern) and self._counts(pattern):
+                self._leaked = True
+
+    def _counts(self, pattern: str) -> bool:
+        """Whether a pattern that was found is more than a part of a longer word or number."""
+        if len(pattern) >= _SHORT or not (pattern.isalpha() or pattern.isdecimal()):
+            return True
+        place = self._places[-len(pattern)]
+        before = self._held[place - 1] if place else self._last
+        return not before.isdecimal() if pattern.isdecimal() else not before.isalnum()
+
+
+class _Patterns:
+    """What a text is searched for.
+
+    Attributes:
+        beginnings: how they begin, all of them included, to any length.
+        ending: the patterns by their last characters.
+    """
+
+    def __init__(self, patterns: set[str]) -> None:
+        self.beginnings = frozenset(pattern[:n] for pattern in patterns for n in range(1, len(pattern) + 1))
+        self.ending: dict[str, tuple[str, ...]] = {}
+        for pattern in patterns:
+            key = pattern[-LEAST_CHARACTERS:]
+            self.ending[key] = (*self.ending.get(key, ()), pattern)
+
+
+@lru_cache(maxsize=_KEPT_PATTERNS)
+def _patterns(secrets: tuple[str, ...]) -> _Patterns:
+    forms = (squeezed(form) for secret in secrets for form in _forms(secret))
+    return _Patterns({form for form in forms if len(form) >= LEAST_CHARACTERS})
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The ways to write a secret; how they are cased and spaced does not matter."""
+    yield secret
+    yield squeezed(secret)[::-1]
+    some = secret[:_ENCODED_CHARACTERS]
+    if len(squeezed(some)) < LEAST_CHARACTERS:
+        return
+    yield codecs.encode(some, "rot13")
+    octets = some.encode()
+    yield octets.hex()
+    yield "".join(f"x{octet:02x}" for octet in octets)
+    yield "".join(f"0x{octet:02x}" for octet in octets)
+    yield "".join(f"{octet:08b}" for octet in octets[:_BITS_CHARACTERS])
+    yield "".join(str(ord(character)) for character in some)
+    yield "".join(f"u{ord(character):04x}" for character in some)
+    yield base64.b32encode(octets).decode()[: len(octets) * 8 // 5]
+    for before in range(3):
+        # What stands before and behind changes the characters that it shares with the secret.
+        encoded = base64.b64encode(b"\0" * before + octets).decode()
+        yield encoded[-(-before * 8 // 6) : (before + len(octets)) * 8 // 6]

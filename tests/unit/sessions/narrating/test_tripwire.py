@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import base64
+import codecs
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.sessions.model import ActionCall, Memory
+from peripety.sessions.narrating.tripwire import Tripwire
+from support.scenes import scene_of, turn_of
+from support.specs import Json, action, document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.sessions.narrating.scene import Scene
+
+ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}]
+CODE = "Sel4-vokkum"
+LONG = "the third of the seven levers opens the lower gate when it is pulled twice before the second bell"
+
+
+def scene(hidden: Any = CODE, *, viewer: str | None = "p", spoken: str = "", **parts: Any) -> Scene:
+    about = {name: parts.pop(name) for name in ("past", "memories") if name in parts}
+    state = {"a": 1, "private": {"p": {"x": "known to p"}, "q": {"x": hidden}}, "hidden": {"y": 48151623}}
+    spec = {"entities": ENTITIES, "state": state, **parts}
+    return scene_of(document(**spec), [ActionCall("act", {})], viewer=viewer, spoken=spoken, **about)
+
+
+def leaks(text: str, about: Scene | None = None) -> bool:
+    return Tripwire.of(about or scene()).leaks(text)
+
+
+def as_codes(pattern: str, separator: str = "") -> Callable[[str], str]:
+    return lambda text: separator.join(pattern.format(ord(character)) for character in text)
+
+
+WAYS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "inside a word": lambda text: f"xx{text}xx",
+    "upper case": str.upper,
+    "lower case": str.lower,
+    "spaced out": " ".join,
+    "hyphenated": "-".join,
+    "dotted": ".".join,
+    "underscored": "_".join,
+    "one letter a line": "\n".join,
+    "with invisible joints": "\u200b".join,
+    "with soft hyphens": "\u00ad".join,
+    "in markup": lambda text: f"**{text[:4]}**{text[4:]}",
+    "in quotes": "'\"'".join,
+    "full width": lambda text: "".join(chr(ord(c) + 0xFEE0) for c in text),
+    "with accents": "\u0301".join,
+    "backwards": lambda text: text[::-1],
+    "backwards and spaced out": lambda text: " ".join(text[::-1]),
+    "rot13": lambda text: codecs.encode(text, "rot13"),
+    "hex": lambda text: text.encode().hex(),
+    "hex in upper case": lambda text: text.encode().hex().upper(),
+    "hex in pairs": lambda text: text.encode().hex(" "),
+    "hex with colons": lambda text: text.encode().hex(":"),
+    "hex escapes": as_codes("\\x{:02x}"),
+    "hex literals": as_codes("0x{:02x}", ", "),
+    "unicode escapes": as_codes("\\u{:04x}"),
+    "code points": as_codes("U+{:04X}", " "),
+    "percent encoded": as_codes("%{:02X}"),
+    "decimal codes": as_codes("{}", " "),
+    "entities": as_codes("&#{};"),
+    "hex entities": as_codes("&#x{:x};"),
+    "bits": as_codes("{:08b}", " "),
+    "base32": lambda text: base64.b32encode(text.encode()).decode(),
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 behind one letter": lambda text: base64.b64encode(f"x{text}".encode()).decode(),
+    "base64 behind two letters": lambda text: base64.b64encode(f"xx{text}yyy".encode()).decode(),
+    "base64 for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+    "base64 in lines": lambda text: "\n".join(base64.b64encode(text.encode()).decode()),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_secret_is_found_however_it_is_written(way: str) -> None:
+    assert leaks(f"So it is said: {WAYS[way](CODE)}, and no more.")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_the_audience_knows_may_be_written_in_any_way(way: str) -> None:
+    assert not leaks(WAYS[way]("known to p"))
+
+
+def test_a_long_number_is_found_with_its_digits_grouped() -> None:
+    for text in ("48151623", "48,151,623", "48 151 623", "No. 48151623."):
+        assert leaks(text)
+    assert not leaks("148151623")
+    assert not leaks("4815162")
+
+
+def test_short_values_are_no_secrets() -> None:
+    assert not leaks("It is 12345 and low.", scene({"n": 12345, "word": "low", "flag": True, "none": None}))
+
+
+def test_a_short_word_inside_of_others_is_none() -> None:
+    about = scene("listed")
+    assert leaks("It is listed.", about)
+    assert leaks("Listed!", about)
+    assert not leaks("It is enlisted, the tool is Ted's.", about)
+    assert not leaks("The tool is ted.", about)
+
+
+def test_a_part_of_a_long_text_is_enough() -> None:
+    assert leaks("They say that the seven levers opens the lower gate when it is pulled.", scene(LONG))
+    assert not leaks("The lower gate is shut.", scene(LONG))
+
+
+def test_values_count_from_before_the_turn_and_after_it() -> None:
+    changed = [{"op": "set", "path": "state.private.q.x", "value": "Another-91"}]
+    about = scene(actions=[action("act", changed)])
+    assert leaks(CODE, about)
+    assert leaks("Another-91", about)
+
+
+def test_what_also_stands_elsewhere_in_plain_sight_is_no_secret() -> None:
+    assert not leaks(CODE, scene(spoken=f"I guess {CODE.upper()}"))
+    assert not leaks(CODE, scene(actions=[action("act"), {**action("b"), "name": f"Say {CODE}"}]))
+    assert not leaks(CODE, scene(viewer="q"))
+    public = {"a": 1, "b": CODE, "private": {"p": {}, "q": {"x": CODE}}, "hidden": {}}
+    assert not leaks(CODE, scene(state=public))
+    heard = turn_of(scene(), f"There is {CODE}.", pov="p")
+    assert not leaks(CODE, scene(past=(heard,)))
+    unheard = turn_of(scene(), f"There is {CODE}.", pov="q")
+    assert leaks(CODE, scene(past=(unheard,)))
+
+
+def test_rules_on_what_is_hidden_make_nothing_public() -> None:
+    writes = [{"op": "set", "path": "state.private.q.x", "value": CODE}]
+    asks = {"==": [{"var": "state.private.q.x"}, CODE]}
+    assert leaks(CODE, scene(actions=[action("act", writes, preconditions={"or": [asks, {"<": [0, 1]}]})]))
+
+
+def test_memories_of_others_are_secrets() -> None:
+    kinds = [("p", "hidden"), ("q", "private"), ("p", "private"), ("q", "public")]
+    memories = tuple(Memory(1, "s", owner, f"kept for {owner} {kind}", kind) for owner, kind in kinds)
+    about = scene(memories=memories)
+    assert [leaks(memory.content, about) for memory in memories] == [True, True, False, False]
+
+
+def test_text_is_released_at_once_but_for_what_may_become_a_secret() -> None:
+    tripwire = Tripwire.of(scene())
+    assert tripwire.feed("They sel") == "They "
+    assert tripwire.feed("l lamp") == "sell lamp"
+    assert tripwire.feed(", sel4") == ", "
+    assert tripwire.feed(" - vok") == ""
+    assert tripwire.feed("e.") == "sel4 - voke."
+    assert tripwire.feed(" S") == " "
+    assert tripwire.finish() == "S"
+    assert not tripwire.leaked
+
+
+def test_nothing_is_released_once_a_secret_was_in_the_text() -> None:
+    tripwire = Tripwire.of(scene())
+    released = "".join(map(tripwire.feed, f"It is {CODE} and so on"))
+    assert released == "It is "
+    assert tripwire.leaked
+    assert tripwire.feed("more") == tripwire.finish() == ""
+    assert not tripwire.anew().leaked
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_pieces_make_no_difference(size: int) -> None:
+    text = f"Sel4 sel4-vo vokkum {CODE[:-1]} \u017fel4"
+    tripwire = Tripwire.of(scene())
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    assert "".join([*map(tripwire.feed, pieces), tripwire.finish()]) == text
+
+
+def test_a_secret_in_two_parts_is_found() -> None:
+    assert Tripwire.of(scene()).leaks(f"First {CODE[:5]}", f"{CODE[5:]} then")
+
+
+def test_so_many_secrets_are_looked_for_and_no_more() -> None:
+    many = [f"{number:06d}-{'x' * 30}" for number in range(5_000)]
+    patterns = Tripwire.of(scene(many))._patterns
+    assert sum(map(len, patterns.ending.values())) < 2_500
