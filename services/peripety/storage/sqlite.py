@@ -19,13 +19,13 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from peripety.errors import UnavailableError
+from peripety.storage.driver import BEGIN_WRITING, DriverConnection
 from peripety.storage.faults import BUSY_SECONDS, connected, explain_faults, unavailable
 from peripety.storage.groups import GroupedWriter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aiosqlite import Connection as DriverConnection
     from sqlalchemy import Connection
     from sqlalchemy.engine import ExceptionContext
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -79,7 +79,7 @@ class SqliteFile:
                 code="STORAGE_UNAVAILABLE",
             ) from None
         self._writer = GroupedWriter(
-            _engine(path, _WRITER_PRAGMAS, _WRITE_FAULTS, begin="BEGIN IMMEDIATE", connections=1)
+            _engine(path, _WRITER_PRAGMAS, _WRITE_FAULTS, begin=BEGIN_WRITING, connections=1)
         )
         self._readers = _engine(path, _READER_PRAGMAS, _READ_FAULTS, begin="BEGIN", connections=_READERS)
 
@@ -106,7 +106,9 @@ def _engine(
 ) -> AsyncEngine:
     engine = create_async_engine(
         f"sqlite+aiosqlite:///{path}",
-        connect_args={"timeout": BUSY_SECONDS},
+        async_creator=partial(
+            DriverConnection.open, path, patience=BUSY_SECONDS, reads=begin != BEGIN_WRITING
+        ),
         hide_parameters=True,
         max_overflow=0,
         pool_size=connections,
@@ -114,8 +116,6 @@ def _engine(
     )
 
     def prepare(connection: Any, _record: object) -> None:
-        # The driver's own transaction control would begin too late and deferred.
-        connection.isolation_level = None
         connection.run_async(partial(_set, pragmas))
 
     def start(connection: Connection) -> None:
@@ -149,7 +149,7 @@ async def _set(pragmas: tuple[str, ...], connection: DriverConnection) -> None:
 def _explain(faults: frozenset[int], context: ExceptionContext) -> UnavailableError | None:
     error = context.original_exception
     if isinstance(error, asyncio.CancelledError):
-        # A statement that is cut short ends in the driver's thread, and the connection is as good as before.
+        # A read that is cut short ends in its connection's thread, and the connection is as good as before.
         context.is_disconnect = False
     if not isinstance(error, sqlite3.Error):
         return None

@@ -155,31 +155,6 @@ async def test_a_block_that_is_cancelled_is_undone_alone(
     assert len(commits) == 1
 
 
-async def test_a_block_that_is_cancelled_in_a_statement_is_undone_alone(
-    database: Database, commits: list[object]
-) -> None:
-    under_way = asyncio.Event()
-
-    async def count_for_long() -> None:
-        query = (
-            "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT * FROM n"
-        )
-        async with database.write() as connection:
-            await connection.execute(insert(pairs).values(number=2, half=0))
-            asyncio.get_running_loop().call_soon(under_way.set)
-            await connection.execute(text(query))
-
-    others = [asyncio.create_task(add_pair(database, 1))]
-    cut = asyncio.create_task(count_for_long())
-    await under_way.wait()
-    others.append(asyncio.create_task(add_pair(database, 3)))
-    cut.cancel()
-    await asyncio.gather(*others)
-    assert cut.cancelled()
-    assert await halves(database) == {1: 2, 3: 2}
-    assert len(commits) == 1
-
-
 async def test_a_block_that_is_cancelled_while_it_waits_never_runs(database: Database) -> None:
     held = Held(database, 1)
     await held.at_work.wait()

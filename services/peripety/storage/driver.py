@@ -1,0 +1,194 @@
+"""How statements reach a SQLite file: from the event loop, but for what may wait.
+
+A statement about a few rows takes microseconds. A hop to another thread and back takes longer by far where
+the event loop is busy, which it comes round to once for each, and a turn of a session would make dozens. So
+only what waits for the disk or for another process is left to a thread (beginning to write, committing,
+closing), and what turns out to take long: a read that outlasts its moment is begun again there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from peripety.tasks import finish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["BEGIN_WRITING", "DriverConnection"]
+
+T = TypeVar("T")
+
+_MOMENT_SECONDS = 0.002
+_STEPS_BETWEEN_LOOKS = 2_000
+
+BEGIN_WRITING = "BEGIN IMMEDIATE"
+"""Begins a transaction that writes, which another process may have to be waited for."""
+
+
+class DriverConnection:
+    """A connection as SQLAlchemy's dialect of aiosqlite wants it; transactions are left to its user.
+
+    Args:
+        path: the file.
+        patience: how many seconds to wait for another process before a transaction.
+        reads: whether it is only read from.
+    """
+
+    def __init__(self, path: str, *, patience: float, reads: bool) -> None:
+        self._thread = ThreadPoolExecutor(1, "sqlite")
+        self._path = path
+        self._patience = patience
+        self._ends = float("inf")
+        self._connection: sqlite3.Connection | None = None  # so the dialect sees whether it is there
+        self.reads = reads
+
+    @classmethod
+    async def open(cls, path: str, *, patience: float, reads: bool) -> Self:
+        """Open a connection; see the arguments of the class."""
+        opened = cls(path, patience=patience, reads=reads)
+        await opened.patiently(opened._connect)
+        return opened
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is under way."""
+        return self._there.in_transaction
+
+    def cursor(self) -> _Cursor:
+        """A new cursor."""
+        return _Cursor(self, self._there.cursor())
+
+    async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        """Execute a statement whose results do not matter."""
+        await self.cursor().execute(statement, parameters)
+
+    async def create_function(self, *arguments: Any, **named: Any) -> None:
+        """Let statements call a function."""
+        self._there.create_function(*arguments, **named)
+
+    async def commit(self) -> None:
+        """Commit, in the thread: it waits for the disk."""
+        await self.patiently(self._there.commit)
+
+    async def rollback(self) -> None:
+        """Undo what is not committed."""
+        self._there.rollback()
+
+    async def close(self) -> None:
+        """Close the connection, in the thread: the last one of a file writes."""
+        if self._connection is not None:
+            await self.patiently(self._close)
+
+    def stop(self) -> None:
+        """Let the connection be closed after what it is doing."""
+        if self._connection is not None:
+            self._thread.submit(self._close)
+
+    async def patiently(self, work: Callable[[], T]) -> T:
+        """Do something in the thread. A cancellation waits for it: nobody may use the connection meanwhile."""
+        return await finish(asyncio.get_running_loop().run_in_executor(self._thread, work))
+
+    async def begin(self, statement: str) -> None:
+        """Begin to write: at once, or in the thread when somebody else is writing."""
+        try:
+            self._there.execute(statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            await self.patiently(partial(self._begin, statement))
+
+    async def briefly(self, read: Callable[[], T]) -> T:
+        """Read something here if it is short, else in the thread."""
+        self._ends = time.perf_counter() + _MOMENT_SECONDS
+        try:
+            return read()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+        finally:
+            self._ends = float("inf")
+        return await self.patiently(read)
+
+    @property
+    def _there(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise sqlite3.ProgrammingError("the connection is closed")
+        return self._connection
+
+    def _connect(self) -> None:
+        timeout = self._patience if self.reads else 0.0
+        self._connection = sqlite3.connect(
+            self._path, timeout=timeout, isolation_level=None, check_same_thread=False
+        )
+        if self.reads:
+            self._connection.set_progress_handler(self._outlasted, _STEPS_BETWEEN_LOOKS)
+
+    def _begin(self, statement: str) -> None:
+        connection = self._there
+        connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}")
+        try:
+            connection.execute(statement)
+        finally:
+            connection.execute("PRAGMA busy_timeout = 0")
+
+    def _close(self) -> None:
+        connection, self._connection = self._there, None
+        connection.close()
+        self._thread.shutdown(wait=False)
+
+    def _outlasted(self) -> bool:
+        return time.perf_counter() > self._ends
+
+
+class _Cursor:
+    """A cursor as that dialect wants it; what it reads, it reads to the end."""
+
+    def __init__(self, connection: DriverConnection, cursor: sqlite3.Cursor) -> None:
+        self._connection = connection
+        self._cursor = cursor
+        self._rows: list[Any] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    @property
+    def description(self) -> Any:
+        return self._cursor.description
+
+    @property
+    def rowcount(self) -> int:
+        return self._cursor.rowcount
+
+    @property
+    def lastrowid(self) -> int | None:
+        return self._cursor.lastrowid
+
+    async def execute(self, statement: str, parameters: Any = ()) -> None:
+        read = partial(self._read, statement, parameters)
+        if statement == BEGIN_WRITING:
+            await self._connection.begin(statement)
+        elif statement.startswith("PRAGMA"):
+            self._rows = await self._connection.patiently(read)
+        elif self._connection.reads:
+            self._rows = await self._connection.briefly(read)
+        else:
+            self._rows = read()
+
+    async def executemany(self, statement: str, parameters: Any) -> None:
+        self._cursor.executemany(statement, parameters)
+
+    async def fetchall(self) -> list[Any]:
+        rows, self._rows = self._rows, []
+        return rows
+
+    async def close(self) -> None:
+        self._cursor.close()
+
+    def _read(self, statement: str, parameters: Any) -> list[Any]:
+        return self._cursor.execute(statement, parameters).fetchall()
