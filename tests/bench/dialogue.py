@@ -97,14 +97,20 @@ class GrpcSpeaker:
         for kind, flags, payload in self._frames(data):
             if kind == self._DATA:
                 self._answer += payload
-            elif kind in {self._SETTINGS, self._PING} and not flags & self._ACK:
-                said += _frame(kind, self._ACK, 0, payload if kind == self._PING else b"")
-            elif kind in {self._RESET, self._GOAWAY}:
-                raise ConnectionError("the server ended the stream")
+            else:
+                said += self._reply(kind, flags, payload)
             if kind in {self._DATA, self._HEADERS} and flags & self._END_STREAM:
                 answer = bytes(self._answer)
                 self._answer.clear()
         return said, answer
+
+    def _reply(self, kind: int, flags: int, payload: bytes) -> bytes:
+        """What a frame that holds no data is answered with."""
+        if kind in {self._RESET, self._GOAWAY}:
+            raise ConnectionError("the server ended the stream")
+        if kind in {self._SETTINGS, self._PING} and not flags & self._ACK:
+            return _frame(kind, self._ACK, 0, payload if kind == self._PING else b"")
+        return b""
 
     def _frames(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
         received, start = self._received + data, 0

@@ -1,0 +1,103 @@
+"""The scripted LLM in a process of its own, which notes when its answers were asked for, began and ended.
+
+`PYTHONPATH=tests python -m bench.scripted_narrator SCENARIO MOMENTS` serves on a free port and prints it. All
+processes of a machine read the same monotonic clock, so that others can hold their own times against these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from bench.session_game import marked
+from peripety.simulator.scenario.load import load_scenario
+from peripety.simulator.server import serve
+from peripety.simulator.simulator import Simulator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peripety.simulator.exchange import Exchange
+    from peripety.simulator.model import Block, Request
+    from peripety.simulator.scenario.model import Scenario
+
+
+class Moments(NamedTuple):
+    """Of one answer, in seconds of the monotonic clock.
+
+    Attributes:
+        session: which session it is about.
+        asked: its request was read.
+        began: its first bytes left; where it is wanted whole, its first token was there.
+        ended: its last bytes left.
+        input_tokens: how large the prompt was.
+    """
+
+    session: int
+    asked: float
+    began: float
+    ended: float
+    input_tokens: int
+
+
+def moments_in(file: Path) -> Iterator[Moments]:
+    """What a narrator has noted."""
+    for line in file.read_text(encoding="ascii").splitlines():
+        session, asked, began, ended, tokens = line.split()
+        yield Moments(int(session), float(asked), float(began), float(ended), int(tokens))
+
+
+class TimedNarrator(Simulator):
+    """A scripted LLM that notes its moments.
+
+    Args:
+        scenario: what it says.
+        notes: gets a line for each answer that has left.
+    """
+
+    def __init__(self, scenario: Scenario, notes: TextIO) -> None:
+        super().__init__(scenario)
+        self._notes = notes
+
+    def begin(self, request: Request) -> Exchange:
+        """See `Simulator.begin`."""
+        asked = time.monotonic()
+        exchange = super().begin(request)
+        session = marked("\n".join(message.text for message in request.messages))
+        if session is None or exchange.reply is None:
+            return exchange
+        used = exchange.reply.usage
+        tokens = used.fresh + used.read + sum(used.written.values())
+        whole = [] if request.stream else [asked + exchange.manner.pace.first_token_ms / 1e3]
+        began: list[float] = whole
+
+        def started() -> None:
+            began.append(time.monotonic())
+            exchange.started()
+
+        def finished(answer: Sequence[Block] = ()) -> None:
+            ended = time.monotonic()
+            self._notes.write(f"{session} {asked} {began[0]} {ended} {tokens}\n")
+            self._notes.flush()
+            exchange.finished(answer)
+
+        return replace(exchange, started=started, finished=finished)
+
+
+async def _main(scenario: Path, moments: Path) -> None:
+    stopping = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    with moments.open("a", encoding="ascii") as notes:
+        async with serve(TimedNarrator(load_scenario(scenario), notes)) as url:
+            sys.stdout.write(f"listening on {url}\n")
+            sys.stdout.flush()
+            await stopping.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Path(sys.argv[1]), Path(sys.argv[2])))
