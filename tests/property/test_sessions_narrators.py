@@ -1,27 +1,49 @@
-"""Whatever a narrator writes, the turn is told, and nothing but prose gets out."""
+"""Whatever a narrator does, the turn is told, nothing but prose gets out, and only the engine writes.
+
+How many answers hostile narrators give is set by PERIPETY_NARRATORS.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+from collections import Counter
 from contextlib import aclosing
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import count, pairwise
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from peripety import sim
 from peripety.errors import UnavailableError
-from peripety.sessions.events import Degraded, NarrativeChunk, NarrativeRetracted
-from peripety.sessions.model import Resolution
+from peripety.sessions.events import (
+    ActionResolved,
+    Degraded,
+    NarrativeChunk,
+    NarrativeRetracted,
+    Rolled,
+    WorldResolved,
+    encode,
+)
+from peripety.sessions.model import ActionCall, Resolution
 from peripety.sessions.narrating.narrator import Narrator, Told
-from support.scenes import scene_of
+from peripety.sessions.stage import Anew
+from peripety.sim._pure import border
+from peripety.sim._pure.scope import Scope
+from support.cores import core_named, program_on
+from support.hostile import HostileGateway
+from support.random_specs import random_calls, random_spec
+from support.scenes import scene_of, session_of
 from support.sessions import SILENCE, ScriptedGateway
 from support.specs import document
 
 if TYPE_CHECKING:
     from peripety.sessions.narrating.scene import Scene
+    from support.sessions import Answer
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
 thorough = settings(max_examples=EXAMPLES, deadline=None)
@@ -84,14 +106,14 @@ def scene() -> Scene:
     return scene_of(document(entities=[{"id": "p", "playable": True}]), ())
 
 
-async def told(answers: list[str | list[str] | Exception]) -> list[Any]:
+async def told(answers: list[Answer]) -> list[Any]:
     async with aclosing(Narrator(ScriptedGateway(answers), seconds=0.05).tell(scene())) as telling:
         return [event async for event in telling]
 
 
 @thorough
 @given(st.lists(answers(), min_size=1, max_size=2))
-def test_every_turn_is_told(script: list[str | list[str] | Exception]) -> None:
+def test_every_turn_is_told(script: list[Answer]) -> None:
     *events, end = asyncio.run(told(script))
     assert isinstance(end, Told)
     assert any(map(str.isalnum, end.narrative))
@@ -107,3 +129,131 @@ def test_every_turn_is_told(script: list[str | list[str] | Exception]) -> None:
     assert shown == end.narrative
     degraded = any(isinstance(event, Degraded) for event in events)
     assert degraded == (end.resolution is Resolution.SERVER_RESOLVED)
+
+
+# --- hostile narrators ---
+
+ANSWERS = int(os.environ.get("PERIPETY_NARRATORS", "500"))
+TURNS_OF_A_RUN = 6
+PURE = core_named("python")
+WORDS = "I try it."
+
+
+@dataclass
+class Tally:
+    """What was seen of hostile narrators."""
+
+    answers: int = 0
+    turns: int = 0
+    changes: int = 0
+    own_changes: int = 0
+    actions: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
+
+
+async def play(seed: int, tally: Tally) -> None:
+    """One run of a random scenario, with a narrator that means it no good."""
+    random = Random(seed)
+    spec = random_spec(random)
+    document = json.dumps(spec).encode()
+    pure = program_on(PURE, document)
+    session = session_of(sim.compile(document))
+    legal = [action["id"] for action in spec["actions"]]
+    for _ in range(TURNS_OF_A_RUN):
+        calls = [call for call in random_calls(random, spec, legal) if "act" in call and call["act"] in legal]
+        chosen = [ActionCall(call["act"], call["params"]) for call in calls]
+        words = random.choice(("", WORDS))
+        try:
+            scene = scene_of(document, chosen, spoken=words, snapshot=session.snapshot, turn=session.turn)
+        except AssertionError:
+            return
+        gateway = HostileGateway(random, spec)
+        end, reasons = await endured(scene, gateway)
+        assert scene.stage.played is not None
+        record = json.loads(scene.stage.played.record)
+        explained(record, pure, session.snapshot, chosen, gateway if words else None)
+        assert ("NARRATOR_FAILED" in reasons) <= gateway.broken, seed
+        tally.answers += len(gateway.requests)
+        tally.turns += 1
+        tally.changes += len(record["changes"])
+        tally.own_changes += len(record.get("narrated", ()))
+        tally.actions += len(record["actions"]) - len(chosen)
+        tally.ends[reasons[0] if reasons else end.resolution.value] += 1
+        if record["status"]["kind"] != "ongoing":
+            return
+        snapshot = scene.stage.played.snapshot
+        session = replace(session, snapshot=snapshot, turn=session.turn + 1)
+
+
+async def endured(scene: Scene, gateway: HostileGateway) -> tuple[Told, list[str]]:
+    """How a turn was told in the end, and why by the server, if it was; what was shown is what is told."""
+    shown, reasons, told = "", list[str](), None
+    mechanics: list[Any] = list(scene.stage.board.events)
+    async with aclosing(Narrator(gateway, seconds=0.2).tell(scene)) as telling:
+        async for happened in telling:
+            match happened:
+                case Told():
+                    told = happened
+                case NarrativeChunk():
+                    assert any(isinstance(one, WorldResolved) for one in mechanics)
+                    shown += happened.text
+                case NarrativeRetracted():
+                    shown = ""
+                case Anew():
+                    shown, mechanics = "", list(happened.events)
+                case Degraded():
+                    reasons.append(happened.reason)
+                case ActionResolved() | Rolled() | WorldResolved():
+                    mechanics.append(happened)
+    assert told is not None
+    assert scene.stage.played is not None
+    assert shown == told.narrative
+    assert any(map(str.isalnum, shown))
+    assert tuple(mechanics) == scene.stage.played.events
+    return told, reasons
+
+
+def explained(
+    record: dict[str, Any],
+    pure: sim.Program,
+    snapshot: bytes,
+    chosen: list[ActionCall],
+    gateway: HostileGateway | None,
+) -> None:
+    """Every change is that of an action which was asked for, in the narrator's scope, or the world's own."""
+    state = pure.load_state(snapshot)
+    changes: list[Any] = []
+    for place, call in enumerate(record["actions"]):
+        act = pure.act(state, call["id"], call["params"])
+        changes += act.changes
+        if place < len(chosen):
+            assert (call["id"], call["params"]) == (chosen[place].action_id, chosen[place].params)
+        else:
+            assert gateway is not None, "who said nothing has chosen"
+            assert act.accepted
+            assert (call["id"], sim.canonical(call["params"])) in gateway.called
+    for die in record.get("rolls", ()):
+        pure.roll(state, die["kind"], die["target"], difficulty=die["difficulty"])
+    narrated = record.get("narrated", [])
+    if narrated:
+        assert not Scope(border.parse_canonical(pure.document)).objections(
+            border.parse_canonical(sim.canonical(narrated))
+        )
+        own = pure.narrate(state, narrated)
+        assert own.accepted
+        changes += own.changes
+    changes += pure.step(state).changes
+    assert [encode(change) for change in changes] == record["changes"]
+    assert state.hash() == record["state_hash"]
+
+
+def test_hostile_narrators_write_nothing_that_the_engine_did_not_and_cost_no_turn() -> None:
+    tally = Tally()
+    for seed in count(int(os.environ.get("PERIPETY_SEED", "0"))):
+        asyncio.run(play(seed, tally))
+        if tally.answers >= ANSWERS:
+            break
+    print(tally)  # noqa: T201 - a run by hand is about these figures
+    assert tally.own_changes
+    assert tally.actions
+    assert {"narrated", "repaired", "OUTCOME_INVALID"} <= tally.ends.keys()
