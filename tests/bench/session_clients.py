@@ -159,7 +159,8 @@ class _Stream(GrpcSpeaker):
 
     def listen(self, data: bytes) -> tuple[bytes, list[bytes], bool]:
         """What to say to what arrived, the messages that it completes, and whether the call has ended."""
-        said, ended, messages = b"", False, []
+        said, ended = b"", False
+        messages: list[bytes] = []
         for kind, flags, payload in self._frames(data):
             if kind == self._DATA:
                 messages += self._messages(payload)
