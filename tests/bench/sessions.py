@@ -49,7 +49,7 @@ class Series:
 
 SERIES = (
     Series("the narrator begins after 0.5 s and writes 100 tokens a second", narrator(PACE)),
-    Series("the narrator answers at once", narrator(None)),
+    Series("the narrator answers at once", narrator({"tokens_per_second": 1e6, "tokens_per_chunk": 8})),
 )
 
 

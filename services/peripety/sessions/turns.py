@@ -30,6 +30,7 @@ from peripety.sessions.remembered import since
 from peripety.sessions.seen import Seen, SeenTurn, seen_events
 from peripety.sessions.stage import Anew, set_up
 from peripety.sessions.watching.live import Live
+from peripety.tasks import aside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -119,7 +120,7 @@ class Turns:
 
     async def _play(self, attempt: _Attempt) -> AsyncGenerator[Seen, None]:
         attempt.check()
-        stage, opening = await asyncio.to_thread(attempt.set_up)
+        stage, opening = await aside(attempt.set_up, len(attempt.session.snapshot))
         if stage is not None and not await self._fits(attempt.opened(stage.foresee())):
             stage, opening = None, (_TOO_LARGE,)
         for event in attempt.opening(opening):
@@ -156,7 +157,7 @@ class Turns:
 
     async def _fits(self, turn: SeenTurn) -> bool:
         """Whether a turn can be sent to a viewer who may see all of it."""
-        return await asyncio.to_thread(self._room.holds, turn)
+        return await aside(lambda: self._room.holds(turn), len(turn.turn.record))
 
     async def _commit(self, request: TurnRequest, session: Session, turn: CommittedTurn) -> CommittedTurn:
         """Store a turn; the turn as it is recorded now."""
