@@ -135,6 +135,19 @@ async def test_whatever_fails_of_the_disk_while_a_group_is_written_what_was_ackn
     assert seen == {"KEPT", "CONFLICT", "STORAGE_UNAVAILABLE", "STORAGE_UNCERTAIN"}
 
 
+async def test_when_the_commit_fails_all_of_the_group_hear_that_it_may_have_been_kept(
+    tmp_path: Path, disk: FaultyDisk
+) -> None:
+    database = await Database.open(f"sqlite:///{tmp_path / 'test.db'}")
+    await add_pair(database, 0)
+    disk.fail(1, "error", for_good=False)  # what little they write is written by the commit
+    blocks = add_pair(database, 1), add_half(database, 2), add_pair(database, 3)
+    assert await outcomes(*blocks) == ["STORAGE_UNCERTAIN"] * 3
+    assert await outcomes(add_pair(database, 4)) == ["KEPT"]
+    await database.close()
+    assert 2 not in await asyncio.to_thread(found, tmp_path / "test.db")
+
+
 def add_note(connection: Connection) -> None:
     add_column(connection, "pairs", Column("note", Text, server_default="none"))
 

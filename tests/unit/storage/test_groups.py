@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -178,6 +179,37 @@ async def test_a_cancellation_after_the_end_of_a_block_waits_for_its_group(datab
     await asyncio.wait([first.task])
     assert first.task.cancelled()
     assert await halves(database) == {1: 2, 2: 2}
+
+
+async def test_a_cancellation_during_the_commit_waits_for_it(database: Database) -> None:
+    engine = database._backend._writer._engine.sync_engine  # type: ignore[attr-defined]
+    block = asyncio.create_task(add_pair(database, 1))
+    event.listen(engine, "commit", lambda _: block.cancel())
+    await asyncio.wait([block])
+    assert block.cancelled()
+    assert await halves(database) == {1: 2}
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_of_any_mix_of_blocks_those_that_ended_are_kept_and_all_others_are_whole_or_not_there(
+    database: Database, seed: int
+) -> None:
+    rng = random.Random(seed)
+    blocks = [
+        asyncio.create_task(rng.choice([add_pair, add_pair, add_half])(database, number))
+        for number in range(40)
+    ]
+    for block in rng.sample(blocks, 20):
+        for _ in range(rng.randrange(40)):
+            await asyncio.sleep(0)
+        block.cancel()
+    results = await asyncio.gather(*blocks, return_exceptions=True)
+    counted = await halves(database)
+    assert {type(result) for result in results} <= {type(None), ConflictError, asyncio.CancelledError}
+    assert set(counted.values()) <= {2}
+    for number, result in enumerate(results):
+        assert number in counted or result is not None
+        assert number not in counted or not isinstance(result, ConflictError)
 
 
 async def test_when_sqlite_gives_up_the_transaction_nothing_of_its_group_is_kept_and_the_next_one_works(
