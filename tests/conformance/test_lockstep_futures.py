@@ -125,6 +125,7 @@ BUSY: Json = json.loads(
                 ],
                 derives={"d": {"+": [{"var": "state.b"}, 1]}},
             ),
+            action("hurry", [later("w", 1, {"op": "mul", "path": "state.a", "value": 0.75})]),
             action("replan", [later("y", 3, {"op": "push", "path": "state.list", "value": 3})]),
             action("grow", [{"op": "set", "path": "state.more", "value": 1}]),
         ],
@@ -239,7 +240,15 @@ def large(snapshot: Json) -> None:
 
 
 def almost_full(snapshot: Json) -> None:
-    snapshot["state"]["list"] = [1.0] * 9_950
+    snapshot["state"]["more"] = {f"k{number}": number for number in range(9_960)}
+
+
+def many_of_one_name(snapshot: Json) -> None:
+    snapshot["scheduled"] = [{"id": "q", "due": 900, "effects": []}] * 256
+
+
+def many_names(snapshot: Json) -> None:
+    snapshot["scheduled"] = [{"id": f"q{number}", "due": 900, "effects": []} for number in range(255)]
 
 
 @pytest.mark.parametrize(
@@ -257,6 +266,8 @@ def almost_full(snapshot: Json) -> None:
         rather_late,
         large,
         almost_full,
+        many_of_one_name,
+        many_names,
     ],
 )
 def test_what_nobody_has_played_goes_on_alike(change: Callable[[Json], None]) -> None:
@@ -266,6 +277,16 @@ def test_what_nobody_has_played_goes_on_alike(change: Callable[[Json], None]) ->
     made_up = program.load_state(canonical(snapshot))
     for persona in ("random", "greedy"):
         check_agreement(made_up, persona=persona, runs=40)
+
+
+@pytest.mark.parametrize("change", [almost_full, many_of_one_name, many_names])
+def test_what_is_made_up_comes_to_its_limits(change: Callable[[Json], None]) -> None:
+    """Otherwise nothing would be left to the interpreter above."""
+    program, state = busy("plan", "step")
+    snapshot = json.loads(state.to_json())
+    change(snapshot)
+    made_up = program.load_state(canonical(snapshot))
+    assert b"STATE_LIMIT" in native(made_up).futures(options())
 
 
 @pytest.mark.parametrize(("persona", "runs"), [("random", 5_000), ("greedy", 2_100), ("planner", 70)])

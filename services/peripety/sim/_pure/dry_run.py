@@ -34,7 +34,7 @@ def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = Non
         A `DryRunReport`; turns are counted over all runs. A digest and the detail are given when they are
         asked for.
     """
-    return _played(State.initial(rules, 0), options, players)
+    return _played(State.initial(rules, 0), options, players, acted=False)
 
 
 def futures(state: State, options: dict[str, Any]) -> dict[str, Any]:
@@ -42,23 +42,23 @@ def futures(state: State, options: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         state: what each run begins with a copy of, under a seed of its own. It is not touched.
-        options: those of a dry-run, and `acted?`: whether its current turn is one in which the persona has
-            nothing to do any more.
+        options: those of a dry-run, and `acted?`: whether the current turn of the state is one in which the
+            persona has nothing to do any more.
 
     Raises:
         CoreError: `RUN_ENDED`.
     """
     check_ongoing(state)
-    return _played(state, options)
+    return _played(state, options, None, acted=bool(options.get("acted")))
 
 
-def _played(start: State, options: dict[str, Any], players: Players | None = None) -> dict[str, Any]:
+def _played(start: State, options: dict[str, Any], players: Players | None, *, acted: bool) -> dict[str, Any]:
     """The report of runs from a state; players only know the initial one."""
     rules, seed, name = start.rules, int(options["seed"]), options["persona"]
     horizon = int(options.get("horizon", rules.horizon))
     tally = _Tally(start, options.get("watch", []))
     persona = persona_of(name, rules, start.turn + horizon)
-    interpreter = _Interpreter(start, persona, horizon, tally, acted=bool(options.get("acted")))
+    interpreter = _Interpreter(start, persona, horizon, tally, acted=acted)
     digest = hashlib.sha256() if options.get("digest") else None
     is_detailed = bool(options.get("detail"))
     first = int(options["first_run"])

@@ -90,7 +90,7 @@ impl Program {
     ///
     /// As [`Program::dry_run`].
     pub fn dry_run_by(&self, executor: Executor, options: &[u8]) -> Result<String> {
-        let options = Options::read(options, self.horizon)?;
+        let options = Options { acted: false, ..Options::read(options, self.horizon)? };
         let start = self.new_state(0);
         self.played(executor, &start, &options, || self.machine())
     }

@@ -208,6 +208,7 @@ fn in_any_order<T>(things: &[T], most: f64, after: impl Fn(&T, f64) -> f64) -> f
 mod tests {
     use super::*;
     use crate::plan::examples::{plan_of, program};
+    use crate::state::State;
 
     fn may_overflow(derives: &str, effects: &str, turns: u64) -> bool {
         let actions = format!(
@@ -235,6 +236,17 @@ mod tests {
         let square = r#"{"d": {"*": [1e160, {"var": "state.n"}, 1e160]}}"#;
         assert!(may_overflow(square, "[]", 1));
         assert!(!may_overflow(r#"{"d": {"*": [1e160, {"var": "state.n"}]}}"#, "[]", 1));
+    }
+
+    #[test]
+    fn the_turn_is_as_large_as_it_is_where_the_runs_begin() {
+        let turns = [r#"{"var": "turn"}"#; 33].join(",");
+        let losses = format!(r#"[{{"id": "x", "when": {{">": [{{"*": [{turns}]}}, 0]}}}}]"#);
+        let program = program(r#"{"n": 1}"#, &[("loss_conditions", &losses)]);
+        for (turn, may) in [(0, false), (1 << 31, true)] {
+            let plan = Plan::new(&program, &State { turn, ..program.new_state(0) }).unwrap();
+            assert_eq!(super::may_overflow(&plan, 1), may, "{turn}");
+        }
     }
 
     #[test]

@@ -39,7 +39,6 @@ impl Plan {
             let rule = rule.as_object()?;
             fill(&mut layout, list(rule, "effects")?, rule.get("derives").and_then(Value::as_object))?;
         }
-        pending.iter().try_for_each(|effects| fill(&mut layout, effects, None))?;
         let turn = layout.slots.len();
         let mut builder = Builder {
             program,
