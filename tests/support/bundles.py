@@ -13,7 +13,7 @@ from peripety import sim
 from peripety.errors import PeripetyError
 from peripety.gateway.model import Spent
 from peripety.sessions.bundles.format import BundledTurn, Header
-from peripety.sessions.bundles.verifying import Verdict, verify
+from peripety.sessions.bundles.verifying import Verification
 from peripety.sessions.bundles.writing import Writer
 from peripety.sessions.events import Accepted, Committed, NarrativeChunk
 from peripety.sessions.mechanics import Board, reseeded
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from peripety.sessions.bundles.replaying import ReplayedTurn
+    from peripety.sessions.bundles.verifying import Verdict
 
 __all__ = ["Game", "Plan", "bundle_of", "play", "resealed", "verdict_on", "verified"]
 
@@ -48,13 +49,12 @@ class Game:
 
     def header(self, **more: Any) -> Header:
         start = sim.chain_start(self.first_seed, self.program.spec_hash)
-        seeds = [turn.record["seed"] for turn in self.turns if "seed" in turn.record]
-        known = {
+        known: dict[str, Any] = {
             "scenario_id": "scenario",
             "spec_hash": self.program.spec_hash,
             "certificate_hash": None,
             "first_seed": self.first_seed,
-            "next_seed": [self.first_seed, *seeds][-1],
+            "next_seed": None,
             "turns": len(self.turns),
             "chain_hash": self.turns[-1].events[-1].chain_hash if self.turns else start,  # type: ignore[union-attr]
             "table": None,
@@ -72,11 +72,12 @@ def play(program: sim.Program, plans: Iterable[Plan], seed: int | None = None) -
     for plan in plans:
         before = snapshot if plan.seed is None else reseeded(snapshot, plan.seed)
         board = Board(program, before, reseeded=plan.seed)
-        for step in (
+        steps: list[Callable[[], Any]] = [
             *(partial(board.act, call) for call in plan.actions),
             *(partial(board.roll, die) for die in plan.rolls),
             partial(board.narrate, plan.narrated),
-        ):
+        ]
+        for step in steps:
             with suppress(PeripetyError):
                 step()
         try:
@@ -136,9 +137,9 @@ def verified(
     bundle: bytes, compiled: Callable[[bytes], sim.Program] = sim.compile_canonical
 ) -> tuple[list[ReplayedTurn], Verdict]:
     """What comes of verifying a bundle: its turns, and the verdict."""
-    *turns, verdict = verify(io.BytesIO(bundle), compiled)
-    assert isinstance(verdict, Verdict)
-    return [turn for turn in turns if not isinstance(turn, Verdict)], verdict
+    verification = Verification(io.BytesIO(bundle), compiled)
+    turns = [replayed for _, replayed in verification.turns()]
+    return turns, verification.verdict
 
 
 def verdict_on(bundle: bytes) -> Verdict:

@@ -153,7 +153,8 @@ class ScriptedGateway:
 class OneScenario:
     """A source of one scenario."""
 
-    def __init__(self, document: bytes) -> None:
+    def __init__(self, document: bytes, certificate: bytes | None = None) -> None:
+        self.certificate = certificate
         program = sim.compile(document)
         self.scenario = CompiledScenario(
             "scenario", program.spec["name"], program.spec_hash, program.document, datetime.now(UTC)
@@ -164,6 +165,10 @@ class OneScenario:
         if scenario_id != known.scenario_id or spec_hash not in {None, known.spec_hash}:
             raise NotFoundError(f".scenario_id: there is no scenario '{scenario_id}'")
         return known
+
+    async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
+        named = (scenario_id, spec_hash) == (self.scenario.scenario_id, self.scenario.spec_hash)
+        return self.certificate if named else None
 
 
 @dataclass

@@ -13,6 +13,7 @@ import typer
 from peripety.cli.agent_commands import agent
 from peripety.cli.options import About, Seed  # noqa: TC001 - typer reads the annotations
 from peripety.cli.scenario_commands import scenarios
+from peripety.cli.session_commands import sessions
 from peripety.cli.stored_commands import stored
 from peripety.cli.streams import discard_output, open_closed_streams
 from peripety.errors import PeripetyError
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.add_typer(agent)
 app.add_typer(scenarios)
 app.add_typer(stored)
+app.add_typer(sessions)
 
 
 class Service(Enum):
@@ -183,8 +185,8 @@ def replay(
 ) -> None:
     """Play a session again from its bundle, and say whether everything comes to what is recorded.
 
-    It needs nothing but the file, which ExportSession writes. Exit code 0 when it is right, 1 when something
-    differs, 2 when it cannot be read. A bundle holds everything, also what no player may see.
+    It needs nothing but the file, which `peripety sessions export` writes. Exit code 0 when it is right, 1
+    when something differs, 2 when it cannot be read. It holds everything, also what no player may see.
     """
     from peripety.cli import replay as command  # noqa: PLC0415 - loads the engine
 

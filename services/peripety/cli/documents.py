@@ -26,6 +26,7 @@ __all__ = [
     "read_document",
     "read_documents",
     "read_specification",
+    "size_of",
 ]
 
 STDIN = "-"
@@ -107,6 +108,11 @@ def documents(source: str, file: IO[bytes]) -> Iterator[Document]:
         yield from _lines(source, chain([first, second], iter(lambda: _next_line(file), b"")))
     else:
         yield Document(source, None, (first + second + file.read(MAX_INPUT_BYTES))[: MAX_INPUT_BYTES + 1])
+
+
+def size_of(source: str) -> int | None:
+    """How many bytes a file has that can be read; None when that is not known."""
+    return None if source == STDIN else Path(source).stat().st_size
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 import sys
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -23,6 +23,7 @@ __all__ = [
     "require_place",
     "results",
     "save",
+    "sink",
     "tables",
     "write_bytes",
     "write_json",
@@ -81,6 +82,24 @@ def save(content: bytes, out: Path) -> None:
     """
     try:
         out.write_bytes(content)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write {out}: {error.strerror}") from None
+
+
+@contextmanager
+def sink(out: Path | None) -> Iterator[IO[bytes]]:
+    """Open a file for what is written piece by piece; standard output where none is named.
+
+    Raises:
+        BadParameter: it cannot be written.
+    """
+    if out is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with out.open("wb") as file:
+            yield file
     except OSError as error:
         raise typer.BadParameter(f"cannot write {out}: {error.strerror}") from None
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from peripety import sim
-from peripety.cli.documents import STDIN, opened
+from peripety.cli.documents import opened, size_of
 from peripety.cli.failure import FOUND_WRONG, INTERRUPTED, finding_fields, finding_lines
 from peripety.cli.output import errors, progress, results, write_json
 from peripety.cli.text import in_one_line
-from peripety.errors import InternalError
 from peripety.sessions.bundles.format import header_fields
-from peripety.sessions.bundles.verifying import Verdict, verify
+from peripety.sessions.bundles.verifying import Verification
+
+if TYPE_CHECKING:
+    from peripety.sessions.bundles.verifying import Verdict
 
 __all__ = ["replay"]
 
@@ -25,7 +26,7 @@ def replay(source: str, *, as_json: bool) -> int:
     """Play the session of a bundle again, tell what came of it, and return the exit code."""
     try:
         with opened(source) as file:
-            verdict = _verdict(file, None if source == STDIN else Path(source).stat().st_size)
+            verdict = _verdict(file, size_of(source))
     except KeyboardInterrupt:
         errors().print("interrupted")
         return INTERRUPTED
@@ -37,15 +38,14 @@ def replay(source: str, *, as_json: bool) -> int:
 
 
 def _verdict(file: IO[bytes], size: int | None) -> Verdict:
+    verification = Verification(file)
     shown = 0
     with progress("playing again", size) as advance:
-        for item in verify(file):
-            if isinstance(item, Verdict):
-                return item
+        for _ in verification.turns():
             if size is not None:
                 advance(file.tell() - shown)
                 shown = file.tell()
-    raise InternalError("The replay ended without its verdict")
+    return verification.verdict
 
 
 def _tell(verdict: Verdict) -> None:

@@ -329,6 +329,10 @@ class ScenarioSource(Protocol):
         """
         ...
 
+    async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
+        """The document of the latest certificate of a version; None when it has none, or is not stored."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Compiled:

@@ -162,6 +162,11 @@ class ScenarioRegistry:
         """See `ScenarioSource.compiled`."""
         return (await self.get(scenario_id, spec_hash)).scenario
 
+    async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
+        """See `ScenarioSource.certificate_of`."""
+        async with self._database.read() as connection:
+            return await storing.latest(scenario_id, spec_hash, connection)
+
     async def scenarios(self, asked_size: int = 0, page_token: str = "") -> Page[ScenarioSummary]:
         """A page of all scenarios, each in its latest version.
 

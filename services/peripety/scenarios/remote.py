@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
+from peripety.errors import NotFoundError
 from peripety.scenarios.messages import stored
 
 if TYPE_CHECKING:
@@ -30,3 +31,15 @@ class RemoteScenarioSource:
         """A stored scenario; see `ScenarioSource.compiled`."""
         request = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash or "")
         return stored.compiled_scenario((await self._stub.GetScenario(request)).scenario)
+
+    async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
+        """The latest certificate of a version; see `ScenarioSource.certificate_of`."""
+        try:
+            scenario = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash)
+            name = (await self._stub.GetScenario(scenario)).scenario.certificate_hash
+            if not name:
+                return None
+            kept = await self._stub.GetCertificate(pb.GetCertificateRequest(certificate_hash=name))
+        except NotFoundError:
+            return None
+        return kept.certificate.document

@@ -209,7 +209,7 @@ def play_again(program: Program, snapshot: bytes, record: Mapping[str, Any]) -> 
     Args:
         program: the scenario.
         snapshot: the state before the turn.
-        record: the record, parsed as `sim.parse_canonical` does.
+        record: the record, parsed with `sim.loads`.
 
     Raises:
         PeripetyError: it cannot have been played like that.
@@ -226,7 +226,7 @@ def play_again(program: Program, snapshot: bytes, record: Mapping[str, Any]) -> 
 
 def reseeded(snapshot: bytes, seed: int) -> bytes:
     """A snapshot whose run goes on under another seed."""
-    return sim.canonical(sim.parse_canonical(snapshot) | {"seed": str(seed)})
+    return sim.canonical(sim.loads(snapshot) | {"seed": str(seed)})
 
 
 def _world(narrated: ActResult | None, step: StepResult) -> WorldResolved:

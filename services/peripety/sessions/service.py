@@ -9,6 +9,7 @@ from peripety.api.session.v1.session_pb2_grpc import SessionServiceServicer
 from peripety.gateway.streams import following
 from peripety.requests import refuse
 from peripety.sessions.messages import asked, told
+from peripety.sessions.messages.bundled import pieces_of, replayed
 from peripety.sessions.messages.watched import watched
 from peripety.sessions.seen import Room
 
@@ -142,3 +143,32 @@ class SessionServicer(SessionServiceServicer):
         """Say where two sessions part, and how they differ since."""
         compared = await self._sessions.compare(asked.comparison(request))
         return told.comparison(compared)
+
+    async def ReplaySession(  # noqa: N802 - the contract's name
+        self, request: pb.ReplaySessionRequest, _context: Any
+    ) -> AsyncIterator[pb.ReplaySessionResponse]:
+        """Compute every turn of a session anew, and compare."""
+        sequence = 0
+        replay = self._sessions.replay(request.session_id, request.first_turn, request.last_turn)
+        async with following(replay) as turns:
+            async for turn in turns:
+                sequence += 1
+                yield replayed(sequence, turn)
+
+    async def ExportSession(  # noqa: N802 - the contract's name
+        self, request: pb.ExportSessionRequest, _context: Any
+    ) -> AsyncIterator[pb.ExportSessionResponse]:
+        """Stream a session as a bundle that anyone can verify."""
+        sequence = 0
+        async with following(self._sessions.export(request.session_id, request.last_turn)) as pieces:
+            async for piece in pieces:
+                sequence += 1
+                yield pb.ExportSessionResponse(sequence=sequence, chunk=piece)
+
+    async def ImportSession(  # noqa: N802 - the contract's name
+        self, requests: AsyncIterator[pb.ImportSessionRequest], _context: Any
+    ) -> pb.ImportSessionResponse:
+        """Store the session of a bundle after verifying it."""
+        request_id, pieces = await pieces_of(requests)
+        seen = await self._sessions.take_in(request_id, pieces)
+        return pb.ImportSessionResponse(session=told.session_message(seen))

@@ -11,6 +11,8 @@ from peripety.errors import NotFoundError
 from peripety.gateway.model import Spent
 from peripety.pages import Position, page_of, page_size, position_in
 from peripety.sessions.branches import Branches
+from peripety.sessions.bundles.exporting import Exporter
+from peripety.sessions.bundles.importing import Importer
 from peripety.sessions.checks import check_deletion, check_new_session, check_session_id
 from peripety.sessions.events import Accepted
 from peripety.sessions.looks import look
@@ -21,11 +23,13 @@ from peripety.sessions.watching.hub import Hub
 from peripety.sessions.watching.watch import Watching
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from peripety.pages import Page
     from peripety.scenarios.model import ScenarioSource
     from peripety.sessions.branches.model import Compared, Comparison, Fork, Rewinding
+    from peripety.sessions.bundles.exporting import ReplayCompleted
+    from peripety.sessions.bundles.replaying import ReplayedTurn
     from peripety.sessions.looks import SeenSession
     from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
     from peripety.sessions.narrating.narrator import Narrator
@@ -65,6 +69,8 @@ class Sessions:
         self._turns = Turns(store, rulesets, narrator, room, self._hub)
         self._watching = Watching(store, rulesets, self._hub)
         self._branches = Branches(store, rulesets, room)
+        self._exporter = Exporter(store, rulesets, scenarios)
+        self._importer = Importer(store, room)
         self._room = room
 
     async def create(self, new: NewSession) -> SeenSession:
@@ -193,6 +199,20 @@ class Sessions:
     async def aclose(self) -> None:
         """Let those go who follow sessions: the server stops."""
         await self._hub.aclose()
+
+    def replay(
+        self, session_id: str, first_turn: int, last_turn: int
+    ) -> AsyncGenerator[ReplayedTurn | ReplayCompleted, None]:
+        """Compute a session anew and compare; see `Exporter.replay`."""
+        return self._exporter.replay(session_id, first_turn, last_turn)
+
+    def export(self, session_id: str, last_turn: int) -> AsyncGenerator[bytes, None]:
+        """Write a session down as a bundle; see `Exporter.export`."""
+        return self._exporter.export(session_id, last_turn)
+
+    async def take_in(self, request_id: str, pieces: AsyncIterator[bytes]) -> SeenSession:
+        """Store the session of a bundle, and show its public part; see `Importer.take_in`."""
+        return await self._seen(await self._importer.take_in(request_id, pieces), None)
 
     async def _session(self, session_id: str) -> tuple[Session, Ruleset]:
         check_session_id(session_id)

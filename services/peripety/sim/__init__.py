@@ -17,6 +17,7 @@ from peripety.sim._pure.paths import parse_path as _parse_path
 from peripety.sim._pure.paths import split_variable as _split_variable
 from peripety.sim._pure.rng import RNG_VERSION
 from peripety.sim._pure.scope import Allowance, Scope
+from peripety.sim._values import loads
 from peripety.sim.documents import (
     compile,  # noqa: A004 - the engine's own word for it
     compile_canonical,
@@ -94,6 +95,7 @@ __all__ = [
     "evaluate",
     "format_path",
     "load",
+    "loads",
     "narrator_scope",
     "parse",
     "parse_canonical",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.certificates.model import Certificate
 
-__all__ = ["find", "forget", "keep", "latest_hash"]
+__all__ = ["find", "forget", "keep", "latest", "latest_hash"]
 
 _certificates = Table(
     "scenario_certificates",
@@ -82,6 +82,15 @@ async def find(name: str, connection: AsyncConnection) -> Certificate:
             code="CERTIFICATE_NOT_FOUND",
         )
     return decode(document)
+
+
+async def latest(scenario_id: str, spec_hash: str, connection: AsyncConnection) -> bytes | None:
+    """The document of the latest certificate of a version; None where it has none."""
+    query = select(_columns.document).where(
+        _columns.scenario_id == scenario_id, _columns.spec_hash == spec_hash
+    )
+    document: bytes | None = await connection.scalar(query.order_by(_columns.position.desc()).limit(1))
+    return document
 
 
 def latest_hash(

@@ -54,7 +54,7 @@ def _recalled(program: Program, past: Past) -> Session:
     if snapshot is None:
         snapshot = program.new_state(past.session.first_seed).to_json()
     for number, (record, changes) in enumerate(past.played, past.start + 1):
-        played = play_again(program, snapshot, json.loads(record))
+        played = play_again(program, snapshot, sim.loads(record))
         if played.record != record:
             raise InternalError(f"turn {number} of a session does not come to what is recorded of it")
         snapshot, memories = played.snapshot, remembered.after(memories, changes)

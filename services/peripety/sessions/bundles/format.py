@@ -52,7 +52,7 @@ class Header:
         spec_hash: the version of it.
         certificate_hash: names its certificate, which is then in the bundle; None for none.
         first_seed: where the randomness came from at first: the chain of hashes begins with it.
-        next_seed: where that of the turn after the last one comes from.
+        next_seed: another seed that the next turn begins under; None to go on under the same.
         turns: how many turns there are.
         chain_hash: the hash over all of them.
         table: the players, when there are several.
@@ -66,7 +66,7 @@ class Header:
     spec_hash: str
     certificate_hash: str | None
     first_seed: int
-    next_seed: int
+    next_seed: int | None
     turns: int
     chain_hash: str
     table: Table | None

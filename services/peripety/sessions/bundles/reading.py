@@ -93,12 +93,16 @@ class Reader:
 
     def turns(self, header: Header) -> Iterator[BundledTurn]:
         """The turns, oldest first."""
+        requests: set[str] = set()
         for turn in range(1, header.turns + 1):
             value = self._value(self._next())
             if isinstance(value, dict) and value.get("kind") == f"{KIND}.end":
                 message = f"it ends after {turn - 1} turns, and its header tells of {header.turns}"
                 raise self._refused("BUNDLE_TRUNCATED", message)
             self._hold_to("turn", value)
+            if value["request_id"] in requests:
+                raise self._refused("TURN_INVALID", "another turn has the same request_id", "/request_id")
+            requests.add(value["request_id"])
             yield self._turn(value)
 
     def end(self) -> None:
@@ -121,15 +125,13 @@ class Reader:
         try:
             turn = turn_of(value)
         except (TypeError, KeyError, ValueError, AttributeError):
-            raise self._refused(
-                "EVENTS_INVALID", "an event has other keys than its kind", "/events"
-            ) from None
+            raise self._refused("TURN_INVALID", "an event has other keys than its kind", "/events") from None
         kinds = [type(event) for event in turn.events]
         if kinds[0] is not Accepted or kinds[-1] is not Committed:
             message = "the first event of a turn is accepted, and the last one committed"
-            raise self._refused("EVENTS_INVALID", message, "/events")
+            raise self._refused("TURN_INVALID", message, "/events")
         if kinds.count(Accepted) != 1 or kinds.count(Committed) != 1:
-            raise self._refused("EVENTS_INVALID", "a turn is accepted once and committed once", "/events")
+            raise self._refused("TURN_INVALID", "a turn is accepted once and committed once", "/events")
         return turn
 
     def _next(self) -> bytes:

@@ -67,6 +67,7 @@ class Replay:
         first_seed: where its randomness came from at first.
 
     Attributes:
+        program: the scenario.
         turn: how many turns were played.
         seed: where the randomness comes from now.
         status: whether the run goes on.
@@ -77,7 +78,7 @@ class Replay:
 
     def __init__(self, program: Program, first_seed: int) -> None:
         state = program.new_state(first_seed)
-        self._program = program
+        self.program = program
         self._failed = False
         self.turn = 0
         self.seed = first_seed
@@ -86,11 +87,11 @@ class Replay:
         self.state_hash = state.hash()
         self.chain_hash = sim.chain_start(first_seed, program.spec_hash)
 
-    def play(self, record: Mapping[str, Any], events: Sequence[Event]) -> ReplayedTurn:
+    def play(self, record: Mapping[str, Any] | None, events: Sequence[Event]) -> ReplayedTurn:
         """Play the next turn.
 
         Args:
-            record: its record, parsed.
+            record: its record, parsed with `sim.loads`, once its schema holds; None when there is none.
             events: what was streamed of it, the last one being `Committed`.
         """
         self.turn += 1
@@ -108,13 +109,15 @@ class Replay:
         )
 
     def _play(
-        self, record: Mapping[str, Any], events: Sequence[Event], recorded: Committed
+        self, record: Mapping[str, Any] | None, events: Sequence[Event], recorded: Committed
     ) -> Iterator[Finding]:
-        if self._failed:
-            yield _not_playable("a turn before it could not be played")
+        if self._failed or record is None:
+            reason = "a turn before it could not be played" if self._failed else "it has no record"
+            self._failed = True
+            yield _not_playable(reason)
             return
         try:
-            played = play_again(self._program, self.snapshot, record)
+            played = play_again(self.program, self.snapshot, record)
         except PeripetyError as error:
             self._failed = True
             yield _not_playable(error.message)
@@ -142,7 +145,7 @@ class Replay:
 
 def _record_differences(record: Mapping[str, Any], played: Played) -> Iterator[Finding]:
     if sim.canonical(record) != played.record:
-        yield from _differences(record, sim.parse_canonical(played.record), "/record")
+        yield from _differences(record, sim.loads(played.record), "/record")
 
 
 def _event_differences(events: Sequence[Event], played: Played, kinds: tuple[type, ...]) -> Iterator[Finding]:

@@ -9,15 +9,16 @@ from peripety import sim
 from peripety.errors import Finding
 from peripety.sessions.bundles.defects import BundleError, Defect
 from peripety.sessions.bundles.reading import Reader
-from peripety.sessions.bundles.replaying import Replay, ReplayedTurn
+from peripety.sessions.bundles.replaying import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from peripety.sessions.bundles.format import Header
+    from peripety.sessions.bundles.format import BundledTurn, Header
+    from peripety.sessions.bundles.replaying import ReplayedTurn
     from peripety.sim import Program
 
-__all__ = ["Verdict", "verify"]
+__all__ = ["Verdict", "Verification"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,39 +43,58 @@ class Verdict:
         return not self.defects
 
 
-def verify(
-    file: IO[bytes], compiled: Callable[[bytes], Program] = sim.compile_canonical
-) -> Iterator[ReplayedTurn | Verdict]:
-    """Read a bundle to its end and play every turn again; memory is bounded by its longest line.
+class Verification:
+    """A bundle that is being verified; memory is bounded by its longest line.
 
     Args:
         file: the bundle, at its beginning.
         compiled: compiles the specification; by default for the core of this process.
 
-    Yields:
-        The turns, and the verdict as the last item.
+    Attributes:
+        header: what the bundle says about its session; None before it was read.
+        replay: the session as it was played again so far; None before its first turn can be played.
     """
-    reader = Reader(file)
-    header = None
-    turns = mismatches = 0
-    defects: list[Defect] = []
-    try:
-        header = reader.header()
-        program = reader.program(header, compiled)
-        reader.certificate(header)
-        replay = Replay(program, header.first_seed)
-        for turn in reader.turns(header):
-            replayed = replay.play(turn.record, turn.events)
-            turns += 1
-            if not replayed.matches:
-                mismatches += 1
-                if mismatches == 1:
-                    defects += [Defect(reader.line, finding) for finding in replayed.differences]
-            yield replayed
-        if header.chain_hash != replay.chain_hash and not mismatches:
-            message = f"the header says {header.chain_hash}, and the turns come to {replay.chain_hash}"
-            defects.append(Defect(1, Finding("TURN_DIFFERS", "/chain_hash", message)))
-        reader.end()
-    except BundleError as error:
-        defects += error.defects
-    yield Verdict(header, turns, mismatches, tuple(defects))
+
+    def __init__(self, file: IO[bytes], compiled: Callable[[bytes], Program] = sim.compile_canonical) -> None:
+        self._reader = Reader(file)
+        self._compiled = compiled
+        self._mismatches = 0
+        self._defects: list[Defect] = []
+        self.header: Header | None = None
+        self.replay: Replay | None = None
+
+    def turns(self) -> Iterator[tuple[BundledTurn, ReplayedTurn]]:
+        """Read the bundle to its end, and play each turn again. Nothing that is wrong with it is raised."""
+        reader = self._reader
+        try:
+            header = self.header = reader.header()
+            replay = Replay(reader.program(header, self._compiled), header.first_seed)
+            reader.certificate(header)
+            self.replay = replay
+            for turn in reader.turns(header):
+                replayed = replay.play(turn.record, turn.events)
+                self._note(replayed)
+                yield turn, replayed
+            if header.chain_hash != replay.chain_hash and not self._mismatches:
+                message = f"the header says {header.chain_hash}, and the turns come to {replay.chain_hash}"
+                self._defects.append(Defect(1, Finding("TURN_DIFFERS", "/chain_hash", message)))
+            reader.end()
+        except BundleError as error:
+            self._defects += error.defects
+
+    def _note(self, replayed: ReplayedTurn) -> None:
+        if not replayed.matches:
+            self._mismatches += 1
+            if self._mismatches == 1:
+                self._defects += [Defect(self._reader.line, finding) for finding in replayed.differences]
+
+    @property
+    def line(self) -> int:
+        """The line that was read last, from 1."""
+        return self._reader.line
+
+    @property
+    def verdict(self) -> Verdict:
+        """What came of it so far."""
+        turns = 0 if self.replay is None else self.replay.turn
+        return Verdict(self.header, turns, self._mismatches, tuple(self._defects))

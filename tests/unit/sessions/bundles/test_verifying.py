@@ -9,7 +9,7 @@ import pytest
 from peripety import sim
 from peripety.scenarios.certificates.document import certificate_hash, encode
 from peripety.sessions.bundles.format import MOST_LINE_BYTES
-from peripety.sessions.bundles.verifying import verify
+from peripety.sessions.bundles.verifying import Verification
 from peripety.sessions.events import Dialogue
 from peripety.sessions.model import (
     ActionCall,
@@ -201,10 +201,10 @@ def test_a_certificate_is_held_to_its_hash_and_to_the_specification() -> None:
         ("WRONG_VALUE", "/events/0/kind", lambda turn: turn["events"][0].update(kind="other")),
         ("WRONG_TYPE", "/events/5/text", lambda turn: turn["events"][5].update(text=1)),
         ("UNKNOWN_KEY", "/events/6/more", lambda turn: turn["events"][6].update(more=1)),
-        ("EVENTS_INVALID", "/events", lambda turn: turn["events"][4].update(more=1)),
-        ("EVENTS_INVALID", "/events", lambda turn: turn["events"].pop()),
-        ("EVENTS_INVALID", "/events", lambda turn: turn["events"].pop(0)),
-        ("EVENTS_INVALID", "/events", lambda turn: turn["events"].insert(0, turn["events"][0])),
+        ("TURN_INVALID", "/events", lambda turn: turn["events"][4].update(more=1)),
+        ("TURN_INVALID", "/events", lambda turn: turn["events"].pop()),
+        ("TURN_INVALID", "/events", lambda turn: turn["events"].pop(0)),
+        ("TURN_INVALID", "/events", lambda turn: turn["events"].insert(0, turn["events"][0])),
     ],
 )
 def test_a_line_that_is_no_turn_is_refused(code: str, path: str, change: Callable[[Any], Any]) -> None:
@@ -264,6 +264,10 @@ def test_lines_that_are_missing_doubled_or_added_are_found() -> None:
     lines = lines_of(bundle_of(a_game()))
     assert codes(resealed(lines[:-1])) == [(5, "BUNDLE_TRUNCATED", "")]
     assert codes(resealed([*lines, lines[-1]])) == [(6, "BUNDLE_CHANGED", "")]
+    doubled = forged(
+        bundle_of(a_game()), 4, lambda turn: turn.update(request_id=f"{0:08}-0000-0000-0000-{1:012}")
+    )
+    assert codes(doubled) == [(4, "TURN_INVALID", "/request_id")]
     assert codes(bundle_of(a_game()) + b"\n") == [(7, "BUNDLE_CHANGED", "")]
     swapped = resealed([*lines[:3], lines[4], lines[3]])
     assert verdict_on(swapped).defects[0].line == 4
@@ -291,8 +295,9 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
             self.taken += size
             return b"a" * size
 
-    (verdict,) = verify(Endless())  # type: ignore[arg-type]
-    assert verdict.defects[0].finding.code == "LINE_TOO_LONG"  # type: ignore[union-attr]
+    verification = Verification(Endless())  # type: ignore[arg-type]
+    assert not list(verification.turns())
+    assert verification.verdict.defects[0].finding.code == "LINE_TOO_LONG"
 
 
 def test_every_defect_says_the_way_out() -> None:

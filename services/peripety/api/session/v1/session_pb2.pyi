@@ -1845,15 +1845,15 @@ class ReplaySessionResponse(_message.Message):
         turn: _builtins.int
         """The turn."""
         matches: _builtins.bool
-        """Whether both hashes are as recorded."""
+        """Whether it came to what is recorded of it: both hashes, the record, and the mechanics of its events."""
         recorded_state_hash: _builtins.str
         """The recorded hash of the state."""
         computed_state_hash: _builtins.str
-        """The computed hash of the state."""
+        """The computed hash of the state; empty when the turn, or one before it, could not be played."""
         recorded_chain_hash: _builtins.str
         """The recorded chain hash."""
         computed_chain_hash: _builtins.str
-        """The computed chain hash."""
+        """The computed chain hash; empty in the same case."""
         def __init__(
             self,
             *,
@@ -2120,7 +2120,8 @@ class ExportSessionResponse(_message.Message):
     """Counts the parts, from 1, without gaps."""
     chunk: _builtins.bytes
     """The next bytes of the bundle, at most 1 MiB. The bundle is JSON Lines in UTF-8: a header, the
-    specification, the certificate if there is one, then one turn a line.
+    specification, the certificate if there is one, one turn a line, and an end with the hash of it all
+    (docs/bundles.md).
     """
     def __init__(
         self,

@@ -260,7 +260,8 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ImportSession(self, request_iterator, context):
-        """Stores the session of a bundle after verifying it.
+        """Stores the session of a bundle after verifying it. Of a bundle that is not right nothing is stored:
+        INVALID_ARGUMENT with reason `BUNDLE_INVALID`, and a violation for each defect.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -88,7 +88,9 @@ class SessionServiceStub:
     The bundle holds everything, also what no entity may see.
     """
     ImportSession: _grpc.StreamUnaryMultiCallable[_session_pb2.ImportSessionRequest, _session_pb2.ImportSessionResponse]
-    """Stores the session of a bundle after verifying it."""
+    """Stores the session of a bundle after verifying it. Of a bundle that is not right nothing is stored:
+    INVALID_ARGUMENT with reason `BUNDLE_INVALID`, and a violation for each defect.
+    """
     GetOdds: _grpc.UnaryStreamMultiCallable[_session_pb2.GetOddsRequest, _session_pb2.GetOddsResponse]
     """Plays thousands of futures from the present state and streams how likely each end is."""
 
@@ -152,7 +154,9 @@ class SessionServiceAsyncStub(SessionServiceStub):
     The bundle holds everything, also what no entity may see.
     """
     ImportSession: _aio.StreamUnaryMultiCallable[_session_pb2.ImportSessionRequest, _session_pb2.ImportSessionResponse]  # type: ignore[assignment]
-    """Stores the session of a bundle after verifying it."""
+    """Stores the session of a bundle after verifying it. Of a bundle that is not right nothing is stored:
+    INVALID_ARGUMENT with reason `BUNDLE_INVALID`, and a violation for each defect.
+    """
     GetOdds: _aio.UnaryStreamMultiCallable[_session_pb2.GetOddsRequest, _session_pb2.GetOddsResponse]  # type: ignore[assignment]
     """Plays thousands of futures from the present state and streams how likely each end is."""
 
@@ -288,7 +292,9 @@ class SessionServiceServicer:
         request_iterator: _MaybeAsyncIterator[_session_pb2.ImportSessionRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.ImportSessionResponse, _abc.Awaitable[_session_pb2.ImportSessionResponse]]:
-        """Stores the session of a bundle after verifying it."""
+        """Stores the session of a bundle after verifying it. Of a bundle that is not right nothing is stored:
+        INVALID_ARGUMENT with reason `BUNDLE_INVALID`, and a violation for each defect.
+        """
 
     def GetOdds(
         self,

@@ -1,0 +1,237 @@
+"""Stored sessions, played again or written down as bundles."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety import sim
+from peripety.errors import ConflictError, SpecError
+from peripety.requests import refuse
+from peripety.scenarios.certificates.document import certificate_hash
+from peripety.sessions import remembered
+from peripety.sessions.branches import state_at
+from peripety.sessions.bundles.format import BundledTurn, Header, schema_of
+from peripety.sessions.bundles.replaying import Replay, ReplayedTurn
+from peripety.sessions.bundles.writing import Writer
+from peripety.sessions.checks import check_session_id
+from peripety.sim.schema import check
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+
+    from peripety.scenarios.model import ScenarioSource
+    from peripety.sessions.model import CommittedTurn, Memory, Session
+    from peripety.sessions.rulesets import Rulesets
+    from peripety.sessions.store import SessionStore
+
+__all__ = ["Exporter", "ReplayCompleted"]
+
+_PAGE = 16
+_CHUNK_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCompleted:
+    """A replay is done: how many turns were compared, how many do not match, and on which core."""
+
+    turns: int
+    mismatches: int
+    core: str = sim.BACKEND
+
+
+class Exporter:
+    """Plays stored sessions again, and writes them down.
+
+    Args:
+        store: where they are kept.
+        rulesets: the scenarios that they play.
+        scenarios: has their certificates.
+    """
+
+    def __init__(self, store: SessionStore, rulesets: Rulesets, scenarios: ScenarioSource) -> None:
+        self._store = store
+        self._rulesets = rulesets
+        self._scenarios = scenarios
+
+    async def replay(
+        self, session_id: str, first_turn: int = 0, last_turn: int = 0
+    ) -> AsyncGenerator[ReplayedTurn | ReplayCompleted, None]:
+        """Play a session again from its start, and hold each turn against what is recorded of it.
+
+        Args:
+            session_id: the session.
+            first_turn: the first turn to tell of; 0 for the first. Those before it are played all the same.
+            last_turn: the last turn; 0 for the last one now.
+
+        Yields:
+            Each turn, and what came of it as the last item.
+
+        Raises:
+            InvalidArgumentError: a field is wrong.
+            NotFoundError: there is no such session.
+            ConflictError: turns were taken back meanwhile.
+        """
+        session = await self._session(session_id)
+        until = _last_turn(session, last_turn)
+        if not 0 <= first_turn <= max(until, 1):
+            raise refuse(".first_turn", f"must be from 0 to {until}")
+        end = await self._end(session, until)
+        ruleset = await self._rulesets.of(session.spec_hash)
+        replay = await asyncio.to_thread(Replay, ruleset.program, session.first_seed)
+        compared = mismatches = 0
+        async for page in self._pages(session, until):
+            for replayed in await asyncio.to_thread(_replayed, replay, page):
+                if replayed.turn >= first_turn:
+                    if not replayed.matches and not mismatches:
+                        await self._require_unchanged(session, end)
+                    compared += 1
+                    mismatches += not replayed.matches
+                    yield replayed
+        yield ReplayCompleted(compared, mismatches)
+
+    async def export(self, session_id: str, last_turn: int = 0) -> AsyncGenerator[bytes, None]:
+        """Write a session down as a bundle, piece by piece.
+
+        Args:
+            session_id: the session.
+            last_turn: the last turn to write down; 0 for the last one now.
+
+        Raises:
+            InvalidArgumentError: a field is wrong.
+            NotFoundError: there is no such session.
+            ConflictError: turns were taken back meanwhile.
+        """
+        session = await self._session(session_id)
+        until = _last_turn(session, last_turn)
+        end = await self._end(session, until)
+        then = session if until == session.turn else await self._state_at(session_id, until)
+        certificate = await self._scenarios.certificate_of(session.scenario_id, session.spec_hash)
+        writer, pieces = Writer(), _Pieces()
+        pieces.add(writer.header(_header(then, certificate)))
+        pieces.add(writer.document(await self._store.document(session.spec_hash)))
+        if certificate is not None:
+            pieces.add(writer.document(certificate))
+        memories: tuple[Memory, ...] = ()
+        async for page in self._pages(session, until):
+            lines, memories = await asyncio.to_thread(_lines, writer, page, memories)
+            pieces.add(lines)
+            for piece in pieces.full():
+                yield piece
+        await self._require_unchanged(session, end)
+        pieces.add(writer.end())
+        for piece in pieces.rest():
+            yield piece
+
+    async def _session(self, session_id: str) -> Session:
+        check_session_id(session_id)
+        return await self._store.session(session_id)
+
+    async def _state_at(self, session_id: str, turn: int) -> Session:
+        return await state_at(self._store, self._rulesets, session_id, turn)
+
+    async def _pages(self, session: Session, until: int) -> AsyncIterator[list[CommittedTurn]]:
+        turn = 0
+        while turn < until:
+            page = await self._store.turns(session.session_id, turn, min(_PAGE, until - turn))
+            if not page:
+                raise _changed()
+            turn = page[-1].turn
+            yield page
+
+    async def _end(self, session: Session, until: int) -> CommittedTurn | None:
+        """The last of the turns that are wanted."""
+        return await self._store.turn(session.session_id, until) if until else None
+
+    async def _require_unchanged(self, session: Session, end: CommittedTurn | None) -> None:
+        """Refuse to go on when turns were taken back since their last one was read.
+
+        No sequence is used twice, so a turn with the same one is the same turn, after the same others.
+        """
+        if end is None:
+            return
+        now = await self._store.turn(session.session_id, end.turn)
+        if now is None or now.last_sequence != end.last_sequence:
+            raise _changed()
+
+
+class _Pieces:
+    """Lines as pieces of about one size."""
+
+    def __init__(self) -> None:
+        self._waiting = bytearray()
+
+    def add(self, lines: bytes) -> None:
+        self._waiting += lines
+
+    def full(self) -> Iterator[bytes]:
+        """The pieces that are whole."""
+        while len(self._waiting) >= _CHUNK_BYTES:
+            yield bytes(self._waiting[:_CHUNK_BYTES])
+            del self._waiting[:_CHUNK_BYTES]
+
+    def rest(self) -> Iterator[bytes]:
+        """What is left."""
+        yield from self.full()
+        if self._waiting:
+            yield bytes(self._waiting)
+
+
+def _last_turn(session: Session, asked: int) -> int:
+    if not 0 <= asked <= session.turn:
+        raise refuse(".last_turn", f"must be from 0 to {session.turn}, the session's turn")
+    return asked or session.turn
+
+
+def _changed() -> ConflictError:
+    return ConflictError(
+        "Turns of the session were taken back meanwhile; read it again, then ask again", code="STALE_TURN"
+    )
+
+
+def _header(session: Session, certificate: bytes | None) -> Header:
+    return Header(
+        scenario_id=session.scenario_id,
+        spec_hash=session.spec_hash,
+        certificate_hash=None if certificate is None else certificate_hash(certificate),
+        first_seed=session.first_seed,
+        next_seed=session.seed if session.reseeded else None,
+        turns=session.turn,
+        chain_hash=session.chain_hash,
+        table=session.table,
+        narrator=session.narrator,
+    )
+
+
+def _lines(
+    writer: Writer, turns: Sequence[CommittedTurn], memories: tuple[Memory, ...]
+) -> tuple[bytes, tuple[Memory, ...]]:
+    """The lines of turns, and what is remembered after them."""
+    lines = bytearray()
+    for turn in turns:
+        remembering = remembered.after(memories, turn.memories)
+        lines += writer.turn(
+            BundledTurn(
+                record=sim.loads(turn.record),
+                request_id=turn.request_id,
+                pov=turn.pov,
+                events=turn.events,
+                memories=None if remembering == memories else remembering,
+            )
+        )
+        memories = remembering
+    return bytes(lines), memories
+
+
+def _replayed(replay: Replay, turns: Sequence[CommittedTurn]) -> list[ReplayedTurn]:
+    return [replay.play(_record_of(turn), turn.events) for turn in turns]
+
+
+def _record_of(turn: CommittedTurn) -> dict[str, object] | None:
+    """The record of a turn; None when what is stored is none."""
+    try:
+        record = sim.parse_canonical(turn.record)
+    except SpecError:
+        return None
+    return None if check(schema_of("record"), record) else record
