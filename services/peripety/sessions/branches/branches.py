@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety import sim
-from peripety.errors import ConflictError
+from peripety.errors import ConflictError, NotFoundError
 from peripety.gateway.model import Spent
 from peripety.sessions.branches.comparing import compare
 from peripety.sessions.branches.past import state_at
@@ -58,17 +58,15 @@ class Branches:
         """
         check_fork(request)
         named = request.named()
-        fork = await self._store.made_by(named)
-        if fork is None:
-            parent = await self._store.session(request.session_id)
-            ruleset = await self._rulesets.of(parent.spec_hash)
+        session, made = await self._store.made_from(named, request.session_id)
+        if not made:
+            ruleset = await self._rulesets.of(session.spec_hash)
             ruleset.viewers.view(request.pov)
-            if request.turn not in {None, parent.turn}:
-                parent = await state_at(self._store, self._rulesets, request.session_id, request.turn or 0)
-            fork = await self._store.fork(
-                _forked(ruleset.program, parent, request.seed), request.session_id, named
-            )
-        return await self._seen(fork, request.pov)
+            if request.turn is not None and request.turn != session.turn:
+                session = await state_at(self._store, self._rulesets, request.session_id, request.turn)
+            fork = _forked(ruleset.program, session, request.seed)
+            session = await self._store.fork(fork, request.session_id, named)
+        return await self._seen(session, request.pov)
 
     async def rewind(self, request: Rewinding) -> SeenSession:
         """Take the last turns of a session back; again under the same id, nothing happens.
@@ -91,7 +89,7 @@ class Branches:
                     code="STALE_TURN",
                     details={"turn": str(now.turn), "expected_turn": str(request.expected_turn)},
                 )
-            then = await state_at(self._store, self._rulesets, request.session_id, request.turn)
+            then = await self._before(now, request.turn)
             now = await self._store.rewind(now, _rewound(now, then), named)
         return await self._seen(now, request.pov)
 
@@ -104,6 +102,17 @@ class Branches:
         """
         check_comparison(request)
         return await compare(self._store, self._rulesets, self._room, request)
+
+    async def _before(self, now: Session, turn: int) -> Session:
+        """A session as it was at a turn that it has been past."""
+        try:
+            return await state_at(self._store, self._rulesets, now.session_id, turn)
+        except NotFoundError as error:
+            if error.code != "UNKNOWN_TURN":
+                raise
+            raise ConflictError(
+                "Somebody else took turns of the session back; read it again, then go on", code="STALE_TURN"
+            ) from None
 
     async def _seen(self, session: Session, pov: str | None) -> SeenSession:
         ruleset = await self._rulesets.of(session.spec_hash)

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from peripety import sim
 from peripety.errors import InternalError, NotFoundError
 from peripety.sessions import remembered
-from peripety.sessions.events import Committed
 from peripety.sessions.mechanics import play_again, reseeded
 
 if TYPE_CHECKING:
-    from peripety.sessions.model import CommittedTurn, Session
+    from peripety.sessions.model import Session
     from peripety.sessions.rulesets import Rulesets
-    from peripety.sessions.store import Past, SessionStore
+    from peripety.sessions.store import End, Past, SessionStore
     from peripety.sim import Program
 
 __all__ = ["state_at"]
@@ -58,7 +57,7 @@ def _recalled(program: Program, past: Past) -> Session:
         if played.record != record:
             raise InternalError(f"turn {number} of a session does not come to what is recorded of it")
         snapshot, memories = played.snapshot, remembered.after(memories, changes)
-    then = _at_turn(past.session, past.turn) if past.turn else _at_start(program, past.session)
+    then = _at_turn(past.session, past.turn, past.end) if past.end else _at_start(program, past.session)
     then = replace(then, memories=memories, due=None)
     next_seed = None if past.next_record is None else json.loads(past.next_record).get("seed")
     if next_seed is not None:
@@ -67,18 +66,15 @@ def _recalled(program: Program, past: Past) -> Session:
     return replace(then, snapshot=snapshot, seed=seed, reseeded=False)
 
 
-def _at_turn(session: Session, turn: CommittedTurn) -> Session:
-    """The session with what is recorded of a turn."""
-    end = turn.events[-1]
-    if not isinstance(end, Committed):
-        raise InternalError(f"turn {turn.turn} of a session has no end")
+def _at_turn(session: Session, turn: int, end: End) -> Session:
+    """The session with what is recorded of the end of a turn."""
     return replace(
         session,
-        turn=turn.turn,
-        status=end.status,
-        state_hash=end.state_hash,
-        chain_hash=end.chain_hash,
-        last_sequence=turn.last_sequence,
+        turn=turn,
+        status=end.committed.status,
+        state_hash=end.committed.state_hash,
+        chain_hash=end.committed.chain_hash,
+        last_sequence=end.sequence,
     )
 
 

@@ -5,6 +5,7 @@ copies nothing, so the turns of a session are those of its line and, before that
 No turn is ever changed. Turns that nobody needs any more are deleted with whatever needed them last.
 """
 
+from peripety.sessions.store.statements import End
 from peripety.sessions.store.store import SNAPSHOT_TURNS, Past, SessionStore
 
-__all__ = ["SNAPSHOT_TURNS", "Past", "SessionStore"]
+__all__ = ["SNAPSHOT_TURNS", "End", "Past", "SessionStore"]

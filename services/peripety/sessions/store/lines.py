@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, insert, literal, select
+from sqlalchemy import bindparam, delete, func, insert, literal, select
 
 from peripety.sessions.store.tables import lines, sessions, snapshots, turns
 
 if TYPE_CHECKING:
+    from sqlalchemy import CTE
     from sqlalchemy.ext.asyncio import AsyncConnection
 
 __all__ = [
+    "LINEAGE",
     "Segment",
     "add_line",
     "between",
@@ -39,8 +41,7 @@ class Segment:
         return self.after < turn <= self.until
 
 
-async def lineage(connection: AsyncConnection, session_id: str) -> list[Segment]:
-    """The turns of a session, the latest segment first; nothing if there is no such session."""
+def _lineage() -> CTE:
     own = (
         select(
             lines.c.line_id,
@@ -50,10 +51,10 @@ async def lineage(connection: AsyncConnection, session_id: str) -> list[Segment]
             literal(0).label("depth"),
         )
         .join(sessions, sessions.c.line_id == lines.c.line_id)
-        .where(sessions.c.session_id == session_id)
+        .where(sessions.c.session_id == bindparam("session_id"))
         .cte("lineage", recursive=True)
     )
-    whole = own.union_all(
+    return own.union_all(
         select(
             lines.c.line_id,
             lines.c.parent_line,
@@ -62,9 +63,16 @@ async def lineage(connection: AsyncConnection, session_id: str) -> list[Segment]
             own.c.depth + 1,
         ).join(own, lines.c.line_id == own.c.parent_line)
     )
-    found = await connection.execute(
-        select(whole.c.line_id, whole.c.parent_turn, whole.c.until).order_by(whole.c.depth)
-    )
+
+
+LINEAGE = _lineage()
+"""The lines that the session `session_id` stands on, each with the turn up to which it does, as a table."""
+_SEGMENTS = select(LINEAGE.c.line_id, LINEAGE.c.parent_turn, LINEAGE.c.until).order_by(LINEAGE.c.depth)
+
+
+async def lineage(connection: AsyncConnection, session_id: str) -> list[Segment]:
+    """The turns of a session, the latest segment first; nothing if there is no such session."""
+    found = await connection.execute(_SEGMENTS, {"session_id": session_id})
     return [Segment(*row) for row in found]
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, exists, insert, literal, select, update
+from sqlalchemy import Text, and_, bindparam, exists, insert, or_, select, true, update
 
-from peripety.errors import AlreadyExistsError, ConflictError, InternalError, NotFoundError
-from peripety.sessions.events import Committed
+from peripety.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    FailedPreconditionError,
+    InternalError,
+    NotFoundError,
+)
+from peripety.sessions.events import Committed, event_of
 from peripety.sessions.model import Rewind
-from peripety.sessions.store.lines import between, holding, turns_of
+from peripety.sessions.store.lines import LINEAGE, Segment, between, holding, turns_of
 from peripety.sessions.store.rows import (
     SESSION,
     committed,
@@ -20,35 +28,91 @@ from peripety.sessions.store.rows import (
 from peripety.sessions.store.tables import rewinds, sessions, snapshots, specs, taken_back, turns
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Row, Select
+    from sqlalchemy import Row, Select
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.sessions.model import CommittedTurn, Request, Session
-    from peripety.sessions.store.lines import Segment
 
 __all__ = [
+    "End",
     "add_session",
     "add_specification",
     "add_turn",
-    "chain_hash",
+    "end_of_turn",
     "keep_snapshot",
     "kept_snapshot",
     "known_turn",
-    "last_sequence",
     "made_by",
+    "made_or_named",
     "move",
     "note_rewind",
     "note_taken_back",
-    "on_segment",
     "one_session",
     "one_turn",
+    "played_by",
+    "records",
     "rewinds_since",
     "rewound_by",
     "stale",
-    "turn_rows",
+    "standing",
     "turns_after",
     "unknown",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a turn ended: its last event, and the sequence of that."""
+
+    committed: Committed
+    sequence: int
+
+
+_NAMED = select(*SESSION).where(sessions.c.session_id == bindparam("session_id"))
+_MADE_OR_NAMED = select(sessions.c.request_id, sessions.c.request_digest, *SESSION).where(
+    or_(sessions.c.request_id == bindparam("request_id"), sessions.c.session_id == bindparam("session_id"))
+)
+_MOVE = update(sessions).where(
+    sessions.c.session_id == bindparam("seen_id"),
+    sessions.c.turn == bindparam("seen_turn"),
+    sessions.c.last_sequence == bindparam("seen_sequence"),
+)
+_PLAYED = (
+    select(turns)
+    .join(LINEAGE, turns.c.line_id == LINEAGE.c.line_id)
+    .where(
+        turns.c.request_id == bindparam("request_id"),
+        turns.c.turn > LINEAGE.c.parent_turn,
+        turns.c.turn <= LINEAGE.c.until,
+    )
+    .subquery()
+)
+_PLAYED_OR_TAKEN_BACK = (
+    select(taken_back.c.turn.label("taken_back"), *_PLAYED.c)
+    .select_from(sessions)
+    .outerjoin(
+        taken_back,
+        and_(
+            taken_back.c.session_id == sessions.c.session_id,
+            taken_back.c.request_id == bindparam("request_id"),
+        ),
+    )
+    .outerjoin(_PLAYED, true())
+    .where(sessions.c.session_id == bindparam("session_id"))
+)
+_STANDING = (
+    select(LINEAGE.c.line_id, LINEAGE.c.parent_turn, LINEAGE.c.until, turns.c.last_sequence)
+    .outerjoin(
+        turns,
+        and_(
+            turns.c.line_id == LINEAGE.c.line_id,
+            turns.c.turn == bindparam("turn"),
+            turns.c.turn > LINEAGE.c.parent_turn,
+            turns.c.turn <= LINEAGE.c.until,
+        ),
+    )
+    .order_by(LINEAGE.c.depth)
+)
 
 
 def unknown(session_id: str) -> NotFoundError:
@@ -69,12 +133,26 @@ async def made_by(connection: AsyncConnection, request: Request) -> Session | No
     Raises:
         AlreadyExistsError: the request id was used for a different request.
     """
-    query = select(sessions.c.request_digest, *SESSION).where(sessions.c.request_id == request.request_id)
-    row = (await connection.execute(query)).one_or_none()
-    if row is None:
-        return None
-    _same(request, row.request_digest)
-    return session_of(row)
+    return (await made_or_named(connection, request, ""))[0]
+
+
+async def made_or_named(
+    connection: AsyncConnection, request: Request, session_id: str
+) -> tuple[Session | None, Session | None]:
+    """The session that a request has made, and the one of an id.
+
+    Raises:
+        AlreadyExistsError: the request id was used for a different request.
+    """
+    found: list[Session | None] = [None, None]
+    names = {"request_id": request.request_id, "session_id": session_id}
+    for row in await connection.execute(_MADE_OR_NAMED, names):
+        if row.request_id == request.request_id:
+            _same(request, row.request_digest)
+            found[0] = session_of(row)
+        else:
+            found[1] = session_of(row)
+    return found[0], found[1]
 
 
 async def rewound_by(connection: AsyncConnection, session_id: str, request: Request) -> bool:
@@ -107,8 +185,7 @@ async def one_session(connection: AsyncConnection, session_id: str) -> Session:
     Raises:
         NotFoundError: there is none of that id.
     """
-    query = select(*SESSION).where(sessions.c.session_id == session_id)
-    row = (await connection.execute(query)).one_or_none()
+    row = (await connection.execute(_NAMED, {"session_id": session_id})).one_or_none()
     if row is None:
         raise unknown(session_id)
     return session_of(row)
@@ -123,69 +200,89 @@ async def add_specification(connection: AsyncConnection, spec_hash: str, documen
 
 async def add_session(connection: AsyncConnection, session: Session, request: Request) -> None:
     """Store a session."""
-    await connection.execute(
-        insert(sessions).values(
-            request_id=request.request_id, request_digest=request.digest, **session_columns(session)
-        )
-    )
+    named = {"request_id": request.request_id, "request_digest": request.digest}
+    await connection.execute(insert(sessions), named | session_columns(session))
 
 
 async def move(connection: AsyncConnection, session: Session, *, turn: int, last_sequence: int) -> bool:
     """Make a session what it shall be, if it still is at a turn and a sequence."""
-    seen = and_(
-        sessions.c.session_id == session.session_id,
-        sessions.c.turn == turn,
-        sessions.c.last_sequence == last_sequence,
-    )
-    moved = await connection.execute(update(sessions).where(seen).values(**session_columns(session)))
+    seen = {"seen_id": session.session_id, "seen_turn": turn, "seen_sequence": last_sequence}
+    moved = await connection.execute(_MOVE, seen | session_columns(session))
     return bool(moved.rowcount)
 
 
 async def add_turn(connection: AsyncConnection, line_id: str, turn: CommittedTurn) -> None:
     """Store a turn on a line."""
-    await connection.execute(insert(turns).values(**turn_columns(line_id, turn)))
+    await connection.execute(insert(turns), turn_columns(line_id, turn))
 
 
 async def keep_snapshot(connection: AsyncConnection, session: Session) -> None:
     """Keep what a session is like after its present turn."""
     columns = session_columns(session)
-    kept = {column.name: columns[column.name] for column in snapshots.c}
-    await connection.execute(insert(snapshots).values(kept))
+    await connection.execute(insert(snapshots), {column.name: columns[column.name] for column in snapshots.c})
 
 
 async def kept_snapshot(connection: AsyncConnection, segments: list[Segment], turn: int) -> Row[Any] | None:
     """The latest snapshot up to a turn."""
     for segment in reversed(between(segments, 0, turn)):
-        query = select(snapshots).where(
-            snapshots.c.line_id == segment.line_id,
-            snapshots.c.turn > segment.after,
-            snapshots.c.turn <= segment.until,
-        )
-        newest_first = await connection.execute(query.order_by(snapshots.c.turn.desc()).limit(1))
-        row = newest_first.one_or_none()
+        row = (await connection.execute(_KEPT, asdict(segment))).one_or_none()
         if row is not None:
             return row
     return None
 
 
-def on_segment(segment: Segment) -> ColumnElement[bool]:
-    """Whether a turn is one of a segment."""
-    return and_(
-        turns.c.line_id == segment.line_id, turns.c.turn > segment.after, turns.c.turn <= segment.until
+def _on_segment(*columns: Any) -> Select[Any]:
+    """Columns of the turns of a segment."""
+    return select(*columns).where(
+        turns.c.line_id == bindparam("line_id"),
+        turns.c.turn > bindparam("after"),
+        turns.c.turn <= bindparam("until"),
     )
 
 
-async def turn_rows(
-    connection: AsyncConnection, query: Select[Any], segments: list[Segment], limit: int
-) -> list[Row[Any]]:
-    """What a query says about the turns of segments, which stand in order; the first of them."""
-    rows: list[Row[Any]] = []
-    for segment in segments:
-        asked = query.where(on_segment(segment)).order_by(turns.c.turn).limit(limit - len(rows))
-        rows.extend(await connection.execute(asked))
-        if len(rows) >= limit:
+_WHOLE_TURNS = _on_segment(turns).order_by(turns.c.turn).limit(bindparam("limit"))
+_RECORDS = _on_segment(turns.c.turn, turns.c.record, turns.c.memories).order_by(turns.c.turn)
+_KNOWN = (
+    _on_segment(turns.c.turn)
+    .where(turns.c.last_sequence <= bindparam("sequence"))
+    .order_by(turns.c.turn.desc())
+    .limit(1)
+)
+_END = select(turns.c.events, turns.c.last_sequence).where(
+    turns.c.line_id == bindparam("line_id"), turns.c.turn == bindparam("turn")
+)
+_TAKE_BACK = insert(taken_back).from_select(
+    ["session_id", "request_id", "turn"],
+    _on_segment(bindparam("session_id", type_=Text), turns.c.request_id, turns.c.turn),
+)
+_KEPT = (
+    select(snapshots)
+    .where(
+        snapshots.c.line_id == bindparam("line_id"),
+        snapshots.c.turn > bindparam("after"),
+        snapshots.c.turn <= bindparam("until"),
+    )
+    .order_by(snapshots.c.turn.desc())
+    .limit(1)
+)
+
+
+async def records(connection: AsyncConnection, segments: list[Segment]) -> list[Row[Any]]:
+    """The records of turns, and how they changed what is remembered; segments stand in order."""
+    return [row for segment in segments for row in await connection.execute(_RECORDS, asdict(segment))]
+
+
+async def turns_after(
+    connection: AsyncConnection, segments: list[Segment], turn: int, limit: int
+) -> list[CommittedTurn]:
+    """Turns after a number, oldest first."""
+    found: list[CommittedTurn] = []
+    for segment in between(segments, turn, turns_of(segments)):
+        asked = asdict(segment) | {"limit": limit - len(found)}
+        found.extend(map(committed, await connection.execute(_WHOLE_TURNS, asked)))
+        if len(found) >= limit:
             break
-    return rows
+    return found
 
 
 async def one_turn(connection: AsyncConnection, segments: list[Segment], turn: int) -> CommittedTurn | None:
@@ -197,12 +294,41 @@ async def one_turn(connection: AsyncConnection, segments: list[Segment], turn: i
     return committed((await connection.execute(query)).one())
 
 
-async def last_sequence(connection: AsyncConnection, segment: Segment | None, turn: int) -> int:
-    """The sequence that a turn of a segment ended with; 0 if there is no such turn."""
-    if segment is None:
-        return 0
-    query = select(turns.c.last_sequence).where(turns.c.line_id == segment.line_id, turns.c.turn == turn)
-    return await connection.scalar(query) or 0
+async def standing(
+    connection: AsyncConnection, session_id: str, turn: int
+) -> tuple[Segment | None, int] | None:
+    """What a turn of a session stands on, and the sequence that it ended with: nothing and 0 at the start.
+
+    Returns:
+        None if there is no such session; a sequence of 0 if it has no such turn.
+    """
+    rows = (await connection.execute(_STANDING, {"session_id": session_id, "turn": turn})).all()
+    found = (
+        (Segment(row.line_id, row.parent_turn, row.until), row.last_sequence)
+        for row in rows
+        if row.last_sequence is not None
+    )
+    return next(found, (None, 0)) if rows else None
+
+
+async def played_by(connection: AsyncConnection, session_id: str, request_id: str) -> CommittedTurn | None:
+    """The turn of a session that a request has played.
+
+    Raises:
+        FailedPreconditionError: `TURN_TAKEN_BACK`: it was taken back.
+    """
+    names = {"session_id": session_id, "request_id": request_id}
+    row = (await connection.execute(_PLAYED_OR_TAKEN_BACK, names)).one_or_none()
+    if row is None:
+        return None
+    if row.line_id is not None:
+        return committed(row)
+    if row.taken_back is not None:
+        raise FailedPreconditionError(
+            f".request_id played turn {row.taken_back}, which was taken back; make a new one for each turn",
+            code="TURN_TAKEN_BACK",
+        )
+    return None
 
 
 async def known_turn(connection: AsyncConnection, segments: list[Segment], sequence: int) -> int:
@@ -210,8 +336,7 @@ async def known_turn(connection: AsyncConnection, segments: list[Segment], seque
     if not sequence:
         return 0
     for segment in segments:
-        query = select(turns.c.turn).where(on_segment(segment), turns.c.last_sequence <= sequence)
-        turn: int | None = await connection.scalar(query.order_by(turns.c.turn.desc()).limit(1))
+        turn: int | None = await connection.scalar(_KNOWN, asdict(segment) | {"sequence": sequence})
         if turn is not None:
             return turn
     return 0
@@ -251,23 +376,16 @@ async def note_rewind(connection: AsyncConnection, then: Session, request: Reque
 async def note_taken_back(connection: AsyncConnection, session_id: str, segments: list[Segment]) -> None:
     """Keep the requests of turns that are taken back from a session."""
     for segment in segments:
-        gone = select(literal(session_id), turns.c.request_id, turns.c.turn).where(on_segment(segment))
-        await connection.execute(insert(taken_back).from_select(["session_id", "request_id", "turn"], gone))
+        await connection.execute(_TAKE_BACK, {"session_id": session_id} | asdict(segment))
 
 
-async def turns_after(
-    connection: AsyncConnection, segments: list[Segment], turn: int, limit: int
-) -> list[CommittedTurn]:
-    """Turns after a number, oldest first."""
-    since = between(segments, turn, turns_of(segments))
-    rows = await turn_rows(connection, select(turns), since, limit)
-    return [committed(row) for row in rows]
-
-
-async def chain_hash(connection: AsyncConnection, segments: list[Segment], turn: int) -> str:
-    """The chain hash after a turn of segments."""
-    found = await one_turn(connection, segments, turn)
-    end = None if found is None else found.events[-1]
-    if not isinstance(end, Committed):
+async def end_of_turn(connection: AsyncConnection, segments: list[Segment], turn: int) -> End | None:
+    """How a turn of segments ended; None at the start."""
+    segment = holding(segments, turn)
+    if segment is None:
+        return None
+    row = (await connection.execute(_END, {"line_id": segment.line_id, "turn": turn})).one()
+    committed = event_of(json.loads(row.events)[-1])
+    if not isinstance(committed, Committed):
         raise InternalError(f"turn {turn} of a session has no end")
-    return end.chain_hash
+    return End(committed, row.last_sequence)

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, insert, select, tuple_
 
-from peripety.errors import FailedPreconditionError, InternalError
+from peripety.errors import InternalError
 from peripety.sessions.model import Rewind
 from peripety.sessions.store import lines, tables
 from peripety.sessions.store import statements as say
-from peripety.sessions.store.rows import SESSION, committed, memories_of, memory_changes, session_of
+from peripety.sessions.store.rows import SESSION, memories_of, memory_changes, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from peripety.sessions.model import CommittedTurn, Kept, Memory, Request, Session
+    from peripety.sessions.store.statements import End
     from peripety.storage import Database
 
 __all__ = ["SNAPSHOT_TURNS", "Past", "SessionStore"]
@@ -39,7 +40,8 @@ class Past:
 
     Attributes:
         session: the session as it is now.
-        turn: the turn whose state is asked for; None for the start.
+        turn: the turn whose state is asked for.
+        end: how that turn ended; None at the start.
         start: the last turn up to there whose state is known, 0 for the start.
         snapshot: that state; None at the start.
         memories: what was remembered then.
@@ -48,7 +50,8 @@ class Past:
     """
 
     session: Session
-    turn: CommittedTurn | None
+    turn: int
+    end: End | None
     start: int
     snapshot: bytes | None
     memories: tuple[Memory, ...]
@@ -74,6 +77,23 @@ class SessionStore:
         """
         async with self._database.read() as connection:
             return await say.made_by(connection, request)
+
+    async def made_from(self, request: Request, session_id: str) -> tuple[Session, bool]:
+        """The session that a request has made already from another one, or that other one if it has not.
+
+        Returns:
+            The session, and whether the request has made it.
+
+        Raises:
+            NotFoundError: there is neither.
+            AlreadyExistsError: the request id was used for a different request.
+        """
+        async with self._database.read() as connection:
+            made, other = await say.made_or_named(connection, request, session_id)
+        found = made or other
+        if found is None:
+            raise say.unknown(session_id)
+        return found, found is made
 
     async def add(
         self,
@@ -128,16 +148,13 @@ class SessionStore:
             made = await say.made_by(connection, request)
             if made is not None:
                 return made
-            segments = await lines.lineage(connection, session_id)
-            if not segments:
+            stands = await say.standing(connection, session_id, fork.turn)
+            if stands is None:
                 raise say.unknown(session_id)
-            parent = lines.holding(segments, fork.turn)
-            end = 0
-            if fork.turn:
-                end = await say.last_sequence(connection, parent, fork.turn)
-                # One that took its place would have a later sequence than any that was seen before.
-                if not 0 < end <= fork.last_sequence:
-                    raise say.stale(session_id, f"Turn {fork.turn} of the session was taken back meanwhile")
+            parent, end = stands
+            # A turn that took its place would have a later sequence than any that was seen before.
+            if fork.turn and not 0 < end <= fork.last_sequence:
+                raise say.stale(session_id, f"Turn {fork.turn} of the session was taken back meanwhile")
             fork = replace(fork, last_sequence=end)
             await lines.add_line(connection, fork.line_id, parent, fork.turn)
             await say.add_session(connection, fork, request)
@@ -275,25 +292,10 @@ class SessionStore:
         Raises:
             FailedPreconditionError: `TURN_TAKEN_BACK`: the request has played a turn that was taken back.
         """
-        at, gone = tables.turns.c, tables.taken_back.c
         async with self._database.read() as connection:
-            segments = await lines.lineage(connection, session_id)
-            if isinstance(which, int):
-                return await say.one_turn(connection, segments, which)
-            stands_on = {segment.line_id: segment for segment in segments}
-            named = select(tables.turns).where(at.line_id.in_(stands_on), at.request_id == which)
-            for row in await connection.execute(named):
-                if stands_on[row.line_id].holds(row.turn):
-                    return committed(row)
-            back = await connection.scalar(
-                select(gone.turn).where(gone.session_id == session_id, gone.request_id == which)
-            )
-        if back is not None:
-            raise FailedPreconditionError(
-                f".request_id played turn {back}, which was taken back; make a new one for each turn",
-                code="TURN_TAKEN_BACK",
-            )
-        return None
+            if isinstance(which, str):
+                return await say.played_by(connection, session_id, which)
+            return await say.one_turn(connection, await lines.lineage(connection, session_id), which)
 
     async def turns(self, session_id: str, after: int, limit: int) -> list[CommittedTurn]:
         """Committed turns after a number, oldest first."""
@@ -330,7 +332,6 @@ class SessionStore:
         Raises:
             NotFoundError: there is no such session.
         """
-        at = tables.turns.c
         async with self._database.read() as connection:
             session = await say.one_session(connection, session_id)
             if turn > session.turn:
@@ -338,18 +339,16 @@ class SessionStore:
             segments = await lines.lineage(connection, session_id)
             kept = await say.kept_snapshot(connection, segments, turn)
             start = 0 if kept is None else kept.turn
-            since = lines.between(segments, start, turn)
-            rows = await say.turn_rows(connection, select(at.record, at.memories), since, turn - start)
-            after = lines.between(segments, turn, turn + 1)
-            following = await say.turn_rows(connection, select(at.record), after, 1)
+            rows = await say.records(connection, lines.between(segments, start, turn + 1))
             return Past(
                 session=session,
-                turn=await say.one_turn(connection, segments, turn),
+                turn=turn,
+                end=await say.end_of_turn(connection, segments, turn),
                 start=start,
                 snapshot=None if kept is None else kept.snapshot,
                 memories=() if kept is None else memories_of(kept.memories),
-                played=tuple((row.record, memory_changes(row.memories)) for row in rows),
-                next_record=following[0].record if following else None,
+                played=tuple((row.record, memory_changes(row.memories)) for row in rows if row.turn <= turn),
+                next_record=next((row.record for row in rows if row.turn > turn), None),
             )
 
     async def common_turn(self, session_id: str, other_id: str) -> int:
@@ -362,8 +361,8 @@ class SessionStore:
             step = 1
             while first < last:
                 turn = min(first + step, last)
-                hashes = {await say.chain_hash(connection, segments, turn) for segments in (one, other)}
-                if len(hashes) == 1:
+                ends = [await say.end_of_turn(connection, segments, turn) for segments in (one, other)]
+                if len({end.committed.chain_hash for end in ends if end is not None}) == 1:
                     first, step = turn, step * 2
                 else:
                     last, step = turn - 1, max(1, (turn - 1 - first) // 2)
