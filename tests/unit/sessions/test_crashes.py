@@ -128,11 +128,12 @@ async def assert_whole(game: Table) -> int:
 
 
 async def operations(database_url: str) -> int:
-    """How many points a whole turn passes."""
+    """How many points a whole turn passes that has others before it."""
     faults = Faults()
     async with table(database_url, document()) as game:
-        await attempt(game, faults, game.request(1, "act"))
-        assert (await game.now()).session.turn == 1
+        await game.play(1, "act")
+        await attempt(game, faults, game.request(2, "act"))
+        assert (await game.now()).session.turn == 2
     return faults.count
 
 
