@@ -17,13 +17,13 @@ from peripety.sessions.events import ActionResolved, encode
 from peripety.sessions.memory import recalled
 from peripety.sessions.narrating.abridging import abridged, clipped, size, text_of
 from peripety.sessions.narrating.background import background
-from peripety.sessions.narrating.past import last_rolls, summaries
+from peripety.sessions.narrating.past import in_brief, last_rolls, summaries
 from peripety.sessions.narrating.tripwire import Tripwire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from peripety.gateway.model import ResponseSchema, Tool
+    from peripety.gateway.model import Tool
     from peripety.sessions.events import WorldResolved
     from peripety.sessions.mechanics import Played
     from peripety.sessions.narrating.scene import Scene
@@ -31,17 +31,21 @@ if TYPE_CHECKING:
 
 __all__ = ["cache_plan", "facts_of", "fixed_bytes", "question", "system_text"]
 
-_FLOOR_BYTES = 2_000
+_FLOOR_BYTES = 1_400
 """Room for the question of even the smallest scenario, so that it stays useful."""
 _SHARE_OF_FIXED = 0.24
-_SHARES = {"facts": 0.4, "view": 0.35, "legal_actions": 0.1, "memories": 0.1}
-"""The most of the room that each part takes, in the order in which they are served."""
+_SHARES = {"input": 0.2, "facts": 0.45, "view": 0.3, "legal_actions": 0.1, "memories": 0.1}
+"""The most of the room that each part takes, in the order in which they are served.
+
+What the player said is told beyond its share as well, but the others make room for no more than that.
+"""
 _INPUT_CHARACTERS = 4_000
 _NAME_CHARACTERS = 120
 _REASON_CHARACTERS = 240
 _LEGAL_ACTIONS = 16
 _MEMORIES = 16
 _KEPT_TEXTS = 64
+_TURNS_AT_LENGTH = 3
 # How many changes and log lines are told, and the bytes of their values, from generous to sparse.
 _GENEROSITY = ((24, 8, 400), (16, 8, 160), (12, 6, 80), (8, 4, 60), (5, 3, 48), (3, 2, 40), (1, 1, 40))
 _EXPECTED_TURNS = 50
@@ -70,21 +74,21 @@ def question(scene: Scene, played: Played | None, *, beside: int = 0) -> str:
         "legal_actions": lambda most: _legal_actions(scene, most) if played is None else None,
         "memories": lambda most: _newest(_memories(scene), most),
     }
+    said = clipped(scene.input, _INPUT_CHARACTERS)
     told: dict[str, Any] = {"rolls": last_rolls(scene)}
-    left = room - size(told)
+    left = room - size(told) - min(size(said), int(room * _SHARES["input"]))
     for name, part in parts.items():
         told[name] = part(min(left, int(room * _SHARES[name])))
         left -= size({name: told[name]})
-    told["history"] = _newest(summaries(scene), left)
-    told["facts"] |= {"input": clipped(scene.input, _INPUT_CHARACTERS)} if scene.input else {}
+    told["history"] = _history(scene, left)
+    told["facts"] |= {"input": said} if said else {}
     order = ("memories", "legal_actions", "history", "rolls", "view", "facts")
     return text_of({name: told[name] for name in order if told[name] is not None})
 
 
-def fixed_bytes(tools: Iterable[Tool], schema: ResponseSchema) -> int:
-    """The bytes of a prompt that stay the same beside the system text."""
-    described = [[tool.name, tool.description, tool.input_schema] for tool in tools]
-    return size([described, schema.document])
+def fixed_bytes(tools: Iterable[Tool]) -> int:
+    """The bytes that tools have in a prompt; they stay the same beside the system text."""
+    return size([[tool.name, tool.description, tool.input_schema] for tool in tools])
 
 
 def facts_of(scene: Scene, played: Played | None) -> dict[str, Any]:
@@ -188,11 +192,18 @@ def _suggested(action: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value}
 
 
+def _history(scene: Scene, room: int) -> list[dict[str, Any]]:
+    """The turns before in at most `room` bytes: several in short rather than one at length."""
+    turns = summaries(scene)
+    most, shorter = _newest(turns, room), _newest([in_brief(turn) for turn in turns], room)
+    return most if len(most) >= min(_TURNS_AT_LENGTH, len(shorter)) else shorter
+
+
 def _memories(scene: Scene) -> list[dict[str, Any]]:
     """What the audience may read of what is remembered, oldest first."""
     readable = recalled(scene.session.memories, scene.view.viewer)[-_MEMORIES:]
     # Who wrote them may have known more than who reads them now.
-    tripwire = Tripwire.of(scene) if readable else None
+    tripwire = Tripwire(scene) if readable else None
     return [
         {"turn": memory.turn, "whose": memory.owner, "about": memory.scope, "content": memory.content}
         for memory in readable

@@ -137,7 +137,7 @@ class _Questions:
         self._allowance = allowance
         self._gateway = gateway
         self._tools = tools
-        beside = fixed_bytes(tools, telling.outcomes.schema())
+        beside = fixed_bytes(tools)
         self._question = ChatMessage.user(question(scene, telling.known, beside=beside))
         self._said: tuple[ChatMessage, ...] = ()
         self._may_call = True

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
@@ -13,7 +16,7 @@ from peripety.sessions.narrating.abridging import abridged, clipped
 from peripety.sessions.narrating.scene import REMEMBERED_TURNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from peripety.scenarios.inspecting.touching import Path
     from peripety.sessions.model import CommittedTurn
@@ -21,19 +24,29 @@ if TYPE_CHECKING:
     from peripety.sessions.visibility import SessionView
     from peripety.sim import Change, RollResult
 
-__all__ = ["last_rolls", "narrations", "summaries", "told_roll"]
+__all__ = ["in_brief", "last_rolls", "narrations", "summaries", "told_roll"]
 
 _NARRATION_CHARACTERS = 240
 _SAID_CHARACTERS = 120
 _CHANGES = 4
+_BRIEF_CHARACTERS = 60
+_BRIEF_CHANGES = 2
+_KEPT_RULES = 64
 _VALUE_BYTES = 40
 
 
 def summaries(scene: Scene) -> list[dict[str, Any]]:
     """What happened in the turns before, oldest first, as far as the audience may know it."""
-    matters = set(_matters(scene.spec))
+    matters = _matters(_Rules(scene.session.spec_hash, scene.spec))
     names = {rule["id"]: rule.get("name", rule["id"]) for rule in _rules(scene.spec)}
     return [_summary(turn, scene.view, matters, names) for turn in scene.past[-REMEMBERED_TURNS:]]
+
+
+def in_brief(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The same turn in fewer words."""
+    shorter = {key: clipped(summary[key], _BRIEF_CHARACTERS) for key in ("said", "told") if key in summary}
+    changed = dict(islice(summary.get("changed", {}).items(), _BRIEF_CHANGES))
+    return {**summary, **shorter, **({"changed": changed} if changed else {})}
 
 
 def narrations(scene: Scene) -> list[str]:
@@ -55,7 +68,7 @@ def told_roll(roll: RollResult) -> dict[str, Any]:
 
 
 def _summary(
-    turn: CommittedTurn, view: SessionView, matters: set[Path], names: Mapping[str, str]
+    turn: CommittedTurn, view: SessionView, matters: frozenset[Path], names: Mapping[str, str]
 ) -> dict[str, Any]:
     accepted, world, committed = _parts(turn)
     hears = view.hears(turn.pov)
@@ -78,22 +91,34 @@ def _parts(turn: CommittedTurn) -> tuple[Accepted, WorldResolved, Committed]:
     return accepted, world, committed
 
 
-def _net(changes: Iterable[Change], matters: set[Path]) -> Iterator[tuple[str, list[Any]]]:
+def _net(changes: Iterable[Change], matters: frozenset[Path]) -> list[tuple[str, list[Any]]]:
     """From what to what the turn moved things, those first that the ends of the run hang on."""
     moved: dict[str, tuple[Any, Any]] = {}
     for change in changes:
         moved[change.path] = (moved.get(change.path, (change.before, None))[0], change.after)
     of_weight = sorted(moved, key=lambda path: sim.parse_path(path) not in matters)
-    for path in of_weight[:_CHANGES]:
-        values = (None if value is sim.ABSENT else value for value in moved[path])
-        yield quantity(path), [abridged(value, _VALUE_BYTES) for value in values]
+    return [(quantity(path), [_value(value) for value in moved[path]]) for path in of_weight[:_CHANGES]]
 
 
-def _matters(spec: Mapping[str, Any]) -> Iterator[Path]:
+def _value(value: Any) -> Any:
+    return None if value is sim.ABSENT else abridged(value, _VALUE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The rules of one version of a scenario."""
+
+    spec_hash: str
+    spec: Mapping[str, Any] = field(compare=False, repr=False)
+
+
+@lru_cache(maxsize=_KEPT_RULES)
+def _matters(rules: _Rules) -> frozenset[Path]:
     """The paths that decide whether the run goes on, as far as everybody knows."""
-    public = Public(spec)
-    for end in (*spec["loss_conditions"], *spec.get("win_conditions", ())):
-        yield from read_paths(public.part_of({"preconditions": end["when"], "effects": ()}).preconditions)
+    public = Public(rules.spec)
+    ends = (*rules.spec["loss_conditions"], *rules.spec.get("win_conditions", ()))
+    conditions = (public.part_of({"preconditions": end["when"], "effects": ()}).preconditions for end in ends)
+    return frozenset(path for condition in conditions for path in read_paths(condition))
 
 
 def _rules(spec: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

@@ -26,6 +26,7 @@ LEAST_CHARACTERS = 6
 
 _MOST_SECRETS = 128
 _KEPT_RULES = 64
+_KEPT_TEXTS = 1_024
 _LONGEST = 48
 """A longer text is known by its pieces."""
 _PIECE, _STEP, _PIECES = 32, 16, 64
@@ -46,20 +47,21 @@ def secrets_of(scene: Scene) -> tuple[str, ...]:
     """
     rules = _Rules(scene.session.spec_hash, scene.spec)
     known = _SEPARATOR.join((squeezed(_SEPARATOR.join(_known(scene))), _rules_known(rules)))
-    unknown = (text.replace(_SEPARATOR, "") for text in dict.fromkeys(_unknown(scene)))
-    pieces = dict.fromkeys(piece for text in unknown for piece in _pieces(text))
-    secrets = (piece for piece in sorted(pieces, key=len, reverse=True) if squeezed(piece) not in known)
+    unknown = {text: said for each in dict.fromkeys(_unknown(scene)) for text, said in _pieces(each)}
+    secrets = (text for text in sorted(unknown, key=len, reverse=True) if unknown[text] not in known)
     return tuple(islice(secrets, _MOST_SECRETS))
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """A text, or the pieces of a long one, that are long enough to be secrets."""
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _pieces(text: str) -> tuple[tuple[str, str], ...]:
+    """A text, or the pieces of a long one, if they are long enough; each with its squeezed form."""
     if len(text) <= _LONGEST:
         pieces = [text]
     else:
         starts = range(0, min(len(text) - _PIECE, _STEP * (_PIECES - 1)) + 1, _STEP)
         pieces = [text[start : start + _PIECE] for start in starts]
-    return (piece for piece in pieces if len(squeezed(piece)) >= LEAST_CHARACTERS)
+    told = ((piece, squeezed(piece.replace(_SEPARATOR, ""))) for piece in pieces)
+    return tuple((piece, form) for piece, form in told if len(form) >= LEAST_CHARACTERS)
 
 
 # --- what the audience does not know ---

@@ -3,14 +3,16 @@
 A prompt holds no secrets of others, so a narrator can only guess them, or tell what a defect let through. A
 text is recognised however it is cased, spaced or decorated, backwards, and in the usual encodings. Only as
 much is held back as may still become a secret. Libraries for many patterns at once tell where one ends, not
-how far one has begun; so the beginnings of all patterns are kept in a set, and a text is followed in it.
+how far one has begun; so a text is followed through the sorted patterns themselves.
 """
 
 from __future__ import annotations
 
 import base64
 import codecs
+from bisect import bisect_left
 from collections import deque
+from copy import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,7 @@ _ENCODED_CHARACTERS = 12
 _SHORT = 12
 """Shorter words and numbers count only at the start of one: others hold them by chance."""
 _KEPT_PATTERNS = 16
+_KEPT_FORMS = 4_096
 _BITS_CHARACTERS = 6
 
 _folded = lru_cache(maxsize=4096)(squeezed)
@@ -37,11 +40,14 @@ class Tripwire:
     """Follows one text, and releases it as far as no secret can be in it.
 
     Args:
-        patterns: what it must not hold; see `of`.
+        scene: the turn that is told, as it is now. Its state is gone through once.
     """
 
-    def __init__(self, patterns: _Patterns) -> None:
-        self._patterns = patterns
+    def __init__(self, scene: Scene) -> None:
+        self._patterns = _patterns(secrets_of(scene))
+        self._begin()
+
+    def _begin(self) -> None:
         self._leaked = False
         self._held = ""
         self._last = ""
@@ -49,14 +55,11 @@ class Tripwire:
         self._end = ""
         self._places: deque[int] = deque()
 
-    @classmethod
-    def of(cls, scene: Scene) -> Tripwire:
-        """The tripwire for what is told of a turn as it is now; its state is gone through once."""
-        return cls(_patterns(secrets_of(scene)))
-
     def anew(self) -> Tripwire:
         """The same for another text."""
-        return Tripwire(self._patterns)
+        other = copy(self)
+        other._begin()  # noqa: SLF001 - it is one of its own kind
+        return other
 
     @property
     def leaked(self) -> bool:
@@ -92,12 +95,11 @@ class Tripwire:
     def _follow(self, folded: str) -> None:
         self._end += folded
         self._places.append(len(self._held) - 1)
-        while self._end and self._end not in self._patterns.beginnings:
+        while self._end and not self._patterns.begin_with(self._end):
             self._end = self._end[1:]
             self._places.popleft()
-        for pattern in self._patterns.ending.get(self._end[-LEAST_CHARACTERS:], ()):
-            if self._end.endswith(pattern) and self._counts(pattern):
-                self._leaked = True
+        if any(map(self._counts, self._patterns.at_end_of(self._end))):
+            self._leaked = True
 
     def _counts(self, pattern: str) -> bool:
         """Whether a pattern that was found is more than a part of a longer word or number."""
@@ -109,28 +111,37 @@ class Tripwire:
 
 
 class _Patterns:
-    """What a text is searched for.
-
-    Attributes:
-        beginnings: how they begin, all of them included, to any length.
-        ending: the patterns by their last characters.
-    """
+    """What a text is searched for."""
 
     def __init__(self, patterns: set[str]) -> None:
-        self.beginnings = frozenset(pattern[:n] for pattern in patterns for n in range(1, len(pattern) + 1))
-        self.ending: dict[str, tuple[str, ...]] = {}
-        for pattern in patterns:
-            key = pattern[-LEAST_CHARACTERS:]
-            self.ending[key] = (*self.ending.get(key, ()), pattern)
+        self._sorted = sorted(patterns)
+        self._by_end: dict[str, tuple[str, ...]] = {}
+        for pattern in self._sorted:
+            end = pattern[-LEAST_CHARACTERS:]
+            self._by_end[end] = (*self._by_end.get(end, ()), pattern)
+
+    def begin_with(self, text: str) -> bool:
+        """Whether a pattern begins with a text."""
+        place = bisect_left(self._sorted, text)
+        return place < len(self._sorted) and self._sorted[place].startswith(text)
+
+    def at_end_of(self, text: str) -> Iterator[str]:
+        """The patterns that a text ends with."""
+        return filter(text.endswith, self._by_end.get(text[-LEAST_CHARACTERS:], ()))
 
 
 @lru_cache(maxsize=_KEPT_PATTERNS)
 def _patterns(secrets: tuple[str, ...]) -> _Patterns:
-    forms = (squeezed(form) for secret in secrets for form in _forms(secret))
-    return _Patterns({form for form in forms if len(form) >= LEAST_CHARACTERS})
+    return _Patterns({form for secret in secrets for form in _forms(secret)})
 
 
-def _forms(secret: str) -> Iterator[str]:
+@lru_cache(maxsize=_KEPT_FORMS)
+def _forms(secret: str) -> tuple[str, ...]:
+    """The ways to write a secret, squeezed, as far as they are long enough to tell anything."""
+    return tuple(form for form in map(squeezed, _written(secret)) if len(form) >= LEAST_CHARACTERS)
+
+
+def _written(secret: str) -> Iterator[str]:
     """The ways to write a secret; how they are cased and spaced does not matter."""
     yield secret
     yield squeezed(secret)[::-1]

@@ -46,8 +46,9 @@ def facts(about: Scene) -> Json:
     return facts_of(about, about.stage.foresee())
 
 
-def asked(about: Scene, *, to_the_end: bool = True, **more: Any) -> Json:
-    told: Json = json.loads(question(about, about.stage.foresee() if to_the_end else None, **more))
+def asked(about: Scene, *, to_the_end: bool = True, beside: int = 20_000) -> Json:
+    played = about.stage.foresee() if to_the_end else None
+    told: Json = json.loads(question(about, played, beside=beside))
     return told
 
 

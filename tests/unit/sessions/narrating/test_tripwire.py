@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.sessions.model import ActionCall, Memory
+from peripety.sessions.narrating.secrets import secrets_of
 from peripety.sessions.narrating.tripwire import Tripwire
 from support.scenes import scene_of, turn_of
 from support.specs import Json, action, document
@@ -29,7 +30,7 @@ def scene(hidden: Any = CODE, *, viewer: str | None = "p", spoken: str = "", **p
 
 
 def leaks(text: str, about: Scene | None = None) -> bool:
-    return Tripwire.of(about or scene()).leaks(text)
+    return Tripwire(about or scene()).leaks(text)
 
 
 def as_codes(pattern: str, separator: str = "") -> Callable[[str], str]:
@@ -144,7 +145,7 @@ def test_memories_of_others_are_secrets() -> None:
 
 
 def test_text_is_released_at_once_but_for_what_may_become_a_secret() -> None:
-    tripwire = Tripwire.of(scene())
+    tripwire = Tripwire(scene())
     assert tripwire.feed("They sel") == "They "
     assert tripwire.feed("l lamp") == "sell lamp"
     assert tripwire.feed(", sel4") == ", "
@@ -156,7 +157,7 @@ def test_text_is_released_at_once_but_for_what_may_become_a_secret() -> None:
 
 
 def test_nothing_is_released_once_a_secret_was_in_the_text() -> None:
-    tripwire = Tripwire.of(scene())
+    tripwire = Tripwire(scene())
     released = "".join(map(tripwire.feed, f"It is {CODE} and so on"))
     assert released == "It is "
     assert tripwire.leaked
@@ -167,16 +168,15 @@ def test_nothing_is_released_once_a_secret_was_in_the_text() -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_pieces_make_no_difference(size: int) -> None:
     text = f"Sel4 sel4-vo vokkum {CODE[:-1]} \u017fel4"
-    tripwire = Tripwire.of(scene())
+    tripwire = Tripwire(scene())
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     assert "".join([*map(tripwire.feed, pieces), tripwire.finish()]) == text
 
 
 def test_a_secret_in_two_parts_is_found() -> None:
-    assert Tripwire.of(scene()).leaks(f"First {CODE[:5]}", f"{CODE[5:]} then")
+    assert Tripwire(scene()).leaks(f"First {CODE[:5]}", f"{CODE[5:]} then")
 
 
 def test_so_many_secrets_are_looked_for_and_no_more() -> None:
     many = [f"{number:06d}-{'x' * 30}" for number in range(5_000)]
-    patterns = Tripwire.of(scene(many))._patterns
-    assert sum(map(len, patterns.ending.values())) < 2_500
+    assert len(secrets_of(scene(many))) == 128
