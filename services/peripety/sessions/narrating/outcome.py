@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, PeripetyError
 from peripety.gateway.model import ResponseSchema
 from peripety.sessions.model import RollRequest
 from peripety.sessions.narrating.background import cast_of
+from peripety.sessions.narrating.tripwire import Tripwire
+from peripety.sessions.visibility import SessionView
+from peripety.sim import Visibility
 from peripety.sim.schema import check
 from peripety.sim.schemas import OUTCOME, schema_document
 
@@ -34,6 +38,7 @@ _MEMORY_CHARACTERS = 500
 _CODE_STARTS = ("{", "`")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOTHING = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
+_TELLS_TOO_MUCH = "it holds what its readers may not know; leave that out"
 _MECHANICS = ("state_changes", "roll_requests")
 # What these say comes from the change itself, or from the scope, never from the state.
 _ABOUT_THE_PATH = frozenset({"BAD_PATH", "CHANGE_INVALID", "FORBIDDEN_KEY", "KEY_TOO_LONG"})
@@ -68,12 +73,22 @@ class Outcomes:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._document = _document([entity["id"] for entity in cast_of(scene.spec)])
+        self._tripwire: tuple[int, Tripwire] | None = None
         self.refused_changes = 0
         """Changes of its own that the narrator may not make, over all Outcomes."""
+        self.withheld_secrets = 0
+        """Outcomes that would have told what somebody may not know."""
 
     def schema(self, *, advisory: bool = False) -> ResponseSchema:
         """What to ask for; advisory when the one repair has been used."""
         return ResponseSchema(OUTCOME, self._document, self._findings, advisory)
+
+    async def tripwire(self) -> Tripwire:
+        """What holds a text against all that the audience may not know as the turn is now."""
+        known = len(self._scene.stage.board.events)
+        if self._tripwire is None or self._tripwire[0] != known:
+            self._tripwire = known, await asyncio.to_thread(Tripwire.of, self._scene)
+        return self._tripwire[1].anew()
 
     async def holds(self, beginning: Mapping[str, Any]) -> bool:
         """Whether the changes and dice at the beginning of an Outcome will do."""
@@ -88,11 +103,31 @@ class Outcomes:
     async def _findings(self, outcome: Any) -> list[Finding]:
         """What the schema cannot say about an Outcome."""
         findings = [*_in_the_prose(outcome), *_in_the_dialogue(outcome)]
+        secrets = [*await self._secrets_in_prose(outcome), *await self._secrets_in_memories(outcome)]
+        self.withheld_secrets += bool(secrets)
         objections = await self._objections(outcome)
         self.refused_changes += len(
             {one.path for one in objections if one.path.startswith("/state_changes/")}
         )
-        return [*findings, *objections]
+        return [*findings, *secrets, *objections]
+
+    async def _secrets_in_prose(self, outcome: Mapping[str, Any]) -> list[Finding]:
+        spoken = [clean(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
+        leaks = (await self.tripwire()).leaks(clean(outcome["narrative"]), *spoken)
+        return [Finding("SECRET_TOLD", "/narrative", _TELLS_TOO_MUCH)] if leaks else []
+
+    async def _secrets_in_memories(self, outcome: Mapping[str, Any]) -> list[Finding]:
+        """What a later narrator would tell those who may not know it."""
+        return [
+            Finding("SECRET_TOLD", f"/hidden_memory_updates/{index}/content", _TELLS_TOO_MUCH)
+            for index, update in enumerate(outcome.get("hidden_memory_updates") or ())
+            if update["visibility"] != "hidden" and await asyncio.to_thread(self._tells_too_much, update)
+        ]
+
+    def _tells_too_much(self, update: Mapping[str, Any]) -> bool:
+        reader = update["target_id"] if update["visibility"] == "private" else None
+        seen = SessionView(Visibility(self._scene.spec), reader)
+        return Tripwire.of(replace(self._scene, view=seen)).leaks(update["content"])
 
     async def _objections(self, outcome: Mapping[str, Any]) -> list[Finding]:
         changes, dice = outcome.get("state_changes") or (), dice_of(outcome)

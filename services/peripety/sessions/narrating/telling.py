@@ -92,6 +92,7 @@ class Telling:
             self.hands.conduct,
             refused_changes=self.outcomes.refused_changes,
             refused_answers=self._refused_answers,
+            withheld_secrets=self.outcomes.withheld_secrets,
         )
 
     def expect(self) -> None:
@@ -177,8 +178,9 @@ class Telling:
         if not await self.outcomes.holds(before):
             self._draft.hold()
             return ()
-        self._draft.open()
-        return tuple(self._close(before.get("state_changes") or (), dice_of(before)))
+        mechanics = tuple(self._close(before.get("state_changes") or (), dice_of(before)))
+        self._draft.open(await self.outcomes.tripwire())
+        return mechanics
 
     def _close(
         self, changes: Sequence[Mapping[str, Any]] = (), dice: Sequence[RollRequest] = ()

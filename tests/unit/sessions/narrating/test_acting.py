@@ -517,3 +517,48 @@ async def test_once_a_budget_is_used_up_the_server_tells(budgets: dict[str, Any]
     assert [one.reason for one in events if isinstance(one, Degraded)] == ["BUDGET_EXHAUSTED"]
     assert events[-1].usage == (SPENT if calls else Spent())
     assert len(causes(about)) == calls
+
+
+# --- secrets ---
+
+HIDDEN = "zebra-0815-qx"
+
+
+def secretive(spoken: str = "", **more: Any) -> Scene:
+    state = {"a": 1, "b": 2, "private": {"p": {"x": "mine-4711-ab"}, "q": {"x": HIDDEN}}}
+    return scene(spoken, viewer="p", state=state, **more)
+
+
+@pytest.mark.parametrize("told_as", [HIDDEN, HIDDEN[::-1], " ".join(HIDDEN), HIDDEN.encode().hex()])
+async def test_what_the_audience_may_not_know_is_never_shown(told_as: str) -> None:
+    bad = outcome(f"It is said that {told_as} is so.")
+    pieces = [bad[start : start + 3] for start in range(0, len(bad), 3)]
+    events, gateway = await played(pieces, outcome("Good."), about=secretive())
+    assert told_as not in repr(events)
+    shown = "".join(one.text for one in events if isinstance(one, NarrativeChunk))
+    assert shown == "It is said that Good."
+    assert events[-1].narrative == "Good."
+    assert events[-1].conduct.withheld_secrets == 1
+    assert "SECRET_TOLD" in gateway.requests[1].messages[-1].text
+
+
+async def test_what_somebody_says_is_held_against_secrets_as_well() -> None:
+    line = {"entity_id": "q", "utterance": f"I have {HIDDEN}."}
+    events, _ = await played(outcome("Bad.", visible_dialogue=[line]), outcome("Good."), about=secretive())
+    assert HIDDEN not in repr(events)
+    assert events[-1].conduct.withheld_secrets == 1
+
+
+@pytest.mark.parametrize(
+    ("visibility", "target", "withheld"),
+    [("public", "p", 1), ("private", "q", 1), ("private", "p", 0), ("hidden", "q", 0)],
+)
+async def test_a_memory_keeps_what_one_knows_from_those_who_may_read_it(
+    visibility: str, target: str, withheld: int
+) -> None:
+    update = {"scope": "s", "target_id": target, "content": "It is mine-4711-ab.", "visibility": visibility}
+    events, _ = await played(
+        outcome("Told.", hidden_memory_updates=[update]), outcome("Good."), about=secretive()
+    )
+    assert events[-1].conduct.withheld_secrets == withheld
+    assert bool(events[-1].memories) == (not withheld)
