@@ -43,9 +43,9 @@ class FakeModel:
 
 
 @contextmanager
-def serving_fake_model(*pieces: str) -> Iterator[FakeModel]:
+def serving_fake_model(*pieces: str, kind: type[FakeModel] = FakeModel) -> Iterator[FakeModel]:
     """Serve a fake model on a free port of this machine."""
-    model = FakeModel(*pieces)
+    model = kind(*pieces)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(model))
     server.daemon_threads = True
     model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
