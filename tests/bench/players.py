@@ -1,8 +1,9 @@
-"""Who plays the dry-runs of the benchmarks."""
+"""Who plays the dry-runs and the futures of the benchmarks."""
 
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim import canonical
@@ -14,8 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from peripety.sim import Persona
+    from peripety.sim._core import CoreProgram, CoreState
 
-__all__ = ["native", "players"]
+__all__ = ["FUTURES", "futures", "native", "players"]
+
+FUTURES = 10_000
+"""As many are asked for at a time."""
+_PAST, _HORIZON = 20, 30
 
 
 def players(document: bytes, persona: Persona = "random") -> dict[str, Callable[[int], int]]:
@@ -35,6 +41,50 @@ def players(document: bytes, persona: Persona = "random") -> dict[str, Callable[
 def native(document: bytes, threads: int) -> Callable[[int], int]:
     """The core in Rust on so many threads."""
     return _player("native", document, threads=threads)
+
+
+def futures(document: bytes) -> dict[str, Callable[[int], int]]:
+    """By name, who plays so many futures of a state of turn 20 and gives their number back.
+
+    `python` and `interpreter` play rule by rule in either core, `native` is the core in Rust as it is used on
+    one thread, and `two` the same on two.
+    """
+    core = core_named("python")
+    reference = core.compile(core.parse(document))
+    present = _present(reference)
+    core = core_named("native")
+    same: Any = core.compile(core.parse(document)).load_state(present.to_json())
+    ways: dict[str, Callable[[bytes], bytes]] = {
+        "python": lambda options: reference.futures(present, options),
+        "interpreter": lambda options: bytes(same.native.futures_by("interpreter", options)),
+        "native": lambda options: bytes(same.native.futures(options)),
+    }
+    sides = {name: _futures_player(play, threads=1) for name, play in ways.items()}
+    return {**sides, "two": _futures_player(ways["native"], threads=2)}
+
+
+def _futures_player(play: Callable[[bytes], bytes], **more: Any) -> Callable[[int], int]:
+    def play_all(runs: int) -> int:
+        for first in range(0, runs, FUTURES):
+            some = {"runs": min(FUTURES, runs - first), "first_run": first, "horizon": _HORIZON}
+            play(canonical(_options(**some, **more)))
+        return runs
+
+    return play_all
+
+
+def _present(program: CoreProgram) -> CoreState:
+    """A state in which so many turns are complete, of the first seed under which a run lasts so long."""
+    seeds = count()
+    while True:
+        state = program.new_state(next(seeds))
+        while state.completed() < _PAST and b"ongoing" in state.standing():
+            legal = json.loads(program.legal_actions(state))
+            if legal:
+                program.act(state, legal[state.completed() % len(legal)], b"{}")
+            program.step(state)
+        if b"ongoing" in state.standing():
+            return state
 
 
 def _player(name: str, document: bytes, **more: Any) -> Callable[[int], int]:

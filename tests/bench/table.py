@@ -60,6 +60,11 @@ def _sections(kept: list[Row]) -> Iterator[tuple[str, Cells, list[Cells]]]:
         list(_instructions()),
     )
     yield (
+        "10,000 futures of at most 30 turns from turn 20 on, CPU time; on two threads, time on the wall",
+        ["scenario", "python", "interpreter", "native", "interpreter/native", "two threads", "load"],
+        section("futures", _futures),
+    )
+    yield (
         "live turn from Python: act, step, hash",
         ["scenario", "python", "native", "python/native"],
         section("live turn", lambda row: [*_times(row, "python", "native"), _ratio(row, "python", "native")]),
@@ -90,6 +95,11 @@ def _players(row: Row) -> Cells:
         _ratio(row, "naive", "compiled"),
         _ratio(row, "naive", "native"),
     ]
+
+
+def _futures(row: Row) -> Cells:
+    times = _times(row, "python", "interpreter", "native")
+    return [*times, _ratio(row, "interpreter", "native"), *_times(row, "two"), str(row["load"])]
 
 
 def _threads(row: Row) -> Cells:
@@ -143,9 +153,10 @@ def _times(row: Row, *names: str) -> Cells:
 
 
 def _time(nanoseconds: float) -> str:
-    if nanoseconds < 1e3:
-        return f"{nanoseconds:.1f} ns"
-    return f"{nanoseconds / 1e3:.2f} us" if nanoseconds < 1e6 else f"{nanoseconds / 1e6:.2f} ms"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.2f} {unit}"
+    return f"{nanoseconds:.1f} ns"
 
 
 def _ratio(row: Row, one: str, other: str) -> str:

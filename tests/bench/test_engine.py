@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.measure import best, keep
-from bench.players import native, players
+from bench.players import FUTURES, futures, native, players
 from bench.reference import SIZES, SPECS, numeric_spec, sized_spec
 from peripety.sim import PERSONAS
 from support.cores import CORE_NAMES, core_named, program_on
@@ -67,6 +67,16 @@ def test_two_threads_beside_one(name: str) -> None:
     wall, cpu = best(sides, time.perf_counter), best(sides)
     load = round(os.getloadavg()[0], 1)
     keep("threads", scenario=name, load=load, cpu=cpu["1"] / cpu["2"], **wall)
+
+
+@pytest.mark.parametrize("name", ["numeric", "mixed", "scheduled"])
+def test_futures_side_by_side(name: str) -> None:
+    """In CPU time, and of two threads on the clock of the wall."""
+    sides = futures(SPECS[name]())
+    two = {"two": sides.pop("two")}
+    figures = {**best(sides), **best(two, time.perf_counter)}
+    load = round(os.getloadavg()[0], 1)
+    keep("futures", scenario=name, load=load, **{side: each * FUTURES for side, each in figures.items()})
 
 
 def _live_turns(program: Program) -> Callable[[int], int]:

@@ -90,7 +90,7 @@ def logic(data: bytes) -> None:
 
 
 def play(data: bytes) -> None:
-    """Any scenario, played and dry-run."""
+    """Any scenario, played, with the futures of its turns, and dry-run."""
     random = Choices(data)
     spec = random_spec(random, shape=random.choice(SMALL_SHAPES))
     if not is_valid(spec):
@@ -111,6 +111,7 @@ def play(data: bytes) -> None:
         for _ in range(TURNS):
             for call in random_calls(random, spec, run.legal()):
                 run.call(call)
+            run.compare_futures({**options, "acted": random.random() < 0.5})
             if run.ended:
                 break
         compare_dry_runs(compiled, options)
