@@ -87,7 +87,7 @@ class Outcomes:
         """What holds a text against all that the audience may not know as the turn is now."""
         known = len(self._scene.stage.board.events)
         if self._tripwire is None or self._tripwire[0] != known:
-            self._tripwire = known, await asyncio.to_thread(Tripwire.of, self._scene)
+            self._tripwire = known, await asyncio.to_thread(Tripwire, self._scene)
         return self._tripwire[1].anew()
 
     async def holds(self, beginning: Mapping[str, Any]) -> bool:
@@ -127,7 +127,7 @@ class Outcomes:
     def _tells_too_much(self, update: Mapping[str, Any]) -> bool:
         reader = update["target_id"] if update["visibility"] == "private" else None
         seen = SessionView(Visibility(self._scene.spec), reader)
-        return Tripwire.of(replace(self._scene, view=seen)).leaks(update["content"])
+        return Tripwire(replace(self._scene, view=seen)).leaks(update["content"])
 
     async def _objections(self, outcome: Mapping[str, Any]) -> list[Finding]:
         changes, dice = outcome.get("state_changes") or (), dice_of(outcome)
