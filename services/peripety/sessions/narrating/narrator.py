@@ -6,7 +6,6 @@ change. Its prose gets out character by character as it is written. Whatever it 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from peripety.gateway.tool_limits import not_taken
 from peripety.sessions.narrating.allowance import Allowance
 from peripety.sessions.narrating.context import cache_plan, fixed_bytes, question, system_text
 from peripety.sessions.narrating.telling import Telling, Told, invalid
+from peripety.tasks import aside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -214,7 +214,7 @@ class _Questions:
         if not hands.takes(calls, [call.call_id for message in self._said for call in message.tool_calls]):
             self._may_call = False
             return
-        results, events = await asyncio.to_thread(hands.carry_out, calls)
+        results, events = await aside(lambda: hands.carry_out(calls), len(self._scene.session.snapshot))
         for event in events:
             yield event
         self._said = (*self._said, completion.message, ChatMessage(ChatRole.USER, results))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.errors import Finding, PeripetyError
 from peripety.gateway.model import ResponseSchema
@@ -17,12 +16,15 @@ from peripety.sessions.visibility import SessionView
 from peripety.sim import Visibility
 from peripety.sim.schema import check
 from peripety.sim.schemas import OUTCOME, schema_document
+from peripety.tasks import aside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from peripety.sessions.narrating.scene import Scene
     from peripety.sim import RuleError
+
+T = TypeVar("T")
 
 __all__ = ["NARRATIVE_CHARACTERS", "Outcomes", "clean", "dice_of", "looks_like_code"]
 
@@ -87,7 +89,7 @@ class Outcomes:
         """What holds a text against all that the audience may not know as the turn is now."""
         known = len(self._scene.stage.board.events)
         if self._tripwire is None or self._tripwire[0] != known:
-            self._tripwire = known, await asyncio.to_thread(Tripwire, self._scene)
+            self._tripwire = known, await self._aside(lambda: Tripwire(self._scene))
         return self._tripwire[1].anew()
 
     async def holds(self, beginning: Mapping[str, Any]) -> bool:
@@ -118,22 +120,28 @@ class Outcomes:
 
     async def _secrets_in_memories(self, outcome: Mapping[str, Any]) -> list[Finding]:
         """What a later narrator would tell those who may not know it."""
-        return [
-            Finding("SECRET_TOLD", f"/hidden_memory_updates/{index}/content", _TELLS_TOO_MUCH)
-            for index, update in enumerate(outcome.get("hidden_memory_updates") or ())
-            if update["visibility"] != "hidden" and await asyncio.to_thread(self._tells_too_much, update)
-        ]
+        updates = outcome.get("hidden_memory_updates") or ()
+        if not updates:
+            return []
+        wrong = await self._aside(lambda: [n for n, one in enumerate(updates) if self._tells_too_much(one)])
+        places = [f"/hidden_memory_updates/{index}/content" for index in wrong]
+        return [Finding("SECRET_TOLD", place, _TELLS_TOO_MUCH) for place in places]
 
     def _tells_too_much(self, update: Mapping[str, Any]) -> bool:
+        if update["visibility"] == "hidden":
+            return False
         reader = update["target_id"] if update["visibility"] == "private" else None
         seen = SessionView(Visibility(self._scene.spec), reader)
         return Tripwire(replace(self._scene, view=seen)).leaks(update["content"])
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await aside(work, len(self._scene.session.snapshot))
 
     async def _objections(self, outcome: Mapping[str, Any]) -> list[Finding]:
         changes, dice = outcome.get("state_changes") or (), dice_of(outcome)
         if not changes and not dice:
             return []
-        return await asyncio.to_thread(lambda: [*self._on_changes(changes), *self._on_dice(dice)])
+        return await self._aside(lambda: [*self._on_changes(changes), *self._on_dice(dice)])
 
     def _on_changes(self, changes: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
         try:
