@@ -27,7 +27,7 @@ def core_named(name: str) -> Core:
         pytest.skip("native core: not built; build it with `make native`")
 
 
-def program_on(core: Core, document: bytes) -> Program:
+def program_on(core: Core, document: bytes, *, is_canonical: bool = False) -> Program:
     """A valid document compiled on one core."""
-    canonical = core.parse(document)
+    canonical = document if is_canonical else core.parse(document)
     return Program(canonical, core.compile(canonical))

@@ -158,9 +158,11 @@ class Board:
         """
         if not changes:
             return ()
-        narrated = self._program.narrate(self._state, changes)
+        # Rejected changes open the turn all the same: what is due would happen, and nothing would tell of it.
+        state = self._state.fork()
+        narrated = self._program.narrate(state, changes)
         if narrated.accepted:
-            self._changes, self._narrated = tuple(changes), narrated
+            self._state, self._changes, self._narrated = state, tuple(changes), narrated
         return narrated.reasons
 
     def close(self) -> Played:

@@ -173,3 +173,12 @@ def test_what_the_narrator_may_not_change_is_not_changed_at_all() -> None:
     (reason,) = board.narrate([within, beyond])
     assert (reason.code, reason.rule) == ("OUT_OF_SCOPE", "/state_changes/1")
     assert board.close().record == played(program, snapshot).record
+
+
+def test_changes_that_are_rejected_leave_the_turn_as_it_was() -> None:
+    later = [{"op": "schedule", "id": "s", "after": 1, "effects": [RAISE]}]
+    program, snapshot = compiled(actions=[action("act", later)])
+    before = played(program, snapshot, "act").snapshot
+    board, untouched = (Board(program, before) for _ in range(2))
+    assert board.narrate([{"op": "set", "path": "state.none.more", "value": 1}])
+    assert board.close() == untouched.close()
