@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
 
-__all__ = ["export", "import_", "replay"]
+__all__ = ["export", "import_", "replay", "sessions_at"]
 
 _CHUNK_BYTES = 256 * 1024
 
@@ -58,13 +58,14 @@ def replay(session_id: str, first_turn: int, last_turn: int, server: str | None,
 
 
 @asynccontextmanager
-async def _sessions(server: str | None) -> AsyncIterator[SessionServiceAsyncStub]:
+async def sessions_at(server: str | None) -> AsyncIterator[SessionServiceAsyncStub]:
+    """The sessions of a server, or of the database that is configured."""
     async with services_at(server, "gateway", "scenarios", "sessions") as channel:
         yield SessionServiceStub(channel)
 
 
 async def _export(request: pb.ExportSessionRequest, out: Path | None, server: str | None) -> None:
-    async with _sessions(server) as stub:
+    async with sessions_at(server) as stub:
         responses = aiter(stub.ExportSession(request))
         # A session that does not exist shall leave no file.
         first = await anext(responses)
@@ -75,7 +76,7 @@ async def _export(request: pb.ExportSessionRequest, out: Path | None, server: st
 
 
 async def _import(requests: AsyncIterator[pb.ImportSessionRequest], server: str | None) -> pb.Session:
-    async with _sessions(server) as stub:
+    async with sessions_at(server) as stub:
         return (await stub.ImportSession(requests)).session
 
 
@@ -94,7 +95,7 @@ async def _replay(
     tell: Callable[[pb.ReplaySessionResponse], None],
 ) -> pb.ReplaySessionResponse.Completed:
     completed = pb.ReplaySessionResponse.Completed()
-    async with _sessions(server) as stub:
+    async with sessions_at(server) as stub:
         turn = (await stub.GetSession(pb.GetSessionRequest(session_id=request.session_id))).session.turn
         with progress("playing again", request.last_turn or turn) as advance:
             async for response in stub.ReplaySession(request):

@@ -8,9 +8,21 @@ import typer
 
 from peripety.cli.caps import MAX_DOLLARS, MAX_SECONDS, MAX_TOKENS
 
-__all__ = ["About", "Attempts", "MaxCost", "MaxTime", "MaxTokens", "Model", "NewSeed", "Seed", "Server"]
+__all__ = [
+    "MAX_SEED",
+    "About",
+    "Attempts",
+    "MaxCost",
+    "MaxTime",
+    "MaxTokens",
+    "Model",
+    "NewSeed",
+    "Seed",
+    "Server",
+]
 
-_MAX_SEED = 2**53 - 1
+MAX_SEED = 2**53 - 1
+"""The largest seed that there is."""
 # As much as a service lets one order have.
 _MAX_ATTEMPTS = 100
 
@@ -20,14 +32,14 @@ About = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, max=_MAX_SEED, help="Makes chance repeatable. [default: the scenario's]"),
+    typer.Option("--seed", min=0, max=MAX_SEED, help="Makes chance repeatable. [default: the scenario's]"),
 ]
 NewSeed = Annotated[
     int | None,
     typer.Option(
         "--seed",
         min=0,
-        max=_MAX_SEED,
+        max=MAX_SEED,
         help="The scenario's own. [default: follows from the text; 0 at random]",
     ),
 ]

@@ -7,13 +7,95 @@ from typing import Annotated
 
 import typer
 
-from peripety.cli.options import Server  # noqa: TC001 - typer reads the annotations
+from peripety.cli.options import MAX_SEED, Server
 
 __all__ = ["sessions"]
 
 sessions = typer.Typer(name="sessions", help="Look after the sessions that are stored.", no_args_is_help=True)
 
-SessionId = Annotated[str, typer.Argument(metavar="ID", help="The session.")]
+SessionId = Annotated[str, typer.Argument(metavar="ID", help="The session; see `peripety sessions list`.")]
+Pov = Annotated[
+    str, typer.Option("--as", metavar="ENTITY", help="Whose point of view to take. [default: the public one]")
+]
+
+
+@sessions.command("list")
+def list_(
+    count: Annotated[int, typer.Option(min=1, max=1000, help="The most to print.")] = 20,
+    scenario: Annotated[str, typer.Option(metavar="ID", help="Only sessions of this scenario.")] = "",
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each as a line of JSON.")] = False,
+) -> None:
+    """List sessions, newest first."""
+    from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
+
+    command.list_sessions(count, scenario, server, as_json=as_json)
+
+
+@sessions.command()
+def show(
+    session_id: SessionId,
+    pov: Pov = "",
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
+) -> None:
+    """Show a session as one entity sees it: where it stands, its state, and its turns in short."""
+    from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
+
+    command.show(session_id, pov, server, as_json=as_json)
+
+
+@sessions.command()
+def fork(
+    session_id: SessionId,
+    turn: Annotated[
+        int | None, typer.Option(min=0, help="The turn after which it begins. [default: the last]")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=MAX_SEED, help="Another fate from there on. [default: the same]")
+    ] = None,
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the fork as a line of JSON.")] = False,
+) -> None:
+    """Start a session that shares the first turns of another; both go on by themselves."""
+    from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
+
+    command.fork(session_id, turn, seed, server, as_json=as_json)
+
+
+@sessions.command()
+def rewind(
+    session_id: SessionId,
+    turn: Annotated[int, typer.Argument(min=0, help="The turn to go back to; 0 for the start.")],
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
+) -> None:
+    """Take the last turns of a session back, for good: fork it first to keep them."""
+    from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
+
+    command.rewind(session_id, turn, server, as_json=as_json)
+
+
+@sessions.command()
+def compare(
+    session_id: SessionId,
+    other_id: Annotated[str, typer.Argument(metavar="OTHER", help="The session to compare with.")],
+    pov: Pov = "",
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as a line of JSON.")] = False,
+) -> None:
+    """Say where two sessions of a scenario part, how their states differ, and what happened in each since."""
+    from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
+
+    command.compare(session_id, other_id, pov, server, as_json=as_json)
+
+
+@sessions.command()
+def delete(session_id: SessionId, server: Server = None) -> None:
+    """Delete a session; forks of it stay."""
+    from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
+
+    command.delete(session_id, server)
 
 
 @sessions.command()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from peripety.api.common.v1 import common_pb2
     from peripety.cli.viewpoint import Viewpoint
 
-__all__ = ["Story", "dry_run_line"]
+__all__ = ["Story", "dry_run_line", "shown", "status_line"]
 
 _SHOWN_VALUE = 60
 _SHOWN_HASH = 12
@@ -189,7 +189,7 @@ def _world(event: session_pb2.TurnEvent.WorldResolved) -> list[str]:
 
 def _committed(event: session_pb2.TurnEvent.Committed) -> list[str]:
     how = _HOW.get(event.resolution, "")
-    return [f"  committed {event.state_hash[:_SHOWN_HASH]}{how}: {_status(event.status)}"]
+    return [f"  committed {event.state_hash[:_SHOWN_HASH]}{how}: {status_line(event.status)}"]
 
 
 def _rolled(event: session_pb2.TurnEvent.Rolled) -> list[str]:
@@ -224,14 +224,15 @@ def _log(lines: Iterable[engine_pb2.LogLine]) -> list[str]:
 
 
 def _before(change: engine_pb2.Change) -> str:
-    return _shown(change.before) if change.HasField("before") else "(nothing)"
+    return shown(change.before) if change.HasField("before") else "(nothing)"
 
 
 def _after(change: engine_pb2.Change) -> str:
-    return _shown(change.after) if change.HasField("after") else "(nothing)"
+    return shown(change.after) if change.HasField("after") else "(nothing)"
 
 
-def _shown(value: bytes) -> str:
+def shown(value: bytes) -> str:
+    """A value as a person reads it: no longer than a line has room for."""
     text = printable(value.decode(errors="replace"))
     return text if len(text) <= _SHOWN_VALUE else f"{text[:_SHOWN_VALUE]}…"
 
@@ -251,7 +252,8 @@ def _param(value: engine_pb2.ParamValue) -> str:
             return f'"{value.text}"'
 
 
-def _status(status: engine_pb2.RunStatus) -> str:
+def status_line(status: engine_pb2.RunStatus) -> str:
+    """Whether a run goes on, or how it ended."""
     word = enum_word(engine_pb2.RunStatus.DESCRIPTOR.fields_by_name["kind"], status.kind)
     return " - ".join(
         part for part in (f"{word} {status.condition}".strip(), printable(status.message)) if part

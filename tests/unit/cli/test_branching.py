@@ -1,0 +1,97 @@
+"""`peripety sessions`: what is stored is listed, shown, forked, rewound, compared and deleted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from peripety import sim
+from peripety.cli import app
+from peripety.errors import InvalidArgumentError, NotFoundError
+from peripety.sessions.model import ActionCall
+from support.branching import FATEFUL
+from support.bundles import Plan, bundle_of, play
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUNDLE = bundle_of(play(sim.compile(FATEFUL), [Plan([ActionCall("act", {})])] * 3))
+
+
+def run(*arguments: str, given: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, ["sessions", *arguments], input=given)
+
+
+def told(*arguments: str) -> dict[str, Any]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+@pytest.fixture
+def session_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A session of three turns, stored."""
+    monkeypatch.setenv("PERIPETY_DATABASE_URL", f"sqlite:///{tmp_path}/test.db")
+    result = run("import", "-", "--json", given=BUNDLE)
+    assert result.exit_code == 0, result.output
+    name: str = json.loads(result.stdout)["session_id"]
+    return name
+
+
+def test_sessions_are_listed_newest_first_with_what_they_were_forked_from(session_id: str) -> None:
+    fork = told("fork", session_id)["session_id"]
+    _, *rows = run("list").stdout.splitlines()
+    assert [row.split()[0] for row in rows] == [fork, session_id]
+    assert rows[0].split()[-1] == session_id
+    (only,) = run("list", "--count", "1", "--json").stdout.splitlines()
+    assert json.loads(only)["parent_session_id"] == session_id
+    assert run("list", "--scenario", "other").stdout == ""
+
+
+def test_a_session_is_shown_with_its_turns_as_somebody_sees_it(session_id: str) -> None:
+    lines = run("show", session_id).stdout.splitlines()
+    assert lines[0] == f"Session {session_id}, seed 7, turn 3"
+    assert "  a: 4" in lines
+    assert "  b: 1" in lines
+    assert [line.split()[:2] for line in lines[-3:]] == [["1", "act"], ["2", "act"], ["3", "act"]]
+    assert "private" not in run("show", session_id).stdout
+    assert '  private: {"p": {"x": 1}}' in run("show", session_id, "--as", "p").stdout
+    assert told("show", session_id)["state"]["a"] == 4
+
+
+def test_a_fork_begins_where_it_is_told_to(session_id: str) -> None:
+    fork = told("fork", session_id, "--turn", "1", "--seed", "9")
+    assert (fork["turn"], fork["seed"], fork["parent_turn"], fork["state"]["a"]) == (1, 9, 1, 2)
+    result = run("fork", session_id)
+    assert result.stdout.endswith(f": a fork of {session_id} after turn 3, seed 7\n")
+    assert "  forked from " in run("show", fork["session_id"]).stdout
+
+
+def test_a_rewind_takes_the_last_turns_back(session_id: str) -> None:
+    assert run("rewind", session_id, "1").stdout == f"{session_id}: at turn 1 again, ongoing\n"
+    assert told("show", session_id)["state"]["a"] == 2
+    assert isinstance(run("rewind", session_id, "1").exception, InvalidArgumentError)
+
+
+def test_two_sessions_are_compared_from_where_they_part(session_id: str) -> None:
+    fork = told("fork", session_id, "--turn", "1")["session_id"]
+    lines = run("compare", session_id, fork).stdout.splitlines()
+    assert lines[0] == "in common: 1 turn"
+    assert "  state.a: 4 | 2" in lines
+    assert [line for line in lines if line.startswith("turn")] == ["turn 2", "turn 3"]
+    assert all(session_id in line for line in lines if "act" in line)
+    answer = told("compare", session_id, fork)
+    assert answer["common_turn"] == 1
+    assert {"path": "state.a", "here": 4, "there": 2} in answer["differences"]
+    assert run("compare", session_id, session_id).stdout == "in common: 3 turns\n"
+
+
+def test_a_deleted_session_is_gone_and_its_fork_is_not(session_id: str) -> None:
+    fork = told("fork", session_id)["session_id"]
+    assert run("delete", session_id).stdout == f"{session_id} is deleted\n"
+    assert isinstance(run("show", session_id).exception, NotFoundError)
+    assert told("show", fork)["turn"] == 3
