@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -13,9 +14,10 @@ from peripety.cli.text import printable
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["Choice", "Person", "Player", "RoundRobin", "ask"]
+__all__ = ["Choice", "Person", "Player", "RoundRobin", "Wanderer", "ask"]
 
 _QUESTION = "number, words to say, Enter to wait, ? for help, q to stop > "
+_WAITS, _SPEAKS = 0.1, 0.3
 _STOP = {"q", "quit"}
 _EXPLAIN = {"?", "help"}
 _HELP = (
@@ -66,6 +68,39 @@ def _sample(param: engine_pb2.Param, turn: int) -> engine_pb2.ParamValue:
     return engine_pb2.ParamValue(
         number=number // 1 if param.type == engine_pb2.PARAM_TYPE_INTEGER else number
     )
+
+
+class Wanderer:
+    """Does what comes to mind: takes an action, says in words what to do, or waits.
+
+    Args:
+        seed: what all of it follows from.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - a game, no secret
+
+    def choose(self, turn: int, legal: Sequence[engine_pb2.LegalAction]) -> Choice:  # noqa: ARG002 - the port's
+        """Return what comes to mind."""
+        drawn = self._random.random()
+        if not legal or drawn < _WAITS:
+            return Choice()
+        action = self._random.choice(legal)
+        if drawn < _WAITS + _SPEAKS:
+            return Choice(words=f"{action.name}. {action.description}".strip())
+        params = {param.name: self._drawn(param) for param in action.params}
+        return Choice([engine_pb2.ActionCall(action_id=action.action_id, params=params)])
+
+    def _drawn(self, param: engine_pb2.Param) -> engine_pb2.ParamValue:
+        if param.choices:
+            return self._random.choice(param.choices)
+        if param.type == engine_pb2.PARAM_TYPE_BOOLEAN:
+            return engine_pb2.ParamValue(flag=self._random.random() < 0.5)  # noqa: PLR2004 - as likely as not
+        if param.type == engine_pb2.PARAM_TYPE_STRING:
+            return engine_pb2.ParamValue(text="")
+        number = self._random.uniform(param.minimum, param.maximum)
+        is_whole = param.type == engine_pb2.PARAM_TYPE_INTEGER
+        return engine_pb2.ParamValue(number=float(round(number)) if is_whole else number)
 
 
 class Person:

@@ -193,6 +193,39 @@ def replay(
     raise typer.Exit(command.replay(file, as_json=as_json))
 
 
+@app.command("bench-narrator")
+def bench_narrator(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Specifications to play. [default: some written offline]"),
+    ] = None,
+    sessions: Annotated[int, typer.Option(min=1, max=100_000, help="How many games.")] = 10,
+    turns: Annotated[int, typer.Option(min=1, max=10_000, help="Most turns of each.")] = 20,
+    at_once: Annotated[int, typer.Option(min=1, max=128, help="How many at the same time.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, max=2**53 - 1, help="Makes the games repeatable.")] = 1,
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="Who narrates: provider/model. [default: the configured one]")
+    ] = "",
+    pov: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENTITY",
+            help="Whose point of view to take. [default: the only playable entity's, else the public one]",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one line of JSON.")] = False,
+) -> None:
+    """Measure how well a model narrates, against what the engine knows: rules, secrets, cost, time.
+
+    Games are played at random, in actions and in words, and deleted again. Exit code 1 when a turn was lost
+    or a secret came out. docs/narrators.md says what each figure means.
+    """
+    from peripety.cli.bench_narrator import Plan, bench_narrator  # noqa: PLC0415 - loads the services
+
+    plan = Plan(tuple(files or ()), sessions, turns, at_once, seed, model, pov)
+    raise typer.Exit(bench_narrator(plan, as_json=as_json))
+
+
 @app.command()
 def simulate(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --scenario.")] = None,

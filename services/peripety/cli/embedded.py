@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety import logs
 from peripety.client.channel import open_channel
@@ -20,13 +20,17 @@ __all__ = ["embedded_services", "services_at"]
 
 
 @asynccontextmanager
-async def embedded_services(*names: str) -> AsyncIterator[grpc.aio.Channel]:
+async def embedded_services(*names: str, **settings: Any) -> AsyncIterator[grpc.aio.Channel]:
     """Run the named services and give the channel to them.
 
     Only errors are logged unless PERIPETY_LOG_LEVEL says otherwise: the command tells the rest itself.
+
+    Args:
+        *names: the services.
+        **settings: what overrides the environment; see `Config`.
     """
     quiet = {} if os.environ.get("PERIPETY_LOG_LEVEL") else {"log_level": LogLevel.ERROR}
-    config = Config.from_environment(**quiet)
+    config = Config.from_environment(**quiet, **settings)
     logs.configure(config)
     async with (
         serve(config, services=set(names), address="127.0.0.1:0") as app,

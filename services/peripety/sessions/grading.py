@@ -1,0 +1,166 @@
+"""How well a narrator told turns, held against what the engine knows of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from peripety.gateway.model import Spent
+from peripety.sessions.model import Conduct, Resolution
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+__all__ = ["Grade", "Round", "numbers_in", "unfounded"]
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
+_EXACT = 1e-9
+# Half of the unit that a number was rounded to, and the unit.
+_ROUNDED = ((0.5, 1.0), (0.05, 0.1))
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A turn that was asked for.
+
+    Attributes:
+        resolution: how it was told; None when it was not committed.
+        conduct: how the narrator behaved.
+        degraded: why the server told it instead; empty when it did not.
+        unfounded: numbers of the prose that stand nowhere in what the narrator was told.
+        leaked: whether something came out that the point of view may not know.
+        used: what it used of models.
+        seconds: from the request to its end.
+        first_prose: from the request to the first prose; None when there was none.
+    """
+
+    resolution: Resolution | None
+    conduct: Conduct = field(default_factory=Conduct)
+    degraded: str = ""
+    unfounded: tuple[str, ...] = ()
+    leaked: bool = False
+    used: Spent = field(default_factory=Spent)
+    seconds: float = 0.0
+    first_prose: float | None = None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing at all was wrong with it."""
+        counted = asdict(self.conduct)
+        refused = sum(count for name, count in counted.items() if name not in {"tool_rounds", "tool_calls"})
+        return self.resolution is Resolution.NARRATED and not (refused or self.unfounded or self.leaked)
+
+
+class Grade:
+    """What all turns of a narrator come to.
+
+    Attributes:
+        rounds: the turns, as they ended.
+    """
+
+    def __init__(self) -> None:
+        self.rounds: list[Round] = []
+
+    def add(self, played: Round) -> None:
+        """Count a turn in."""
+        self.rounds.append(played)
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether every turn was committed, and nothing came out that should not."""
+        return not any(played.resolution is None or played.leaked for played in self.rounds)
+
+    def figures(self) -> dict[str, Any]:
+        """Every figure by its name; docs/narrators.md says what each of them means."""
+        conduct = self._conduct
+        used = sum((played.used for played in self.rounds), Spent())
+        return {
+            "rounds": len(self.rounds),
+            "clean_rounds": sum(played.is_clean for played in self.rounds),
+            "event_condition_errors": conduct["rejected_actions"],
+            "variable_update_errors": conduct["refused_changes"],
+            "malformed_answers": conduct["refused_answers"] - conduct["withheld_secrets"],
+            "refused_calls": conduct["refused_calls"],
+            "withheld_secrets": conduct["withheld_secrets"],
+            "leaks": sum(played.leaked for played in self.rounds),
+            "unfounded_numbers": sum(len(played.unfounded) for played in self.rounds),
+            "repaired": self._told(Resolution.REPAIRED),
+            "server_resolved": self._told(Resolution.SERVER_RESOLVED),
+            "dead_turns": self._told(None),
+            "degraded": dict(Counter(played.degraded for played in self.rounds if played.degraded)),
+            "tool_rounds": conduct["tool_rounds"],
+            "tool_calls": conduct["tool_calls"],
+            "model_calls": used.calls,
+            "input_tokens": used.usage.input_tokens,
+            "cached_tokens": used.usage.cache_read_tokens,
+            "output_tokens": used.usage.output_tokens,
+            "cost_pico_dollars": used.cost,
+            "seconds_p50": _percentile([played.seconds for played in self.rounds], 50),
+            "seconds_p95": _percentile([played.seconds for played in self.rounds], 95),
+            "first_prose_p50": _percentile(self._first_prose, 50),
+            "first_prose_p95": _percentile(self._first_prose, 95),
+        }
+
+    def _told(self, resolution: Resolution | None) -> int:
+        return sum(played.resolution is resolution for played in self.rounds)
+
+    @property
+    def _first_prose(self) -> list[float]:
+        return [played.first_prose for played in self.rounds if played.first_prose is not None]
+
+    @property
+    def _conduct(self) -> dict[str, int]:
+        names = [each.name for each in fields(Conduct)]
+        return {name: sum(getattr(played.conduct, name) for played in self.rounds) for name in names}
+
+
+def unfounded(prose: str, told: Collection[float]) -> tuple[str, ...]:
+    """The numbers of a text that are none of those its writer was told, rounded ones included."""
+    return tuple(
+        text
+        for text, first in _written(prose)
+        if not any(_may_be(number, known) for number in _readings(text, first) for known in told)
+    )
+
+
+def _may_be(written: float, known: float) -> bool:
+    """Whether a number may be another one, rounded to a whole one or to one decimal."""
+    if not math.isfinite(written):
+        return False
+    off = (half for half, unit in _ROUNDED if abs(math.remainder(written, unit)) <= _EXACT)
+    return abs(written - known) <= next(off, 0.0) + _EXACT
+
+
+def numbers_in(value: Any) -> Iterator[float]:
+    """All numbers of a JSON value, those in its texts and keys included."""
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int | float):
+        yield abs(float(value))
+    elif isinstance(value, str):
+        yield from (number for text, first in _written(value) for number in _readings(text, first))
+    else:
+        yield from numbers_in(json.dumps(value, ensure_ascii=False))
+
+
+def _written(text: str) -> Iterator[tuple[str, float]]:
+    """The numbers of a text, as they are written and as they are read first."""
+    for found in _NUMBER.finditer(text):
+        digits = found[0]
+        if digits.count(".") <= 1:  # else it is a date, or a version
+            yield digits, float(digits.replace(",", ""))
+
+
+def _readings(text: str, first: float) -> tuple[float, ...]:
+    """What a written number may mean: commas group thousands, or one stands before the decimals."""
+    if text.count(",") == 1 and "." not in text:
+        return first, float(text.replace(",", "."))
+    return (first,)
+
+
+def _percentile(values: list[float], percent: int) -> float:
+    return sorted(values)[int((len(values) - 1) * percent / 100)] if values else 0.0
