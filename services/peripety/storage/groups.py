@@ -8,8 +8,8 @@ Each block has a savepoint of its own. A block that fails is undone alone. All o
 group. A block may have read what those before it wrote, so its caller goes on, with what it found or with why
 it failed, when all of that is on the disk.
 
-Blocks that wait are woken all at once: where they only write, each of them is done before the next one begins,
-and a whole group is in one round of the event loop.
+Blocks that wait are woken all at once: where they only write, each of them is done before the next one
+begins, and a whole group is in one round of the event loop.
 """
 
 from __future__ import annotations
@@ -115,9 +115,7 @@ class GroupedWriter:
             async with connected(self._engine) as connection:
                 group.begun.set_result(connection)
                 await group.complete
-                if connection.invalidated:
-                    raise unavailable("SQLITE_ABORT_ROLLBACK")
-                await commit(connection)
+                await _commit(connection)
             group.outcome.set_result(None)
         except BaseException as error:
             group.fail(error)
@@ -186,3 +184,9 @@ async def _savepoint(group: _Group) -> AsyncIterator[AsyncConnection]:
         await driver.execute("RELEASE block")
     except sqlite3.Error as error:
         raise unavailable(error.sqlite_errorname) from error
+
+
+async def _commit(connection: AsyncConnection) -> None:
+    if connection.invalidated:
+        raise unavailable("SQLITE_ABORT_ROLLBACK")
+    await commit(connection)

@@ -1,4 +1,4 @@
-"""Good and bad narrators, scripted, measured by `peripety bench-narrator`: each bad one shows as what it is."""
+"""Scripted narrators, good and bad, under `peripety bench-narrator`: each bad one shows as what it is."""
 
 from __future__ import annotations
 
