@@ -19,6 +19,7 @@ from peripety.errors import (
     PeripetyError,
 )
 from peripety.rpc.app import serve
+from peripety.scenarios.remote import RemoteScenarioSource
 from support.apps import config_for
 from support.scenarios import chance, document
 
@@ -181,3 +182,17 @@ async def test_wrong_requests_name_the_field(
     with pytest.raises(InvalidArgumentError) as caught:
         await all_of(stub.CertifyScenario(certification(**fields)))
     assert [violation.field for violation in caught.value.violations] == [field]
+
+
+async def test_whoever_plays_a_version_gets_its_latest_certificate_or_none(tmp_path: Path) -> None:
+    async with (
+        serve(config_for(tmp_path), services={"gateway", "scenarios"}) as app,
+        open_channel(app.address) as channel,
+    ):
+        stub, source = ScenarioServiceStub(channel), RemoteScenarioSource(channel)
+        scenario = await compiled(stub)
+        version = (scenario.scenario_id, scenario.spec_hash)
+        assert await source.certificate_of(*version) is None
+        certificate = await certificate_of(stub, scenario_id=scenario.scenario_id)
+        assert await source.certificate_of(*version) == certificate.document
+        assert await source.certificate_of("scn_none", scenario.spec_hash) is None

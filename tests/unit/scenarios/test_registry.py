@@ -170,6 +170,8 @@ async def test_the_latest_certificate_of_a_version_is_named_and_outlives_its_sto
         name = certificate_hash(encode(certificate))
         assert (await registry.get(scenario_id)).certificate_hash == name
         assert await registry.certificate(name) == certificate
+        assert await registry.certificate_of(scenario_id, certificate.spec_hash) == encode(certificate)
+    assert await registry.certificate_of(scenario_id, "0" * 64) is None
     assert (await saved(registry)).certificate_hash == name
     assert [summary.certificate_hash for summary in (await registry.versions(scenario_id)).items] == [name]
     newer = await saved(registry, seed=2, version_of=scenario_id)

@@ -25,6 +25,7 @@ from peripety.sessions.model import CommittedTurn, NewSession, Request, Session,
 from peripety.sessions.seen import Seen, SeenTurn
 from peripety.sessions.store import SNAPSHOT_TURNS
 from peripety.sessions.visibility import Viewers
+from peripety.tasks import finish
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
@@ -84,7 +85,7 @@ class Importer:
                 return made
             draft = _Draft(bundle, states, self._room)
             async with self._verifying:
-                while await asyncio.to_thread(draft.verify_some):
+                while await finish(asyncio.to_thread(draft.verify_some)):
                     pass
             session, document = draft.session()
             return await self._store.add(session, document, request, draft.turns(), draft.snapshots(session))

@@ -254,7 +254,7 @@ def test_a_bundle_of_another_version_is_told_so(name: str) -> None:
 
 def test_a_file_that_ends_early_is_told_so_wherever_it_ends() -> None:
     bundle = bundle_of(a_game())
-    ends = {codes(bundle[:length])[0][1] for length in range(1, len(bundle), 7)}
+    ends = {codes(bundle[:length])[0][1] for length in range(1, len(bundle), 41)}
     assert ends <= {"BUNDLE_TRUNCATED", "BUNDLE_CHANGED"}
     assert codes(b"")[0] == (1, "BUNDLE_TRUNCATED", "")
     assert codes(bundle[:-1])[0][1] == "BUNDLE_CHANGED"
@@ -275,7 +275,7 @@ def test_lines_that_are_missing_doubled_or_added_are_found() -> None:
 
 def test_no_single_byte_can_be_changed_unnoticed() -> None:
     bundle = bundle_of(a_game())
-    for place in range(0, len(bundle), 11):
+    for place in range(0, len(bundle), 41):
         changed = bytearray(bundle)
         changed[place] ^= 1
         assert not verdict_on(bytes(changed)).right, place
@@ -298,6 +298,15 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
     verification = Verification(Endless())  # type: ignore[arg-type]
     assert not list(verification.turns())
     assert verification.verdict.defects[0].finding.code == "LINE_TOO_LONG"
+
+
+def test_a_bundle_is_read_no_further_than_its_turns_are_played() -> None:
+    file = io.BytesIO(bundle_of(a_game()))
+    turns = Verification(file).turns()
+    next(turns)
+    assert file.getvalue()[: file.tell()].count(b"\n") == FIRST_TURN
+    next(turns)
+    assert file.getvalue()[: file.tell()].count(b"\n") == FIRST_TURN + 1
 
 
 def test_every_defect_says_the_way_out() -> None:
