@@ -42,6 +42,7 @@ async def bind(wiring: Wiring) -> None:
         watchers=max(1, config.max_concurrent_calls // 2),
     )
     wiring.when_stopping(sessions.aclose)
+    sessions.look_out()
     workers = Workers("futures")
     wiring.resources.callback(workers.close)
     servicer = SessionServicer(sessions, OddsTeller(store, rulesets, workers))

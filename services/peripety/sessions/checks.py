@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FailedPreconditionError, FieldViolation, InvalidArgumentError
+from peripety.errors import ConflictError, FailedPreconditionError, FieldViolation, InvalidArgumentError
 from peripety.requests import UUID, check_request_id, refuse
 
 if TYPE_CHECKING:
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
         NewSession,
         OddsRequest,
         Session,
+        Table,
         TurnRequest,
     )
+    from peripety.sessions.seats.model import Submission
     from peripety.sessions.watching.model import WatchRequest
 
 __all__ = [
@@ -29,10 +31,13 @@ __all__ = [
     "check_fork",
     "check_known_actions",
     "check_new_session",
+    "check_next_turn",
     "check_odds_request",
     "check_ongoing",
+    "check_players",
     "check_rewind",
     "check_session_id",
+    "check_submission",
     "check_turn_request",
     "check_watch_request",
 ]
@@ -40,6 +45,9 @@ __all__ = [
 _MAX_SEED = 2**53 - 1
 _MAX_ACTIONS = 16
 _MAX_INPUT_BYTES = 16 * 1024
+_MAX_SEATS = 16
+_MAX_SEAT_ID_CHARACTERS = 64
+_SEAT_SECONDS = (1.0, 30 * 24 * 3600.0)
 _MAX_FUTURES = 100_000
 _MAX_HORIZON = 1_000
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,7}")
@@ -57,6 +65,23 @@ def check_new_session(new: NewSession) -> None:
             *_required(".scenario_id", new.scenario_id),
             *_seed(new.seed),
             *_narrator(new.narrator),
+            *_table(new.table),
+        ]
+    )
+
+
+def check_players(table: Table, spec: Mapping[str, Any]) -> None:
+    """Refuse a table at which somebody would play what cannot be played.
+
+    Raises:
+        InvalidArgumentError: with a violation for each such seat.
+    """
+    playable = {entity["id"] for entity in spec.get("entities", ()) if entity.get("playable")}
+    _raise_for(
+        [
+            FieldViolation(f".table.seats[{index}].entity_id", "names no entity that can be played")
+            for index, seat in enumerate(table.seats)
+            if seat.entity_id not in playable
         ]
     )
 
@@ -74,6 +99,24 @@ def check_turn_request(request: TurnRequest) -> None:
             *_expected_turn(request.expected_turn),
             *_actions(request.actions),
             *_input(request.input),
+        ]
+    )
+
+
+def check_submission(submission: Submission) -> None:
+    """Refuse what no seat of any session can hand in.
+
+    Raises:
+        InvalidArgumentError: with a violation for each wrong field.
+    """
+    _raise_for(
+        [
+            *_required(".session_id", submission.session_id),
+            *_request_id(submission.request_id),
+            *_expected_turn(submission.expected_turn),
+            *_required(".seat_id", submission.seat_id),
+            *_actions(submission.actions),
+            *_input(submission.input),
         ]
     )
 
@@ -105,6 +148,21 @@ def check_ongoing(session: Session) -> None:
         raise FailedPreconditionError(
             f"The run has ended ({session.status.kind}) and takes no more turns; start another session",
             code="RUN_ENDED",
+        )
+
+
+def check_next_turn(expected_turn: int, session: Session) -> None:
+    """Refuse a turn that is not the next one of a session.
+
+    Raises:
+        ConflictError: `STALE_TURN`.
+    """
+    if expected_turn != session.turn + 1:
+        raise ConflictError(
+            f".expected_turn is {expected_turn}, but the next turn of the session is"
+            f" {session.turn + 1}; read the session again, then go on from there",
+            code="STALE_TURN",
+            details={"turn": str(session.turn), "expected_turn": str(expected_turn)},
         )
 
 
@@ -227,6 +285,30 @@ def _required(field: str, value: str) -> Iterator[FieldViolation]:
 def _attempt_id(value: str | None) -> Iterator[FieldViolation]:
     if value is not None and not UUID.fullmatch(value):
         yield FieldViolation(".attempt_id", "must be as an `accepted` event told it, or empty")
+
+
+def _table(table: Table | None) -> Iterator[FieldViolation]:
+    if table is None:
+        return
+    if not 1 <= len(table.seats) <= _MAX_SEATS:
+        yield FieldViolation(".table.seats", f"has {len(table.seats)}; there must be from 1 to {_MAX_SEATS}")
+    least, most = _SEAT_SECONDS
+    if table.seconds is not None and not least <= table.seconds <= most:
+        yield FieldViolation(".table.seat_timeout", f"must be from {least:g} to {most:g} seconds")
+    ids: set[str] = set()
+    entities: set[str] = set()
+    for index, seat in enumerate(table.seats[:_MAX_SEATS]):
+        field = f".table.seats[{index}]"
+        if not 1 <= len(seat.seat_id) <= _MAX_SEAT_ID_CHARACTERS:
+            yield FieldViolation(
+                f"{field}.seat_id", f"must have from 1 to {_MAX_SEAT_ID_CHARACTERS} characters"
+            )
+        if seat.seat_id in ids:
+            yield FieldViolation(f"{field}.seat_id", "is the id of another seat, too")
+        if seat.entity_id in entities:
+            yield FieldViolation(f"{field}.entity_id", "is played from another seat already")
+        ids.add(seat.seat_id)
+        entities.add(seat.entity_id)
 
 
 def _seed(seed: int | None) -> Iterator[FieldViolation]:

@@ -7,7 +7,7 @@ played again, so both do the same.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
@@ -79,10 +79,14 @@ class Board:
         program: the scenario.
         snapshot: the state before the turn; the run in it goes on.
         reseeded: the seed, when this is the first turn under it; the record then tells it.
+        actor: the entity that acts where an action does not say who; None when there is one player.
     """
 
-    def __init__(self, program: Program, snapshot: bytes, *, reseeded: int | None = None) -> None:
+    def __init__(
+        self, program: Program, snapshot: bytes, *, reseeded: int | None = None, actor: str | None = None
+    ) -> None:
         self._program = program
+        self._actor = actor
         self._state = program.load_state(snapshot)
         self._reseeded = reseeded
         self._calls: tuple[ActionCall, ...] = ()
@@ -125,6 +129,7 @@ class Board:
             InvalidArgumentError: there is no such action, or a parameter is no value of the engine's.
             ResourceExhaustedError: state or turn would outgrow their limits.
         """
+        call = replace(call, entity_id=call.entity_id or self._actor)
         act = self._program.act(self._state, call.action_id, call.params)
         resolved = ActionResolved(
             call.action_id, call.params, act.accepted, act.reasons, act.changes, act.log, call.entity_id

@@ -323,6 +323,18 @@ class Session:
     parent: Parent | None = None
     due: int | None = None
 
+    @property
+    def next_seat_id(self) -> str | None:
+        """The seat whose turn comes next; None when all act at the same time, or there is one player."""
+        table = self.table if self.status.kind == "ongoing" else None
+        seat = None if table is None else table.next_seat(self.turn)
+        return None if seat is None else seat.seat_id
+
+    def next_due(self, now: int) -> int | None:
+        """When the turn that begins now goes on without those who have not acted; None for never."""
+        seconds = None if self.table is None or self.status.kind != "ongoing" else self.table.seconds
+        return None if seconds is None else now + round(seconds * 1_000_000)
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedTurn:

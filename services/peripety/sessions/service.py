@@ -8,7 +8,7 @@ from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceServicer
 from peripety.gateway.streams import following
 from peripety.requests import refuse
-from peripety.sessions.messages import asked, told
+from peripety.sessions.messages import asked, tables, told
 from peripety.sessions.messages.bundled import pieces_of, replayed
 from peripety.sessions.messages.watched import watched
 from peripety.sessions.seen import Room
@@ -103,6 +103,13 @@ class SessionServicer(SessionServiceServicer):
             async for odds in told_odds:
                 sequence += 1
                 yield told.odds_message(sequence, odds)
+
+    async def SubmitActions(  # noqa: N802 - the contract's name
+        self, request: pb.SubmitActionsRequest, _context: Any
+    ) -> pb.SubmitActionsResponse:
+        """Hand in the actions of one seat in a session whose seats act at the same time."""
+        waiting = await self._sessions.submit(tables.submission(request))
+        return pb.SubmitActionsResponse(waiting_seat_ids=waiting)
 
     async def WatchSession(  # type: ignore[override]  # noqa: N802 - the contract's name; bytes, encoded once
         self, request: pb.WatchSessionRequest, _context: Any

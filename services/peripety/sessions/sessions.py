@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety import sim
@@ -13,10 +14,11 @@ from peripety.pages import Position, page_of, page_size, position_in
 from peripety.sessions.branches import Branches
 from peripety.sessions.bundles.exporting import Exporter
 from peripety.sessions.bundles.importing import Importer
-from peripety.sessions.checks import check_deletion, check_new_session, check_session_id
+from peripety.sessions.checks import check_deletion, check_new_session, check_players, check_session_id
 from peripety.sessions.events import Accepted
 from peripety.sessions.looks import look
 from peripety.sessions.model import Session, microseconds_now
+from peripety.sessions.seats.rounds import Rounds
 from peripety.sessions.seen import SeenTurn, seen_events
 from peripety.sessions.turns import Turns
 from peripety.sessions.watching.hub import Hub
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
     from peripety.sessions.narrating.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
+    from peripety.sessions.seats.model import Submission
     from peripety.sessions.seen import Room, Seen
     from peripety.sessions.store import SessionStore
     from peripety.sessions.watching.model import WatchEvent, WatchRequest
@@ -68,6 +71,7 @@ class Sessions:
         self._hub = Hub(store, followers=watchers)
         self._turns = Turns(store, rulesets, narrator, room, self._hub)
         self._watching = Watching(store, rulesets, self._hub)
+        self._rounds = Rounds(store, rulesets, self._turns, self._hub)
         self._branches = Branches(store, rulesets, room)
         self._exporter = Exporter(store, rulesets, scenarios)
         self._importer = Importer(store, room)
@@ -88,6 +92,8 @@ class Sessions:
         scenario = await self._scenarios.compiled(new.scenario_id, new.spec_hash)
         ruleset = await self._rulesets.of(scenario.spec_hash, scenario.document)
         ruleset.viewers.view(new.pov)
+        if new.table is not None:
+            check_players(new.table, ruleset.spec)
         session = await asyncio.to_thread(_opened, ruleset, new)
         return await self._seen(await self._store.add(session, scenario.document, new.named()), new.pov)
 
@@ -196,9 +202,18 @@ class Sessions:
         """Follow a session; see `Watching.watch`."""
         return self._watching.watch(request)
 
+    async def submit(self, submission: Submission) -> tuple[str, ...]:
+        """Hand in what a seat does, where all act at the same time; see `Rounds.submit`."""
+        return await self._rounds.submit(submission)
+
+    def look_out(self) -> None:
+        """Begin to play the turns of tables that are due."""
+        self._rounds.look_out()
+
     async def aclose(self) -> None:
-        """Let those go who follow sessions: the server stops."""
+        """Let those go who follow sessions, and play nothing that nobody asks for: the server stops."""
         await self._hub.aclose()
+        await self._rounds.aclose()
 
     def replay(
         self, session_id: str, first_turn: int, last_turn: int
@@ -230,7 +245,7 @@ def _opened(ruleset: Ruleset, new: NewSession) -> Session:
     seed = program.spec["seed"] if new.seed is None else new.seed
     state = program.new_state(seed)
     now = microseconds_now()
-    return Session(
+    session = Session(
         session_id=str(uuid.uuid4()),
         scenario_id=new.scenario_id,
         spec_hash=program.spec_hash,
@@ -250,6 +265,7 @@ def _opened(ruleset: Ruleset, new: NewSession) -> Session:
         narrator=new.narrator,
         table=new.table,
     )
+    return replace(session, due=session.next_due(now))
 
 
 def _attempt_of(turn: CommittedTurn) -> str | None:

@@ -7,7 +7,7 @@ the session as it was. After the commit its events are a record, and asking agai
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -20,24 +20,31 @@ from peripety.errors import (
 )
 from peripety.gateway.model import Spent
 from peripety.sessions.attempts import new_attempt_id
-from peripety.sessions.checks import check_known_actions, check_ongoing, check_turn_request
+from peripety.sessions.checks import (
+    check_known_actions,
+    check_next_turn,
+    check_ongoing,
+    check_turn_request,
+)
 from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.mechanics import Board
 from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
 from peripety.sessions.narrating.narrator import Told
 from peripety.sessions.narrating.scene import REMEMBERED_TURNS, Scene
 from peripety.sessions.remembered import since
+from peripety.sessions.seats.model import LEASE_MICROSECONDS
+from peripety.sessions.seats.seating import check_turn_of, seat_of
 from peripety.sessions.seen import Seen, SeenTurn, seen_events
 from peripety.sessions.stage import Anew, set_up
 from peripety.sessions.watching.live import Live
-from peripety.tasks import aside
+from peripety.tasks import aside, finish
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 
     from peripety.sessions.events import Event
     from peripety.sessions.mechanics import Played
-    from peripety.sessions.model import Session, TurnRequest
+    from peripety.sessions.model import Seat, Session, TurnRequest
     from peripety.sessions.narrating.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.seen import Room
@@ -86,28 +93,62 @@ class Turns:
             NotFoundError: there is no such session or entity.
             AlreadyExistsError: the request id was used for a different turn.
             ConflictError: `STALE_TURN`: it is not the turn that comes next.
-            FailedPreconditionError: `RUN_ENDED`.
+            FailedPreconditionError: `RUN_ENDED`, `NOT_YOUR_TURN` or `SEATS_ACT_TOGETHER`.
         """
         check_turn_request(request)
+        async with aclosing(self._take(request, seat_of)) as events:
+            async for event in events:
+                yield event
+
+    async def take_round(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
+        """Play a turn in which all seats act together, told to everyone; see `take`.
+
+        What cannot be taken of their actions is only told: they cannot agree on others.
+        """
+        async with aclosing(self._take(request, _no_seat)) as events:
+            async for event in events:
+                yield event
+
+    async def _take(
+        self, request: TurnRequest, seat_of: Callable[[TurnRequest, Session], Seat | None]
+    ) -> AsyncGenerator[Seen, None]:
         async with (
             self._locks.setdefault(request.session_id, asyncio.Lock()),
-            aclosing(self._take(request)) as events,
+            aclosing(self._take_alone(request, seat_of)) as events,
         ):
             async for event in events:
                 yield event
 
-    async def _take(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
+    async def _take_alone(
+        self, request: TurnRequest, seat_of: Callable[[TurnRequest, Session], Seat | None]
+    ) -> AsyncGenerator[Seen, None]:
         session = await self._store.session(request.session_id)
-        attempt = _Attempt(request, session, await self._rulesets.of(session.spec_hash))
+        ruleset = await self._rulesets.of(session.spec_hash)
+        attempt = _Attempt(request, seat_of(request, session), session, ruleset)
         recorded = await self._recorded(request)
         if recorded is not None:
             for event in attempt.replay(recorded):
                 yield event
             return
-        with self._hub.playing(attempt.live):
-            async with aclosing(self._play(attempt)) as events:
+        attempt.check()
+        async with self._held(session), aclosing(self._play(attempt)) as events:
+            with self._hub.playing(attempt.live):
                 async for event in events:
                     yield event
+
+    @asynccontextmanager
+    async def _held(self, session: Session) -> AsyncIterator[None]:
+        """Put off the moment at which the turn goes on without who has not acted: somebody just does."""
+        if session.due is None:
+            yield
+            return
+        later = max(session.due, microseconds_now() + LEASE_MICROSECONDS)
+        await self._store.seats.move(session, later)
+        try:
+            yield
+        finally:
+            # Nothing moves if the turn was committed.
+            await finish(self._store.seats.move(replace(session, due=later), session.due))
 
     async def _recorded(self, request: TurnRequest) -> CommittedTurn | None:
         recorded = await self._store.turn(request.session_id, request.request_id)
@@ -119,7 +160,6 @@ class Turns:
         return recorded
 
     async def _play(self, attempt: _Attempt) -> AsyncGenerator[Seen, None]:
-        attempt.check()
         stage, opening = await aside(attempt.set_up, len(attempt.session.snapshot))
         if stage is not None and not await self._fits(attempt.opened(stage.foresee())):
             stage, opening = None, (_TOO_LARGE,)
@@ -188,11 +228,12 @@ class Turns:
 class _Attempt:
     """One try to play a turn: what it started from, and its events so far."""
 
-    def __init__(self, request: TurnRequest, session: Session, ruleset: Ruleset) -> None:
+    def __init__(self, request: TurnRequest, seat: Seat | None, session: Session, ruleset: Ruleset) -> None:
         self.request = request
+        self.seat = seat
         self.session = session
         self.ruleset = ruleset
-        self.view = ruleset.viewers.view(request.pov)
+        self.view = ruleset.viewers.view(request.pov if seat is None else seat.entity_id)
         self.audience = request.pov if session.table is None else None
         self.live = Live(session, self.audience, ruleset.spec)
         self._accepted = self._acceptance()
@@ -206,21 +247,23 @@ class _Attempt:
     def check(self) -> None:
         """Refuse a turn that cannot follow the session as it is."""
         session, request = self.session, self.request
-        if request.expected_turn != session.turn + 1:
-            raise ConflictError(
-                f".expected_turn is {request.expected_turn}, but the next turn of the session is"
-                f" {session.turn + 1}; read the session again, then go on from there",
-                code="STALE_TURN",
-                details={"turn": str(session.turn), "expected_turn": str(request.expected_turn)},
-            )
+        check_next_turn(request.expected_turn, session)
         check_ongoing(session)
+        check_turn_of(self.seat, session)
         check_known_actions(request.actions, self.ruleset.spec)
 
     def set_up(self) -> tuple[Stage | None, tuple[Event, ...]]:
         """Carry out what the player chose; see `stage.set_up`."""
         session = self.session
-        seed = session.seed if session.reseeded else None
-        return set_up(Board(self.ruleset.program, session.snapshot, reseeded=seed), self.request.actions)
+        board = Board(
+            self.ruleset.program,
+            session.snapshot,
+            reseeded=session.seed if session.reseeded else None,
+            actor=None if self.seat is None else self.seat.entity_id,
+        )
+        # Seats that act together cannot agree on other actions: theirs are played as they are.
+        one_player = session.table is None or self.seat is not None
+        return set_up(board, self.request.actions, mistakes_cost_nothing=one_player)
 
     def opening(self, events: Sequence[Event]) -> Iterator[Seen]:
         """Begin the turn, and tell what became of the actions."""
@@ -280,11 +323,14 @@ class _Attempt:
             model=told.model,
             commit_time=microseconds_now(),
             conduct=told.conduct,
+            next_seat_id=replace(
+                self.session, turn=self.request.expected_turn, status=played.world.status
+            ).next_seat_id,
         )
 
     def session_after(self, committed: Committed, played: Played, told: Told) -> Session:
         """The session as the turn leaves it."""
-        return replace(
+        after = replace(
             self.session,
             turn=self.request.expected_turn,
             status=committed.status,
@@ -297,6 +343,7 @@ class _Attempt:
             reseeded=False,
             memories=told.memories,
         )
+        return replace(after, due=after.next_due(committed.commit_time))
 
     def turn_to_record(self, played: Played, told: Told) -> CommittedTurn:
         """The turn, to be recorded."""
@@ -310,3 +357,7 @@ class _Attempt:
             events=tuple(self._events),
             memories=since(self.session.memories, told.memories),
         )
+
+
+def _no_seat(_request: TurnRequest, _session: Session) -> None:
+    """Who acts when all do."""

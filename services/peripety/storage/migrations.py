@@ -63,6 +63,7 @@ _BYTES = {"sqlite": "BLOB", "postgresql": "BYTEA"}
 _LINES = (
     "UPDATE sessions SET first_seed = seed, line_id = session_id",
     "CREATE INDEX sessions_by_line ON sessions (line_id)",
+    "CREATE INDEX sessions_by_due ON sessions (due)",
     "ALTER TABLE session_turns RENAME TO session_turns_of_sessions",
     """
     CREATE TABLE session_lines (

@@ -22,7 +22,6 @@ from peripety.errors import (
     NotFoundError,
     PeripetyError,
     ResourceExhaustedError,
-    UnsupportedError,
 )
 from peripety.gateway.bind import bind as bind_gateway
 from peripety.gateway.model import ModelGateway
@@ -257,7 +256,7 @@ async def test_a_gateway_that_is_away_does_not_stop_the_game(tmp_path: Path) -> 
         ({"input": "x" * 5_000_000}, ResourceExhaustedError, None),
         ({"pov_entity_id": "nobody"}, NotFoundError, "UNKNOWN_ENTITY"),
         ({"pov_entity_id": "r"}, InvalidArgumentError, "NOT_PLAYABLE"),
-        ({"seat_id": "seat"}, UnsupportedError, "FIELD_UNSUPPORTED"),
+        ({"seat_id": "seat"}, InvalidArgumentError, "INVALID_ARGUMENT"),
     ],
 )
 async def test_a_bad_request_gets_a_clear_status_and_changes_nothing(

@@ -130,7 +130,7 @@ def _forked(program: Program, parent: Session, seed: int | None) -> Session:
         usage=Spent(),
         created=now,
         updated=now,
-        due=None,
+        due=parent.next_due(now),
     )
     if seed is None or seed == parent.seed:
         return fork
@@ -150,10 +150,12 @@ def _forked(program: Program, parent: Session, seed: int | None) -> Session:
 def _rewound(now: Session, then: Session) -> Session:
     """A session back at an earlier turn: an event, which has the next sequence."""
     parent = now.parent and replace(now.parent, turn=min(now.parent.turn, then.turn))
+    moment = microseconds_now()
     return replace(
         then,
         last_sequence=now.last_sequence + 1,
-        updated=microseconds_now(),
+        updated=moment,
+        due=then.next_due(moment),
         line_id=str(uuid.uuid4()),
         usage=now.usage,
         parent=parent,

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.errors import UnsupportedError
 from peripety.gateway.messages.requests import budget_from_proto
 from peripety.requests import refuse
 from peripety.scenarios.messages.parts import PERSONAS
 from peripety.sessions.branches.model import Comparison, Fork, Rewinding
 from peripety.sessions.messages.parts import action_call
+from peripety.sessions.messages.tables import table_from_proto
 from peripety.sessions.model import NarratorOptions, NewSession, OddsRequest, TurnRequest
 from peripety.sessions.watching.model import WatchRequest
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from peripety.api.session.v1 import session_pb2 as pb
 
 __all__ = ["comparison", "fork", "new_session", "odds_request", "rewinding", "turn_request", "watch_request"]
@@ -23,7 +21,6 @@ __all__ = ["comparison", "fork", "new_session", "odds_request", "rewinding", "tu
 
 def new_session(request: pb.CreateSessionRequest) -> NewSession:
     """The session that a request wants."""
-    _refuse_later_fields(request, "table")
     return NewSession(
         request_id=request.request_id,
         scenario_id=request.scenario_id,
@@ -31,6 +28,7 @@ def new_session(request: pb.CreateSessionRequest) -> NewSession:
         seed=request.seed if request.HasField("seed") else None,
         pov=request.pov_entity_id or None,
         narrator=_narrator(request.narrator),
+        table=table_from_proto(request.table) if request.HasField("table") else None,
     )
 
 
@@ -96,7 +94,6 @@ def comparison(request: pb.CompareBranchesRequest) -> Comparison:
 
 def turn_request(request: pb.TakeTurnRequest) -> TurnRequest:
     """The turn that a request wants."""
-    _refuse_later_fields(request, "seat_id")
     return TurnRequest(
         session_id=request.session_id,
         request_id=request.request_id,
@@ -104,6 +101,7 @@ def turn_request(request: pb.TakeTurnRequest) -> TurnRequest:
         actions=tuple(action_call(index, call) for index, call in enumerate(request.actions)),
         input=request.input,
         pov=request.pov_entity_id or None,
+        seat_id=request.seat_id or None,
     )
 
 
@@ -116,12 +114,3 @@ def watch_request(request: pb.WatchSessionRequest) -> WatchRequest:
         attempt_id=request.attempt_id or None,
         delay_turns=request.delay_turns,
     )
-
-
-def _refuse_later_fields(request: Message, *names: str) -> None:
-    """Refuse what this version would have to ignore: an ignored seat or budget is worse than none."""
-    asked = [f".{field.name}" for field, _ in request.ListFields() if field.name in names]
-    if asked:
-        raise UnsupportedError(
-            f"This server does not support {', '.join(asked)} yet; leave it out", code="FIELD_UNSUPPORTED"
-        )

@@ -24,6 +24,7 @@ from peripety.sessions.messages.parts import (
     status_to_proto,
     timestamp,
 )
+from peripety.sessions.messages.tables import table_to_proto
 from peripety.sessions.model import NarratorOptions
 from peripety.sim import ABSENT
 
@@ -67,6 +68,8 @@ def session_message(seen: SeenSession) -> pb.Session:
         pov_entity_id=seen.viewer or "",
         usage=spent_to_proto(session.usage),
         narrator=_narrator(session.narrator),
+        table=table_to_proto(session.table) if session.table else None,
+        next_seat_id=session.next_seat_id or "",
         parent_session_id=session.parent.session_id if session.parent else "",
         parent_turn=session.parent.turn if session.parent else 0,
     )

@@ -20,9 +20,10 @@ from peripety.sessions.model import Rewind
 from peripety.sessions.store import lines, tables
 from peripety.sessions.store import statements as say
 from peripety.sessions.store.rows import SESSION, memories_of, memory_changes, session_of
+from peripety.sessions.store.seats import SeatStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from peripety.sessions.model import CommittedTurn, Kept, Memory, Request, Session
     from peripety.sessions.store.statements import End
@@ -64,10 +65,14 @@ class SessionStore:
 
     Args:
         database: the database of the process.
+
+    Attributes:
+        seats: what the seats of sessions have handed in.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.seats = SeatStore(database)
 
     async def made_by(self, request: Request) -> Session | None:
         """The session that a request has made already, if it has: a new one, a fork or an import.
@@ -220,6 +225,13 @@ class SessionStore:
         """
         async with self._database.read() as connection:
             return await say.one_session(connection, session_id)
+
+    async def last_sequences(self, session_ids: Collection[str]) -> dict[str, int]:
+        """The sequences of the last events of sessions; without those that do not exist."""
+        query = select(tables.sessions.c.session_id, tables.sessions.c.last_sequence)
+        async with self._database.read() as connection:
+            found = await connection.execute(query.where(tables.sessions.c.session_id.in_(session_ids)))
+            return {row.session_id: row.last_sequence for row in found}
 
     async def sessions(
         self, scenario_id: str | None, before: tuple[Any, ...] | None, limit: int

@@ -16,7 +16,17 @@ from sqlalchemy import (
 
 from peripety.storage import METADATA
 
-__all__ = ["deletions", "lines", "rewinds", "sessions", "snapshots", "specs", "taken_back", "turns"]
+__all__ = [
+    "deletions",
+    "lines",
+    "rewinds",
+    "sessions",
+    "snapshots",
+    "specs",
+    "submissions",
+    "taken_back",
+    "turns",
+]
 
 specs = Table(
     "session_specs",
@@ -54,6 +64,7 @@ sessions = Table(
     Column("updated", BigInteger, nullable=False),
     Index("sessions_newest_first", "created", "session_id"),
     Index("sessions_by_line", "line_id"),
+    Index("sessions_by_due", "due"),
 )
 """Sessions as they are now."""
 
@@ -115,6 +126,21 @@ taken_back = Table(
     Column("turn", BigInteger, nullable=False),
 )
 """The requests of turns that were taken back: they must not be played a second time."""
+
+submissions = Table(
+    "session_submissions",
+    METADATA,
+    Column("session_id", Text, ForeignKey(sessions.c.session_id, ondelete="CASCADE"), primary_key=True),
+    Column("after", BigInteger, primary_key=True),
+    Column("seat_id", Text, primary_key=True),
+    Column("request_id", Text),
+    Column("request_digest", Text),
+    Column("actions", Text, nullable=False),
+    Column("input", Text, nullable=False),
+    Column("time", BigInteger, nullable=False),
+    UniqueConstraint("session_id", "request_id"),
+)
+"""What seats have handed in for the turn after a sequence; without a request: its time was up."""
 
 deletions = Table(
     "session_deletions",

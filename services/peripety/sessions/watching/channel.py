@@ -8,6 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from peripety.sessions.model import SeatOrder
 from peripety.sessions.watching.model import Rewound
 from peripety.sessions.watching.sights import RecordedTurn
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from peripety.sessions.model import Session
+    from peripety.sessions.watching.live import Live
 
 __all__ = ["RECENT_TURNS", "Channel", "Entry", "Head", "entry_end"]
 
@@ -60,6 +62,10 @@ class Channel:
         deleted: whether the session is gone.
         news: set, and replaced, when something happens.
         followers: how many follow.
+        seats: those that act at the same time, in playing order; nothing when they do not.
+        acted_after: the sequence that the turn follows in which `acted` have acted.
+        acted: seats that have acted, in the order in which they did.
+        last_attempt: the attempt that was over last here, for those who have not heard all of it.
     """
 
     def __init__(self, session: Session, spec: Mapping[str, Any]) -> None:
@@ -69,6 +75,10 @@ class Channel:
         self.deleted = False
         self.news = asyncio.Event()
         self.followers = 0
+        self.seats = _acting_together(session)
+        self.acted_after = session.last_sequence
+        self.acted: tuple[str, ...] = ()
+        self.last_attempt: Live | None = None
         self._floor = session.last_sequence
         self._recent: list[Entry] = []
         self._pages: OrderedDict[int, Sequence[Entry]] = OrderedDict()
@@ -78,6 +88,12 @@ class Channel:
         """Wake those who wait for news."""
         self.news.set()
         self.news = asyncio.Event()
+
+    def hear_of_seats(self, after: int, acted: tuple[str, ...]) -> None:
+        """Take note of the seats that have acted in the turn that follows a sequence."""
+        if (after, acted) != (self.acted_after, self.acted) and after >= self.acted_after:
+            self.acted_after, self.acted = after, acted
+            self.pulse()
 
     def learn(self, head: Head, entries: Sequence[Entry]) -> None:
         """Take note of what was added to the log.
@@ -98,7 +114,7 @@ class Channel:
             self._floor = entry_end(gone)
         del self._recent[:-RECENT_TURNS]
         if head.sequence > self.head.sequence:
-            self.head = head
+            self.head, self.last_attempt = head, None
             self.pulse()
 
     async def after(self, sequence: int, load: Callable[[int], Awaitable[Sequence[Entry]]]) -> Entry | None:
@@ -129,3 +145,10 @@ def entry_end(entry: Entry) -> int:
 def _first_after(entries: Sequence[Entry], sequence: int) -> Entry | None:
     index = bisect_right(entries, sequence, key=entry_end)
     return entries[index] if index < len(entries) else None
+
+
+def _acting_together(session: Session) -> tuple[str, ...]:
+    table = session.table
+    if table is None or table.order is not SeatOrder.SIMULTANEOUS:
+        return ()
+    return tuple(seat.seat_id for seat in table.seats)

@@ -65,6 +65,9 @@ class Hub:
         finally:
             if self._live.get(live.session_id) is live:
                 del self._live[live.session_id]
+            channel = self._channels.get(live.session_id)
+            if channel is not None:
+                channel.last_attempt = live
 
     def committed(self, session: Session, live: Live, last: Committed) -> None:
         """Take note that an attempt was committed.
@@ -90,13 +93,19 @@ class Hub:
             channel.deleted = True
             channel.pulse()
 
+    def acted(self, session: Session, seats: tuple[str, ...]) -> None:
+        """Take note of which seats have acted in the turn after a session as it was read."""
+        channel = self._channels.get(session.session_id)
+        if channel is not None:
+            channel.hear_of_seats(session.last_sequence, seats)
+
     def look(self) -> None:
         """Look into the database now."""
         self._hurry.set()
 
-    def live(self, session_id: str) -> Live | None:
-        """The attempt to play the next turn of a session that is under way in this process."""
-        return self._live.get(session_id)
+    def live(self, channel: Channel) -> Live | None:
+        """The attempt to play the next turn of a session that is under way in this process, or just was."""
+        return self._live.get(channel.session_id, channel.last_attempt)
 
     @asynccontextmanager
     async def following(self, session: Session, spec: Mapping[str, Any]) -> AsyncIterator[Channel]:
@@ -153,17 +162,28 @@ class Hub:
     async def _look_out(self) -> None:
         while self._channels:
             self._hurry.clear()
-            for channel in list(self._channels.values()):
-                try:
-                    if not channel.deleted:
-                        await self._catch_up(channel)
-                except PeripetyError as error:
-                    _log.warning("a session cannot be followed now", extra={"code": error.code})
+            try:
+                await self._look_once()
+            except PeripetyError as error:
+                _log.warning("sessions cannot be followed now", extra={"code": error.code})
             try:
                 async with asyncio.timeout(self._look_seconds):
                     await self._hurry.wait()
             except TimeoutError:
                 continue
+
+    async def _look_once(self) -> None:
+        ends = await self._store.last_sequences(list(self._channels))
+        for channel in list(self._channels.values()):
+            end = ends.get(channel.session_id)
+            if end is None or end > channel.head.sequence:
+                await self._catch_up(channel)
+        together = [channel for channel in self._channels.values() if channel.seats]
+        if together:
+            acted = await self._store.seats.acted([channel.session_id for channel in together])
+            for channel in together:
+                after = channel.head.sequence
+                channel.hear_of_seats(after, acted.get((channel.session_id, after), ()))
 
     async def _catch_up(self, channel: Channel) -> None:
         """Find out what became of a session in the meantime."""

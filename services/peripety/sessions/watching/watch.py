@@ -10,7 +10,7 @@ from peripety.gateway.streams import following
 from peripety.sessions.attempts import began_after
 from peripety.sessions.checks import check_watch_request
 from peripety.sessions.watching.channel import RECENT_TURNS, entry_end
-from peripety.sessions.watching.model import Closed, Heartbeat, Rewound
+from peripety.sessions.watching.model import Closed, Heartbeat, Rewound, SeatActed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -108,6 +108,7 @@ class _Watcher:
         self._at = _Position(0)
         self._caught_up = False
         self._too_slow = False
+        self._told_of_seats: set[tuple[int, str]] = set()
 
     @property
     def last_sequence(self) -> int:
@@ -146,6 +147,8 @@ class _Watcher:
                 for happened in entry.events[self._at.told if known else 0 :]:
                     yield happened.sight(self._view)
             self._at = _Position(entry_end(entry))
+        for acted in self._acted():
+            yield acted
         for sight in self._live():
             yield sight
 
@@ -186,9 +189,21 @@ class _Watcher:
             return None
         return entry
 
+    def _acted(self) -> Iterator[SeatActed]:
+        """The seats that have acted in the turn that comes next, as far as it is not told."""
+        channel = self._channel
+        if self._request.delay_turns or self._stopped or channel.acted_after != self._at.recorded:
+            return
+        new = [seat for seat in channel.acted if (channel.acted_after, seat) not in self._told_of_seats]
+        self._told_of_seats = {(channel.acted_after, seat) for seat in channel.acted}
+        for seat in new:
+            before = channel.acted[: channel.acted.index(seat) + 1]
+            waiting = tuple(one for one in channel.seats if one not in before)
+            yield SeatActed(channel.head.turn + 1, seat, waiting)
+
     def _live(self) -> Iterator[Sight]:
         """The turn that is played here, as far as it is not told."""
-        live = self._hub.live(self._channel.session_id)
+        live = self._hub.live(self._channel)
         if self._request.delay_turns or self._stopped or live is None:
             return
         if not self._is_at_the_end or live.after != self._at.recorded or not live.events:

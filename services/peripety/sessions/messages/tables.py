@@ -1,0 +1,60 @@
+"""Tables, seats and what they hand in ↔ protobuf messages."""
+
+from __future__ import annotations
+
+from google.protobuf.duration_pb2 import Duration
+
+from peripety.api.session.v1 import session_pb2 as pb
+from peripety.requests import refuse
+from peripety.sessions.messages.parts import action_call
+from peripety.sessions.model import Seat, SeatOrder, Table
+from peripety.sessions.seats.model import Submission
+
+__all__ = ["submission", "table_from_proto", "table_to_proto"]
+
+_ORDERS = {
+    pb.SEAT_ORDER_UNSPECIFIED: SeatOrder.ROTATING,
+    pb.SEAT_ORDER_ROTATING: SeatOrder.ROTATING,
+    pb.SEAT_ORDER_SIMULTANEOUS: SeatOrder.SIMULTANEOUS,
+}
+
+
+def table_from_proto(table: pb.Table) -> Table:
+    """The table that a request wants.
+
+    Raises:
+        InvalidArgumentError: no order has that number.
+    """
+    if table.order not in _ORDERS:
+        raise refuse(".table.order", "is no SeatOrder")
+    timeout = table.seat_timeout
+    return Table(
+        tuple(Seat(seat.seat_id, seat.entity_id) for seat in table.seats),
+        _ORDERS[table.order],
+        timeout.seconds + timeout.nanos / 1e9 if table.HasField("seat_timeout") else None,
+    )
+
+
+def table_to_proto(table: Table) -> pb.Table:
+    """A table as it is told."""
+    timeout = None
+    if table.seconds is not None:
+        timeout = Duration()
+        timeout.FromMicroseconds(round(table.seconds * 1_000_000))
+    return pb.Table(
+        seats=[pb.Seat(seat_id=seat.seat_id, entity_id=seat.entity_id) for seat in table.seats],
+        order=pb.SeatOrder.Value(f"SEAT_ORDER_{table.order.name}"),
+        seat_timeout=timeout,
+    )
+
+
+def submission(request: pb.SubmitActionsRequest) -> Submission:
+    """What a seat hands in."""
+    return Submission(
+        session_id=request.session_id,
+        request_id=request.request_id,
+        expected_turn=request.expected_turn,
+        seat_id=request.seat_id,
+        actions=tuple(action_call(index, call) for index, call in enumerate(request.actions)),
+        input=request.input,
+    )

@@ -1,0 +1,200 @@
+"""Turns that nobody asks for: all seats have acted, or the time of those who have not is up.
+
+Such a turn is played beside the calls that lead to it, once, whatever process they come to. The moment at
+which it is due is the lease on it: who plays it puts it off first, and should that process go down, the turn
+is due again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import uuid
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from peripety.errors import FailedPreconditionError, PeripetyError
+from peripety.gateway.streams import following
+from peripety.sessions.checks import check_known_actions, check_next_turn, check_ongoing, check_submission
+from peripety.sessions.events import RuleFailed
+from peripety.sessions.mechanics import Board
+from peripety.sessions.model import SeatOrder, TurnRequest, microseconds_now
+from peripety.sessions.seats.model import LEASE_MICROSECONDS
+from peripety.sessions.seats.seating import acted_by, seat_named
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+    from typing import Any
+
+    from peripety.sessions.model import ActionCall, Session, Table
+    from peripety.sessions.rulesets import Ruleset, Rulesets
+    from peripety.sessions.seats.model import Round, Submission
+    from peripety.sessions.store import SessionStore
+    from peripety.sessions.turns import Turns
+    from peripety.sessions.watching.hub import Hub
+
+__all__ = ["Rounds"]
+
+_LOOK_SECONDS = 0.5
+_AT_ONCE = 8
+_REQUESTS = uuid.UUID("0f1e53a0-6c52-4b0e-8d53-6a1f6f1f3a75")
+
+_log = logging.getLogger(__name__)
+
+
+class Rounds:
+    """Plays the turns of tables that go on by themselves.
+
+    Args:
+        store: where sessions are kept.
+        rulesets: the scenarios that sessions play.
+        turns: plays turns.
+        hub: lets those who follow the sessions hear of it.
+    """
+
+    def __init__(self, store: SessionStore, rulesets: Rulesets, turns: Turns, hub: Hub) -> None:
+        self._store = store
+        self._seats = store.seats
+        self._rulesets = rulesets
+        self._turns = turns
+        self._hub = hub
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def submit(self, submission: Submission) -> tuple[str, ...]:
+        """Hand in what a seat does; the seats that the turn still waits for, none once it is being played.
+
+        Raises:
+            InvalidArgumentError: a field is wrong.
+            NotFoundError: there is no such session or seat.
+            AlreadyExistsError: the request id was used for a different request.
+            ConflictError: `STALE_TURN`: it is not the turn that comes next.
+            FailedPreconditionError: `SEATS_TAKE_TURNS`, `SEAT_HAS_ACTED`, `TIME_IS_UP`, or `RUN_ENDED`.
+        """
+        check_submission(submission)
+        session = await self._store.session(submission.session_id)
+        ruleset = await self._rulesets.of(session.spec_hash)
+        check_known_actions(submission.actions, ruleset.spec)
+        if session.turn + 1 == submission.expected_turn:
+            await asyncio.to_thread(_try_out, ruleset, session, submission.actions)
+        later = microseconds_now() + LEASE_MICROSECONDS
+        now, completed = await self._seats.submit(
+            submission, lambda before: _check(submission, before), later
+        )
+        self._hub.acted(now.session, now.acted)
+        if completed:
+            self._start(self._play(await self._store.session(submission.session_id)))
+        return () if now.session.turn >= submission.expected_turn else now.waiting
+
+    def look_out(self) -> None:
+        """Begin to play, one after the other, the turns that are due."""
+        self._start(self._look_out())
+
+    async def aclose(self) -> None:
+        """Stop playing; what is under way is due elsewhere at once."""
+        # What was just begun must have begun, or it could not say that it stops.
+        await asyncio.sleep(0)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        # Not in the context of a call, which has a deadline.
+        task = asyncio.create_task(work, context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _look_out(self) -> None:
+        while True:
+            try:
+                for session in await self._seats.due(microseconds_now(), _AT_ONCE):
+                    later = microseconds_now() + LEASE_MICROSECONDS
+                    if await self._seats.take_over(session, later):
+                        self._start(self._play(await self._store.session(session.session_id)))
+            except PeripetyError as error:
+                _log.warning("the turns that are due cannot be played now", extra={"code": error.code})
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _play(self, session: Session) -> None:
+        """Play the turn that comes after a session as it was read, with what the seats have handed in."""
+        table = session.table
+        if table is None:
+            return
+        try:
+            if table.order is SeatOrder.SIMULTANEOUS:
+                await self._play_round(session, table)
+            else:
+                await self._pass(session, table)
+        except asyncio.CancelledError:
+            with suppress(PeripetyError):
+                await self._seats.move(session, microseconds_now())
+            raise
+        except PeripetyError as error:
+            _log.info("a turn of a table was not played", extra={"code": error.code})
+
+    async def _play_round(self, session: Session, table: Table) -> None:
+        request = _turn_of(await self._seats.round(session), table)
+        async with following(self._turns.take_round(request)) as events:
+            last = [event async for event in events][-1].event
+        if isinstance(last, RuleFailed) and last.turn_abandoned:
+            await self._seats.open_anew(session, session.next_due(microseconds_now()))
+            self._hub.acted(session, ())
+
+    async def _pass(self, session: Session, table: Table) -> None:
+        seat = table.seats[session.turn % len(table.seats)]
+        request = TurnRequest(
+            session.session_id, _request_id(session), session.turn + 1, seat_id=seat.seat_id
+        )
+        async with following(self._turns.take(request)) as events:
+            async for _ in events:
+                pass
+
+
+def _check(submission: Submission, before: Round) -> None:
+    """Refuse what cannot be handed in now."""
+    session, table = before.session, before.session.table
+    if table is None or table.order is not SeatOrder.SIMULTANEOUS:
+        raise FailedPreconditionError(
+            "The session has no seats that act at the same time; play its turns with TakeTurn",
+            code="SEATS_TAKE_TURNS",
+        )
+    seat = seat_named(submission.seat_id, table)
+    check_next_turn(submission.expected_turn, session)
+    check_ongoing(session)
+    if seat.seat_id in before.acted:
+        raise FailedPreconditionError(
+            f"The seat '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next one",
+            code="SEAT_HAS_ACTED",
+        )
+    is_due = session.due is not None and session.due <= microseconds_now()
+    if is_due or seat.seat_id not in before.waiting:
+        raise FailedPreconditionError(
+            f"The time of seat '{seat.seat_id}' in turn {submission.expected_turn} is up; act in the next",
+            code="TIME_IS_UP",
+        )
+
+
+def _try_out(ruleset: Ruleset, session: Session, actions: Sequence[ActionCall]) -> None:
+    """Refuse parameters that are no values of the engine's: in the turn itself nobody would be told."""
+    board = Board(ruleset.program, session.snapshot)
+    for action in actions:
+        board.act(action)
+
+
+def _turn_of(now: Round, table: Table) -> TurnRequest:
+    """The turn that all seats play together, in the order of the seats."""
+    handed_in = {one.seat_id: one for one in now.handed_in}
+    acting = [(seat, handed_in[seat.seat_id]) for seat in table.seats if seat.seat_id in handed_in]
+    return TurnRequest(
+        session_id=now.session.session_id,
+        request_id=_request_id(now.session),
+        expected_turn=now.session.turn + 1,
+        actions=tuple(action for seat, one in acting for action in acted_by(seat, one.actions)),
+        input="\n".join(f"{seat.entity_id}: {one.input}" for seat, one in acting if one.input),
+    )
+
+
+def _request_id(session: Session) -> str:
+    """Names the turn that comes next: the same one in every process."""
+    return str(uuid.uuid5(_REQUESTS, f"{session.session_id} {session.last_sequence}"))

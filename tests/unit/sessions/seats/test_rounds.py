@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PeripetyError,
+)
+from peripety.sessions.events import Accepted, ActionResolved, Committed, RuleFailed
+from peripety.sessions.model import ActionCall, SeatOrder, microseconds_now
+from peripety.sessions.seats.model import LEASE_MICROSECONDS
+from peripety.sessions.store import SessionStore
+from peripety.sessions.watching.model import SeatActed
+from support.seats import SCENARIO, at_a_table, submission
+from support.sessions import SILENCE, OneScenario, ScriptedGateway, only, sessions_over, table
+from support.specs import action, document
+from support.watching import commits, seen_of, watch
+
+if TYPE_CHECKING:
+    from peripety.sessions.seen import Seen
+    from peripety.sessions.watching.model import WatchEvent
+    from support.sessions import Table
+
+
+# One seat can act, both of them cannot: the state would grow too large.
+GROWING = document(
+    entities=[{"id": "p", "playable": True}, {"id": "q", "playable": True}],
+    state={"list": [[0] * 200] * 48},
+    actions=[action("act", [{"op": "push", "path": "state.list", "value": [0] * 250}])],
+)
+
+
+def together(database_url: str, gateway: Any = None, **more: Any) -> Any:
+    return at_a_table(database_url, gateway, order=SeatOrder.SIMULTANEOUS, **more)
+
+
+async def heard(game: Table, turn: int) -> list[Seen]:
+    """The events of a turn, once it is committed."""
+    told = await watch(game.sessions, game.session_id, commits(turn))
+    return [seen for seen in seen_of(told) if seen.turn == turn]
+
+
+async def test_a_turn_is_played_when_all_seats_have_acted_in_their_order(database_url: str) -> None:
+    async with together(database_url) as game:
+        assert await game.sessions.submit(submission(game, 1, "two", "double", input="Second.")) == ("one",)
+        assert (await game.now()).session.turn == 0
+        assert await game.sessions.submit(submission(game, 1, "one", "act", input="First.")) == ()
+        events = await heard(game, 1)
+        now = await game.now()
+    assert [(act.action_id, act.entity_id) for act in only(events, ActionResolved)] == [
+        ("act", "p"),
+        ("double", "q"),
+    ]
+    assert only(events, Accepted)[0].input == "p: First.\nq: Second."
+    assert only(events, Committed)[0].next_seat_id is None
+    assert now.state == b'{"a":4,"b":5}'
+
+
+async def test_what_one_seat_cannot_do_does_not_hold_up_the_others(database_url: str) -> None:
+    async with together(database_url) as game:
+        await game.sessions.submit(submission(game, 1, "one", "never"))
+        await game.sessions.submit(submission(game, 1, "two"))
+        events = await heard(game, 1)
+    assert [act.accepted for act in only(events, ActionResolved)] == [False]
+
+
+async def test_followers_hear_who_has_acted(database_url: str) -> None:
+    async with together(database_url) as game:
+        await game.sessions.submit(submission(game, 1, "two"))
+        watching = asyncio.create_task(watch(game.sessions, game.session_id, commits(1)))
+        await asyncio.sleep(0.1)
+        await game.sessions.submit(submission(game, 1, "one"))
+        told = await watching
+    assert [event for event in told if isinstance(event, SeatActed)] == [
+        SeatActed(1, "two", ("one",)),
+        SeatActed(1, "one", ()),
+    ]
+
+
+async def test_the_same_request_again_changes_nothing(database_url: str) -> None:
+    async with together(database_url) as game:
+        first = submission(game, 1, "one", "act")
+        assert await game.sessions.submit(first) == await game.sessions.submit(first) == ("two",)
+        await game.sessions.submit(submission(game, 1, "two"))
+        await heard(game, 1)
+        assert await game.sessions.submit(first) == ()
+        with pytest.raises(AlreadyExistsError):
+            await game.sessions.submit(replace(first, input="Something else."))
+        assert (await game.now()).session.turn == 1
+
+
+async def test_a_seat_acts_once_a_turn(database_url: str) -> None:
+    async with together(database_url) as game:
+        await game.sessions.submit(submission(game, 1, "one", "act"))
+        with pytest.raises(FailedPreconditionError) as caught:
+            await game.sessions.submit(submission(game, 1, "one", "double"))
+    assert caught.value.code == "SEAT_HAS_ACTED"
+
+
+@pytest.mark.parametrize(
+    ("turn", "seat", "actions", "error"),
+    [
+        (2, "one", [], ConflictError),
+        (1, "three", [], NotFoundError),
+        (1, "", [], InvalidArgumentError),
+        (1, "one", ["unknown"], InvalidArgumentError),
+        (1, "one", ["act"] * 17, InvalidArgumentError),
+    ],
+)
+async def test_what_cannot_be_handed_in_is_refused(
+    tmp_path: Any, turn: int, seat: str, actions: list[str], error: type[PeripetyError]
+) -> None:
+    async with together(f"sqlite:///{tmp_path / 'test.db'}") as game:
+        with pytest.raises(error):
+            await game.sessions.submit(submission(game, turn, seat, *actions))
+        assert not (await game.store.seats.round((await game.now()).session)).acted
+
+
+async def test_parameters_that_are_no_values_are_refused_when_they_are_handed_in(tmp_path: Any) -> None:
+    async with together(f"sqlite:///{tmp_path / 'test.db'}") as game:
+        odd = replace(submission(game, 1, "one"), actions=(ActionCall("act", {"x": "\ud800"}),))
+        with pytest.raises(PeripetyError):
+            await game.sessions.submit(odd)
+
+
+async def test_each_order_has_its_own_call(tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path / 'test.db'}"
+    async with at_a_table(url) as game:
+        with pytest.raises(FailedPreconditionError) as caught:
+            await game.sessions.submit(submission(game, 1, "one"))
+        assert caught.value.code == "SEATS_TAKE_TURNS"
+    async with together(url) as game:
+        with pytest.raises(FailedPreconditionError) as caught:
+            await game.play(1, "act", seat_id="one")
+        assert caught.value.code == "SEATS_ACT_TOGETHER"
+    async with table(url, SCENARIO) as game:
+        with pytest.raises(FailedPreconditionError) as caught:
+            await game.sessions.submit(submission(game, 1, "one"))
+        assert caught.value.code == "SEATS_TAKE_TURNS"
+
+
+async def test_a_run_that_has_ended_takes_nothing_more(database_url: str) -> None:
+    async with together(database_url) as game:
+        await game.sessions.submit(submission(game, 1, "one", "end"))
+        await game.sessions.submit(submission(game, 1, "two"))
+        await heard(game, 1)
+        with pytest.raises(FailedPreconditionError) as caught:
+            await game.sessions.submit(submission(game, 2, "one"))
+    assert caught.value.code == "RUN_ENDED"
+
+
+async def test_a_turn_goes_on_without_the_seats_whose_time_is_up(database_url: str) -> None:
+    async with together(database_url, seconds=1.0) as game:
+        game.sessions.look_out()
+        await game.sessions.submit(submission(game, 1, "two", "act"))
+        events = await heard(game, 1)
+    assert [act.entity_id for act in only(events, ActionResolved)] == ["q"]
+
+
+async def test_a_seat_whose_time_is_up_can_hand_in_nothing(database_url: str) -> None:
+    async with together(database_url, seconds=1.0) as game:
+        session = (await game.now()).session
+        assert await game.store.seats.take_over(session, microseconds_now() + LEASE_MICROSECONDS)
+        with pytest.raises(FailedPreconditionError) as caught:
+            await game.sessions.submit(submission(game, 1, "one"))
+    assert caught.value.code == "TIME_IS_UP"
+
+
+async def test_of_two_processes_one_takes_a_turn_over(database_url: str) -> None:
+    async with together(database_url, seconds=1.0) as game:
+        session = (await game.now()).session
+        later = microseconds_now() + LEASE_MICROSECONDS
+        took = await asyncio.gather(*(game.store.seats.take_over(session, later) for _ in range(4)))
+    assert sorted(took) == [False, False, False, True]
+
+
+async def test_a_turn_that_all_have_acted_in_is_played_by_another_process_if_this_one_goes_down(
+    database_url: str,
+) -> None:
+    async with together(database_url, ScriptedGateway([[SILENCE]]), seconds=1.0) as game:
+        await game.sessions.submit(submission(game, 1, "one", "act"))
+        await game.sessions.submit(submission(game, 1, "two", "double"))
+        await game.sessions.aclose()
+        other = sessions_over(SessionStore(game.database), OneScenario(SCENARIO), ScriptedGateway())
+        other.look_out()
+        told = await watch(other, game.session_id, commits(1))
+        await other.aclose()
+    assert [act.action_id for act in only(seen_of(told), ActionResolved)] == ["act", "double"]
+
+
+async def test_seats_act_again_in_a_turn_that_was_abandoned(database_url: str) -> None:
+    async with together(database_url, document=GROWING) as game:
+        watching = asyncio.create_task(watch(game.sessions, game.session_id, is_abandoned))
+        await game.sessions.submit(submission(game, 1, "one", "act"))
+        await game.sessions.submit(submission(game, 1, "two", "act"))
+        told = await watching
+        session = (await game.now()).session
+        while (await game.store.seats.round(session)).acted:  # noqa: ASYNC110 - nobody is told of it
+            await asyncio.sleep(0.01)
+        await game.sessions.submit(submission(game, 1, "one", "act"))
+        await game.sessions.submit(submission(game, 1, "two"))
+        events = await heard(game, 1)
+    assert only(seen_of(told), RuleFailed)[0].code == "STATE_LIMIT"
+    assert [act.accepted for act in only(events, ActionResolved)] == [True]
+
+
+def is_abandoned(event: WatchEvent) -> bool:
+    return bool(only(seen_of([event]), RuleFailed))
