@@ -1681,7 +1681,9 @@ class ForkSessionRequest(_message.Message):
     turn: _builtins.int
     """The turn after which the fork begins, 0 for the start; unset for the present."""
     seed: _builtins.int
-    """A new seed from there on, 0 to 2^53 - 1; unset to keep the seed and so the fate."""
+    """A new seed from there on, 0 to 2^53 - 1; unset to keep the seed and so the fate. The record of the next
+    turn tells it; at turn 0 the chain begins with it instead.
+    """
     pov_entity_id: _builtins.str
     """The entity whose view is returned; empty for the public part."""
     def __init__(
@@ -1744,11 +1746,13 @@ class RewindSessionRequest(_message.Message):
     EXPECTED_TURN_FIELD_NUMBER: _builtins.int
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the same result (kept 24 hours)."""
+    """Required. UUID that names this request; sent again, it takes nothing back and returns the session as it
+    is then (kept as long as the session).
+    """
     session_id: _builtins.str
     """Required. The session."""
     turn: _builtins.int
-    """The turn to go back to, 0 for the start."""
+    """The turn to go back to, 0 for the start; less than expected_turn."""
     expected_turn: _builtins.int
     """Required. The turn the session must be at now: `Session.turn`. ABORTED when it is not."""
     pov_entity_id: _builtins.str
@@ -2055,7 +2059,7 @@ class CompareBranchesResponse(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     common_turn: _builtins.int
-    """The last turn that they have in common; 0 for none."""
+    """The last turn that they have in common, by what happened and not by who played it; 0 for none."""
     next_page_token: _builtins.str
     """Asks for the next page; empty on the last one."""
     @_builtins.property

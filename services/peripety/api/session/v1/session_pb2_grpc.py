@@ -42,7 +42,8 @@ class SessionServiceStub:
     - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
+    taken back (`TURN_TAKEN_BACK`);
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
     - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
@@ -152,7 +153,8 @@ class SessionServiceServicer:
     - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
+    taken back (`TURN_TAKEN_BACK`);
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
     - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
@@ -224,14 +226,16 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ForkSession(self, request, context):
-        """Starts a session that shares the first turns of another.
+        """Starts a session that shares the first turns of another. Both go on by themselves: nothing that happens
+        to one of them changes the other, and the fork counts its own usage.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RewindSession(self, request, context):
-        """Takes the last turns of a session back. Fork first to keep them.
+        """Takes the last turns of a session back. Fork first to keep them. A turn that is under way loses (ABORTED),
+        and the requests of turns that were taken back are never played again (FAILED_PRECONDITION).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -382,7 +386,8 @@ class SessionService:
     - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
+    taken back (`TURN_TAKEN_BACK`);
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
     - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """

@@ -43,7 +43,8 @@ class SessionServiceStub:
     - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
+      taken back (`TURN_TAKEN_BACK`);
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
     - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
@@ -76,9 +77,13 @@ class SessionServiceStub:
     WatchSession: _grpc.UnaryStreamMultiCallable[_session_pb2.WatchSessionRequest, _session_pb2.WatchSessionResponse]
     """Follows a session: recorded events first, then live ones, without gap or repetition."""
     ForkSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.ForkSessionRequest, _session_pb2.ForkSessionResponse]
-    """Starts a session that shares the first turns of another."""
+    """Starts a session that shares the first turns of another. Both go on by themselves: nothing that happens
+    to one of them changes the other, and the fork counts its own usage.
+    """
     RewindSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.RewindSessionRequest, _session_pb2.RewindSessionResponse]
-    """Takes the last turns of a session back. Fork first to keep them."""
+    """Takes the last turns of a session back. Fork first to keep them. A turn that is under way loses (ABORTED),
+    and the requests of turns that were taken back are never played again (FAILED_PRECONDITION).
+    """
     ReplaySession: _grpc.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]
     """Computes every turn of a session anew and compares the hashes with the recorded ones."""
     CompareBranches: _grpc.UnaryUnaryMultiCallable[_session_pb2.CompareBranchesRequest, _session_pb2.CompareBranchesResponse]
@@ -112,7 +117,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
+      taken back (`TURN_TAKEN_BACK`);
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
     - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
@@ -142,9 +148,13 @@ class SessionServiceAsyncStub(SessionServiceStub):
     WatchSession: _aio.UnaryStreamMultiCallable[_session_pb2.WatchSessionRequest, _session_pb2.WatchSessionResponse]  # type: ignore[assignment]
     """Follows a session: recorded events first, then live ones, without gap or repetition."""
     ForkSession: _aio.UnaryUnaryMultiCallable[_session_pb2.ForkSessionRequest, _session_pb2.ForkSessionResponse]  # type: ignore[assignment]
-    """Starts a session that shares the first turns of another."""
+    """Starts a session that shares the first turns of another. Both go on by themselves: nothing that happens
+    to one of them changes the other, and the fork counts its own usage.
+    """
     RewindSession: _aio.UnaryUnaryMultiCallable[_session_pb2.RewindSessionRequest, _session_pb2.RewindSessionResponse]  # type: ignore[assignment]
-    """Takes the last turns of a session back. Fork first to keep them."""
+    """Takes the last turns of a session back. Fork first to keep them. A turn that is under way loses (ABORTED),
+    and the requests of turns that were taken back are never played again (FAILED_PRECONDITION).
+    """
     ReplaySession: _aio.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]  # type: ignore[assignment]
     """Computes every turn of a session anew and compares the hashes with the recorded ones."""
     CompareBranches: _aio.UnaryUnaryMultiCallable[_session_pb2.CompareBranchesRequest, _session_pb2.CompareBranchesResponse]  # type: ignore[assignment]
@@ -177,7 +187,8 @@ class SessionServiceServicer:
     - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
     - ABORTED: the turn is stale, or somebody else took it (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, or it is another seat's turn;
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
+      taken back (`TURN_TAKEN_BACK`);
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
     - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
@@ -255,14 +266,18 @@ class SessionServiceServicer:
         request: _session_pb2.ForkSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.ForkSessionResponse, _abc.Awaitable[_session_pb2.ForkSessionResponse]]:
-        """Starts a session that shares the first turns of another."""
+        """Starts a session that shares the first turns of another. Both go on by themselves: nothing that happens
+        to one of them changes the other, and the fork counts its own usage.
+        """
 
     def RewindSession(
         self,
         request: _session_pb2.RewindSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.RewindSessionResponse, _abc.Awaitable[_session_pb2.RewindSessionResponse]]:
-        """Takes the last turns of a session back. Fork first to keep them."""
+        """Takes the last turns of a session back. Fork first to keep them. A turn that is under way loses (ABORTED),
+        and the requests of turns that were taken back are never played again (FAILED_PRECONDITION).
+        """
 
     def ReplaySession(
         self,
