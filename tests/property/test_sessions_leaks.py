@@ -13,15 +13,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from peripety import logs
+from peripety.api.session.v1 import session_pb2 as pb
 from peripety.config import Config
 from peripety.errors import PeripetyError
+from peripety.gateway.streams import following
+from peripety.sessions.branches.model import Fork
+from peripety.sessions.messages.told import turn_event
+from peripety.sessions.messages.watched import watched
 from peripety.sessions.model import ActionCall
-from support.sessions import ScriptedGateway, outcome, table
+from peripety.sessions.watching.model import WatchRequest
+from support.canaries import ENTITIES, LABELS, OWNERS, VIEWERS, assert_clean, canary, secret_state, writes
+from support.sessions import ScriptedGateway, new_id, outcome, servicer, table
 from support.specs import action, document
 from support.strategies import specs
 
 if TYPE_CHECKING:
     from peripety.gateway.model import GenerateRequest
+    from peripety.sessions.service import SessionServicer
     from support.sessions import Table
     from support.specs import Json
 
@@ -31,57 +39,6 @@ thorough = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-
-PLAYERS = ("p", "q")
-VIEWERS = (None, *PLAYERS)
-ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}]
-LABELS: list[Json] = [
-    {"path": "state.sealed", "to": "hidden"},
-    {"path": "state.sealed.sign", "to": "public"},
-    {"path": "state.shared", "to": ["p"]},
-    {"path": "state.rows[1]", "to": ["q"]},
-]
-OWNERS = {
-    "state.private.p": "p",
-    "state.private.q": "q",
-    "state.private.r": "r",
-    "state.hidden": "nobody",
-    "state.sealed": "nobody",
-    "state.shared": "p",
-}
-
-
-def canary(owner: str, number: int) -> str:
-    return f"canary-{owner}-{number}-"
-
-
-def secret_state() -> Json:
-    return {
-        "private": {
-            name: {"x": canary(name, 0), "n": 1, "list": [canary(name, 1)]} for name in ("p", "q", "r")
-        },
-        "hidden": {"x": canary("nobody", 0), "n": 1, "list": [canary("nobody", 1)]},
-        "sealed": {"x": canary("nobody", 2), "n": 1, "list": [], "sign": "seen by all"},
-        "shared": {"x": canary("p", 2), "n": 1, "list": []},
-        "rows": ["seen by all", canary("q", 2)],
-    }
-
-
-def writes(path: str, fresh: str) -> list[Json]:
-    """What rules can do to a secret place, and to what holds it; some of it fails when it is applied."""
-    put = {"op": "set", "path": f"{path}.x", "value": fresh}
-    return [
-        put,
-        {"op": "set", "path": f"{path}.made", "value": {"deep": [fresh]}},
-        {"op": "patch", "path": path, "value": {"x": fresh, "more": [fresh]}},
-        {"op": "push", "path": f"{path}.list", "value": fresh},
-        {"op": "pop", "path": f"{path}.list"},
-        {"op": "inc", "path": f"{path}.n", "value": 1},
-        {"op": "set", "path": "state.private", "value": secret_state()["private"]},
-        {"op": "patch", "path": "state.private", "value": {"q": {"x": canary("q", 5), "list": []}}},
-        {"op": "patch", "path": "state", "value": {"hidden": {"x": canary("nobody", 6), "list": []}}},
-        {"op": "schedule", "id": "s", "after": 1, "effects": [put]},
-    ]
 
 
 @st.composite
@@ -131,35 +88,52 @@ class Telltale(ScriptedGateway):
             yield event
 
 
-def foreign(viewer: str | None) -> list[str]:
-    """How the canaries begin that a viewer must never see."""
-    return [f"canary-{owner}-" for owner in ("p", "q", "r", "nobody") if owner != viewer]
-
-
-def assert_clean(viewer: str | None, seen: Any) -> None:
-    text = seen if isinstance(seen, str) else repr(seen)
-    for beginning in foreign(viewer):
-        assert beginning not in text, (viewer, beginning)
-
-
 async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, list[ActionCall]]]) -> None:
     """Play, and look at everything that anybody can get to see."""
     turn = 1
     for viewer, actions in plan:
+        asked = len(gateway.requests)
         try:
             streamed = await game.take(game.request(turn, *actions, pov=viewer, input="words"))
         except PeripetyError as error:
             assert_clean(viewer, [error.message, error.details, error.violations])
             return
-        assert_clean(viewer, [seen.event for seen in streamed])
-        for request in gateway.requests[-1:]:
-            assert_clean(viewer, [request.system, request.messages])
+        for seen in streamed:
+            assert_clean(viewer, turn_event(seen).SerializeToString())
+        for request in gateway.requests[asked:]:
+            assert_clean(viewer, [request.system, request.tools, request.messages])
         turn = (await game.now()).session.turn + 1
-        for other in VIEWERS:
-            now = await game.now(other)
-            assert_clean(other, [now.state, now.legal_actions])
-            page = await game.sessions.turns(game.session_id, other, 0, "")
-            assert_clean(other, [[seen.event for seen in told.events] for told in page.items])
+    fork = (await game.sessions.fork(Fork(new_id(), game.session_id, turn=turn // 2))).session.session_id
+    served = servicer(game)
+    for viewer in VIEWERS:
+        for message in await asked_for(served, game.session_id, fork, viewer or ""):
+            assert_clean(viewer, message)
+        async with following(game.sessions.watch(WatchRequest(game.session_id, viewer))) as events:
+            last = (await game.now()).session.last_sequence
+            while last > 0:
+                assert_clean(viewer, watched(await anext(events)))
+                last -= 1
+
+
+async def asked_for(served: SessionServicer, session_id: str, fork: str, viewer: str) -> list[bytes]:
+    """All that a viewer can read of a session and of a fork of it, as it leaves the server."""
+    named: dict[str, Any] = {"session_id": session_id, "pov_entity_id": viewer}
+    turns = await served.ListTurns(pb.ListTurnsRequest(**named), None)
+    heard = [
+        message
+        for turn in turns.turns
+        async for message in served.ResumeTurn(pb.ResumeTurnRequest(turn=turn.turn, **named), None)
+    ]
+    compared = pb.CompareBranchesRequest(**named, other_session_id=fork)
+    messages = [
+        await served.GetSession(pb.GetSessionRequest(**named), None),
+        await served.GetSession(pb.GetSessionRequest(session_id=fork, pov_entity_id=viewer), None),
+        await served.ListSessions(pb.ListSessionsRequest(), None),
+        await served.CompareBranches(compared, None),
+        turns,
+        *heard,
+    ]
+    return [message.SerializeToString() for message in messages]
 
 
 async def play(spec: Json, plan: list[tuple[str | None, list[ActionCall]]]) -> None:

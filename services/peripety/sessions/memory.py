@@ -6,44 +6,28 @@ but a later narrator, and it only what its audience may know.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import Finding
 from peripety.sessions.model import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-__all__ = ["MOST_BYTES", "MOST_BYTES_OF_AN_OWNER", "objections_to", "recalled", "remember"]
+__all__ = ["MOST_BYTES", "MOST_BYTES_OF_AN_OWNER", "recalled", "remember"]
 
 MOST_BYTES_OF_AN_OWNER = 2 * 1024
 """How much one entity remembers: UTF-8 of scope and content."""
 MOST_BYTES = 16 * 1024
 """How much is remembered in a session."""
 
-_SHOWN_CHARACTERS = 64
-
-
-def objections_to(updates: Sequence[Mapping[str, Any]], cast: Collection[str]) -> list[Finding]:
-    """What is wrong with the memories that a narrator wants written, beyond their schema.
-
-    Args:
-        updates: `hidden_memory_updates` of an Outcome.
-        cast: the ids of the scenario's entities.
-    """
-    return [
-        Finding(
-            "UNKNOWN_ENTITY",
-            f"/hidden_memory_updates/{index}/target_id",
-            f"nobody is called '{update['target_id'][:_SHOWN_CHARACTERS]}'; name an entity of the scenario",
-        )
-        for index, update in enumerate(updates)
-        if update["target_id"] not in cast
-    ]
-
 
 def remember(
-    memories: Iterable[Memory], updates: Iterable[Mapping[str, Any]], turn: int, cast: Collection[str]
+    memories: Iterable[Memory],
+    updates: Iterable[Mapping[str, Any]],
+    turn: int,
+    cast: Collection[str],
+    audience: str | None = None,
 ) -> tuple[Memory, ...]:
     """What is remembered after a turn, oldest first.
 
@@ -55,9 +39,10 @@ def remember(
         updates: `hidden_memory_updates` of a valid Outcome; those for nobody of the cast are left out.
         turn: the turn.
         cast: the ids of the scenario's entities.
+        audience: for whom the turn was narrated; None for everyone.
     """
     written = [
-        Memory(turn, update["scope"], update["target_id"], update["content"], update["visibility"])
+        Memory(turn, update["scope"], update["target_id"], update["content"], update["visibility"], audience)
         for update in updates
         if update["target_id"] in cast
     ]
@@ -67,6 +52,8 @@ def remember(
 def recalled(memories: Iterable[Memory], viewer: str | None) -> tuple[Memory, ...]:
     """The memories that a viewer may know: public ones and its own, except for hidden ones.
 
+    Whoever narrates for one entity knows its secrets, now and later: what they wrote is for no other one.
+
     Args:
         memories: all of a session.
         viewer: an entity; None for those who know only what is public.
@@ -74,15 +61,16 @@ def recalled(memories: Iterable[Memory], viewer: str | None) -> tuple[Memory, ..
     return tuple(
         memory
         for memory in memories
-        if memory.visibility == "public" or (memory.visibility == "private" and memory.owner == viewer)
+        if memory.audience in {None, viewer}
+        and (memory.visibility == "public" or (memory.visibility == "private" and memory.owner == viewer))
     )
 
 
 def _once(memories: Iterable[Memory]) -> list[Memory]:
     """Without the earlier ones of those that say the same to the same readers."""
-    last: dict[tuple[str, str, str, str], Memory] = {}
+    last: dict[Memory, Memory] = {}
     for memory in memories:
-        said = (memory.owner, memory.scope, memory.visibility, memory.content)
+        said = replace(memory, turn=0)
         last.pop(said, None)
         last[said] = memory
     return list(last.values())

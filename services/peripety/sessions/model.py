@@ -87,6 +87,8 @@ class Memory:
         owner: the entity that remembers.
         content: what is remembered.
         visibility: `public`: for everyone; `private`: for the owner alone; `hidden`: for nobody.
+        audience: for whom that turn was narrated, None for everyone: who wrote it knew what they know, so
+            that nobody else may read it.
     """
 
     turn: int
@@ -94,6 +96,7 @@ class Memory:
     owner: str
     content: str
     visibility: str
+    audience: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.sessions.memory import MOST_BYTES, MOST_BYTES_OF_AN_OWNER, objections_to, recalled, remember
+from peripety.sessions.memory import MOST_BYTES, MOST_BYTES_OF_AN_OWNER, recalled, remember
 from peripety.sessions.model import Memory
 
 if TYPE_CHECKING:
@@ -64,11 +64,19 @@ def test_of_all_memories_the_oldest_are_forgotten_first() -> None:
     assert size(*memories) == MOST_BYTES
 
 
-def test_a_memory_for_nobody_of_the_cast_is_objected_to_and_not_kept() -> None:
+def test_a_memory_for_nobody_of_the_cast_is_not_kept() -> None:
     written = [update(), update("nobody")]
-    (finding,) = objections_to(written, CAST)
-    assert (finding.code, finding.path) == ("UNKNOWN_ENTITY", "/hidden_memory_updates/1/target_id")
     assert [memory.owner for memory in remember((), written, 1, CAST)] == ["e0"]
+
+
+def test_what_was_written_for_one_audience_is_for_no_other() -> None:
+    written = [update("e1", "a", "public"), update("e1", "b")]
+    memories = remember((), written, 1, CAST, "e0")
+    assert [memory.content for memory in recalled(memories, "e0")] == ["a"]
+    assert recalled(memories, "e1") == recalled(memories, None) == ()
+    again = remember(memories, written, 2, CAST)
+    assert [memory.content for memory in recalled(again, "e1")] == ["a", "b"]
+    assert len(again) == 4
 
 
 def test_a_viewer_recalls_what_is_public_and_its_own() -> None:

@@ -18,7 +18,6 @@ from peripety.sessions.memory import recalled
 from peripety.sessions.narrating.abridging import abridged, clipped, size, text_of
 from peripety.sessions.narrating.background import background
 from peripety.sessions.narrating.past import in_brief, last_rolls, summaries
-from peripety.sessions.narrating.tripwire import Tripwire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -201,13 +200,9 @@ def _history(scene: Scene, room: int) -> list[dict[str, Any]]:
 
 def _memories(scene: Scene) -> list[dict[str, Any]]:
     """What the audience may read of what is remembered, oldest first."""
-    readable = recalled(scene.session.memories, scene.view.viewer)[-_MEMORIES:]
-    # Who wrote them may have known more than who reads them now.
-    tripwire = Tripwire(scene) if readable else None
     return [
         {"turn": memory.turn, "whose": memory.owner, "about": memory.scope, "content": memory.content}
-        for memory in readable
-        if tripwire is not None and not tripwire.leaks(memory.scope, memory.content)
+        for memory in recalled(scene.session.memories, scene.view.viewer)[-_MEMORIES:]
     ]
 
 

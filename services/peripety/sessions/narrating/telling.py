@@ -164,8 +164,9 @@ class Telling:
         yield Told(narrative, Resolution.SERVER_RESOLVED, Spent(), "", memories, self.conduct)
 
     def _remembered(self, updates: Sequence[Mapping[str, Any]]) -> tuple[Memory, ...]:
-        cast = [entity["id"] for entity in self._scene.spec.get("entities", ())]
-        return remember(self._scene.session.memories, updates, self._scene.turn, cast)
+        scene = self._scene
+        cast = [entity["id"] for entity in scene.spec.get("entities", ())]
+        return remember(scene.session.memories, updates, scene.turn, cast, scene.view.viewer)
 
     def _grow(self, text: str) -> None:
         self._length += len(text)

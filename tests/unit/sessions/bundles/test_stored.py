@@ -128,7 +128,14 @@ async def test_what_was_exported_is_right_and_the_same_every_time(database_url: 
     assert (verdict.turns, verdict.header.chain_hash) == (18, session.chain_hash)
     lines = bundle.splitlines()
     assert json.loads(lines[2])["memories"] == [
-        {"turn": 1, "scope": "s", "owner": "p", "content": "Kept.", "visibility": "private"}
+        {
+            "turn": 1,
+            "scope": "s",
+            "owner": "p",
+            "content": "Kept.",
+            "visibility": "private",
+            "audience": "p",
+        }
     ]
     assert [event["utterance"] for event in json.loads(lines[2])["events"] if event["kind"] == "dialogue"]
 

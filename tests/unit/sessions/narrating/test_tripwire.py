@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import base64
-import codecs
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,12 +7,11 @@ import pytest
 from peripety.sessions.model import ActionCall, Memory
 from peripety.sessions.narrating.secrets import secrets_of
 from peripety.sessions.narrating.tripwire import Tripwire
+from support.canaries import WAYS
 from support.scenes import scene_of, turn_of
 from support.specs import Json, action, document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from peripety.sessions.narrating.scene import Scene
 
 ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}]
@@ -31,51 +28,6 @@ def scene(hidden: Any = CODE, *, viewer: str | None = "p", spoken: str = "", **p
 
 def leaks(text: str, about: Scene | None = None) -> bool:
     return Tripwire(about or scene()).leaks(text)
-
-
-def as_codes(pattern: str, separator: str = "") -> Callable[[str], str]:
-    return lambda text: separator.join(pattern.format(ord(character)) for character in text)
-
-
-WAYS: dict[str, Callable[[str], str]] = {
-    "as it is": str,
-    "inside a word": lambda text: f"xx{text}xx",
-    "upper case": str.upper,
-    "lower case": str.lower,
-    "spaced out": " ".join,
-    "hyphenated": "-".join,
-    "dotted": ".".join,
-    "underscored": "_".join,
-    "one letter a line": "\n".join,
-    "with invisible joints": "\u200b".join,
-    "with soft hyphens": "\u00ad".join,
-    "in markup": lambda text: f"**{text[:4]}**{text[4:]}",
-    "in quotes": "'\"'".join,
-    "full width": lambda text: "".join(chr(ord(c) + 0xFEE0) for c in text),
-    "with accents": "\u0301".join,
-    "backwards": lambda text: text[::-1],
-    "backwards and spaced out": lambda text: " ".join(text[::-1]),
-    "rot13": lambda text: codecs.encode(text, "rot13"),
-    "hex": lambda text: text.encode().hex(),
-    "hex in upper case": lambda text: text.encode().hex().upper(),
-    "hex in pairs": lambda text: text.encode().hex(" "),
-    "hex with colons": lambda text: text.encode().hex(":"),
-    "hex escapes": as_codes("\\x{:02x}"),
-    "hex literals": as_codes("0x{:02x}", ", "),
-    "unicode escapes": as_codes("\\u{:04x}"),
-    "code points": as_codes("U+{:04X}", " "),
-    "percent encoded": as_codes("%{:02X}"),
-    "decimal codes": as_codes("{}", " "),
-    "entities": as_codes("&#{};"),
-    "hex entities": as_codes("&#x{:x};"),
-    "bits": as_codes("{:08b}", " "),
-    "base32": lambda text: base64.b32encode(text.encode()).decode(),
-    "base64": lambda text: base64.b64encode(text.encode()).decode(),
-    "base64 behind one letter": lambda text: base64.b64encode(f"x{text}".encode()).decode(),
-    "base64 behind two letters": lambda text: base64.b64encode(f"xx{text}yyy".encode()).decode(),
-    "base64 for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
-    "base64 in lines": lambda text: "\n".join(base64.b64encode(text.encode()).decode()),
-}
 
 
 @pytest.mark.parametrize("way", WAYS)

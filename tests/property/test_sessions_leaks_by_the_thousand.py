@@ -1,0 +1,198 @@
+"""Everything that is made for somebody in random sessions, counted: nothing of anybody else's is in it.
+
+`PERIPETY_LEAK_CHECKS` says how many pieces to look at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.gateway.model import ToolCall
+from peripety.gateway.streams import following
+from peripety.sessions.events import Dialogue, NarrativeChunk, encode
+from peripety.sessions.mechanics import Board
+from peripety.sessions.messages.told import turn_event
+from peripety.sessions.model import ActionCall, CommittedTurn, Memory
+from peripety.sessions.narrating.context import question, system_text
+from peripety.sessions.narrating.hands import Hands
+from peripety.sessions.narrating.narrator import Narrator
+from peripety.sessions.narrating.scene import REMEMBERED_TURNS, Scene
+from peripety.sessions.narrating.server import told_by_server
+from peripety.sessions.narrating.telling import Told
+from peripety.sessions.seen import Seen
+from peripety.sessions.stage import Stage, set_up
+from peripety.sessions.visibility import Viewers
+from support.canaries import OWNERS, PLAYERS, VIEWERS, WAYS, assert_clean, canary, secretive_spec
+from support.random_specs import random_params
+from support.scenes import session_of, turn_of
+from support.sessions import ScriptedGateway, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peripety.sessions.events import Event
+
+CHECKS = int(os.environ.get("PERIPETY_LEAK_CHECKS", "12000"))
+TURNS = 4
+LEAKS = 2
+PATHS = [*OWNERS, *(f"{path}.x" for path in OWNERS), "state", "state.private", "state.rows[1]", "state.rows"]
+
+
+class Eyes:
+    """Looks at what viewers get, and counts it."""
+
+    def __init__(self) -> None:
+        self.looked: Counter[str] = Counter()
+
+    def look(self, kind: str, viewer: str | None, *parts: Any) -> None:
+        for part in parts:
+            assert_clean(viewer, part)
+        self.looked[kind] += 1
+
+
+async def session(random: Random, eyes: Eyes) -> None:
+    """Play a session, and look at all that is made for anybody."""
+    program = sim.compile(json.dumps(secretive_spec(random)).encode())
+    viewers = Viewers(program.spec)
+    playing = session_of(program, memories=tuple(memories()))
+    past: tuple[CommittedTurn, ...] = ()
+    for turn in range(1, TURNS + 1):
+        audience = random.choice(VIEWERS)
+        board = Board(program, playing.snapshot)
+        calls = [choice(random, program.spec["actions"]) for _ in range(random.randint(0, 2))]
+        stage, opening = set_up(board, calls, mistakes_cost_nothing=False)
+        if stage is None:
+            events(eyes, viewers, program.spec, opening, audience)
+            return
+        scene = Scene(program.spec, viewers.view(audience), turn, "words", playing, stage, past)
+        for viewer in VIEWERS:
+            read(eyes, replace(scene, view=viewers.view(viewer)), random)
+        told = await narrations(eyes, scene, random)
+        recorded = turn_of(scene, told.narrative, pov=audience, spoken="words")
+        events(eyes, viewers, program.spec, recorded.events, audience)
+        played = stage.foresee()
+        playing = replace(playing, turn=turn, snapshot=played.snapshot, status=played.world.status)
+        past = (*past, recorded)[-REMEMBERED_TURNS:]
+        if playing.status.kind != "ongoing":
+            return
+
+
+def memories() -> Iterator[Memory]:
+    """What narrators wrote who knew everything of one player, for whomever."""
+    for knows in PLAYERS:
+        for target in ("p", "q", "r"):
+            for visibility in ("public", "private", "hidden"):
+                yield Memory(0, "told", target, f"It was {canary(knows, 0)}.", visibility, knows)
+    yield Memory(0, "sealed", "r", f"It was {canary('nobody', 2)}.", "hidden")
+
+
+def choice(random: Random, actions: Sequence[Any]) -> ActionCall:
+    action = random.choice(actions)
+    return ActionCall(action["id"], random_params(random, action))
+
+
+def events(eyes: Eyes, viewers: Viewers, spec: Any, happened: Sequence[Event], audience: str | None) -> None:
+    """Look at events, as everybody gets them."""
+    for viewer in VIEWERS:
+        view = viewers.view(viewer)
+        for number, event in enumerate(happened):
+            seen = Seen("s", 1, number, view.event(event, audience), spec)
+            eyes.look("event", viewer, turn_event(seen).SerializeToString())
+
+
+def read(eyes: Eyes, scene: Scene, random: Random) -> None:
+    """Look at what can be read of a turn, by a viewer and by whoever narrates it for one."""
+    viewer, view, played = scene.view.viewer, scene.view, scene.stage.foresee()
+    eyes.look("context", viewer, system_text(scene), question(scene, None))
+    eyes.look("context", viewer, system_text(scene), question(scene, played))
+    eyes.look("server's telling", viewer, told_by_server(scene, played))
+    eyes.look("state", viewer, sim.canonical(view.state(played.tree)))
+    for change in played.changes:
+        eyes.look("diff", viewer, json.dumps([encode(seen) for seen in view.changes([change])]))
+    scripted = replace(scene, stage=Stage(scene.stage.board.fork()))
+    hands = Hands(scripted, None)
+    asked: list[tuple[str, Any]] = [("query", {"path": path}) for path in random.sample(PATHS, 6)]
+    act = choice(random, scene.spec["actions"])
+    asked += [(f"action:{act.action_id}", act.params), ("roll", {"kind": "k", "difficulty": 9}), ("no", {})]
+    calls = [ToolCall(f"c{n}", name, json.dumps(given)) for n, (name, given) in enumerate(asked)]
+    results, _ = hands.carry_out(calls)
+    for result in results:
+        eyes.look("tool answer", viewer, result.text)
+
+
+async def narrations(eyes: Eyes, scene: Scene, random: Random) -> Told:
+    """Have a turn told by narrators that give away what they cannot know; look at what gets out."""
+    for way in random.sample(sorted(WAYS), LEAKS):
+        secret = random.choice(unseen(scene))
+        board = scene.stage.board.fork()
+        gateway = ScriptedGateway([leak(random, f"{WAYS[way](secret)}"), outcome("It is quiet.")])
+        told = await tell(eyes, replace(scene, stage=Stage(board), input=""), gateway)
+        assert told.conduct.withheld_secrets == 1, (way, secret)
+    return told
+
+
+def leak(random: Random, secret: str) -> list[str]:
+    """An answer with a secret in it, in small pieces."""
+    said = f"Now hear: {secret} is it."
+    how = random.randrange(3)
+    if how == 0:
+        answer = outcome(said)
+    elif how == 1:
+        answer = outcome("Somebody speaks.", visible_dialogue=[{"entity_id": "p", "utterance": said[:300]}])
+    else:
+        half = len(said) // 2
+        spoken = [{"entity_id": "q", "utterance": said[half:][:300]}]
+        answer = outcome(said[:half], visible_dialogue=spoken)
+    return [answer[start : start + 5] for start in range(0, len(answer), 5)]
+
+
+async def tell(eyes: Eyes, scene: Scene, gateway: ScriptedGateway) -> Told:
+    viewer = scene.view.viewer
+    async with following(Narrator(gateway).tell(scene)) as telling:
+        happened: list[Any] = [event async for event in telling]
+    prose = [event.text for event in happened if isinstance(event, NarrativeChunk)]
+    spoken = [event.utterance for event in happened if isinstance(event, Dialogue)]
+    told = happened[-1]
+    assert isinstance(told, Told)
+    eyes.look("stream", viewer, "".join(prose), " ".join(spoken), told.narrative)
+    for request in gateway.requests:
+        # What was refused is quoted to its own author only.
+        written = "".join(message.text for message in request.messages if message.role.value == "user")
+        tools = json.dumps([[tool.description, tool.input_schema] for tool in request.tools])
+        eyes.look("prompt", viewer, request.system, tools, written)
+    return told
+
+
+def unseen(scene: Scene) -> list[str]:
+    """The texts in the state that the audience does not see."""
+    tree = scene.stage.foresee().tree
+    return sorted({text for text in texts(tree) if "canary-" in text} - set(texts(scene.view.state(tree))))
+
+
+def texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_nothing_that_is_made_for_anybody_holds_what_others_own() -> None:
+    eyes, seed = Eyes(), 0
+
+    async def play() -> None:
+        nonlocal seed
+        while eyes.looked.total() < CHECKS:
+            await session(Random(seed), eyes)
+            seed += 1
+
+    asyncio.run(play())
+    kinds = {"context", "state", "diff", "event", "tool answer", "server's telling", "stream", "prompt"}
+    assert set(eyes.looked) == kinds
