@@ -148,6 +148,16 @@ REQUESTS ?= 100000
 soak-gateway: $(VENV)/installed-dev native  ## Ask the gateway for long, and watch its memory: REQUESTS=100000
 	@PYTHONPATH=tests $(BIN)/python -m bench.gateway --soak $(REQUESTS)
 
+.PHONY: bench-sessions
+bench-sessions: $(VENV)/installed-bench native  ## Measure sessions beside the naive version of them, in front of the scripted LLM
+	@PYTHONPATH=tests $(BIN)/python -m bench.sessions
+
+SESSIONS ?= 10000
+
+.PHONY: soak-sessions
+soak-sessions: $(VENV)/installed-dev native  ## Play sessions for long, and watch the server's memory: SESSIONS=10000 TURNS=20
+	@PYTHONPATH=tests $(BIN)/python -m bench.sessions_soak $(SESSIONS) "$${TURNS:-20}"
+
 ITEMS ?= 1000000
 
 .PHONY: bench-batch
@@ -236,7 +246,7 @@ $(VENV)/installed-fuzz: $(VENV)/installed-dev
 # Two of the peers call their package json_logic, so that each gets a folder of its own.
 $(VENV)/installed-bench: $(VENV)/installed-dev
 	@echo "Installing what the engine and the HTTP client are measured beside (once)" >&2
-	@$(PIP) httpx-aiohttp
+	@$(PIP) --editable '.[bench]' httpx-aiohttp
 	@for peer in json-logic-qubit panzi-json-logic; do $(PIP) --target $(VENV)/peers/$$peer $$peer || exit 1; done
 	@touch $@
 

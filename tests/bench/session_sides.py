@@ -35,11 +35,13 @@ class Side:
         name: what to call it.
         pid: its process.
         player: starts a session, which is known by a number, and gives whoever plays it.
+        address: where it listens.
     """
 
     name: str
     pid: int
     player: Callable[[int], Player]
+    address: str
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,22 @@ def peripety(folder: Path, narrator: ScriptedNarrator) -> Iterator[Side]:
         "MODEL_PROVIDER": "generic",
         "OPENAI_API_BASE": f"{narrator.url}/v1",
         "MODEL_NAME": "m",
-        "PERIPETY_LOG_LEVEL": "error",
     }
+    with _serving(folder, settings) as side:
+        yield side
+
+
+@contextmanager
+def offline(folder: Path) -> Iterator[Side]:
+    """The same without a model."""
+    with _serving(folder, {"MODEL_PROVIDER": "offline"}) as side:
+        yield side
+
+
+@contextmanager
+def _serving(folder: Path, settings: dict[str, str]) -> Iterator[Side]:
     with (
-        ServerProcess(folder / "peripety", "all", settings) as server,
+        ServerProcess(folder / "peripety", "all", settings | {"PERIPETY_LOG_LEVEL": "error"}) as server,
         grpc.insecure_channel(server.address) as channel,
     ):
         stub = session_pb2_grpc.SessionServiceStub(channel)
@@ -85,7 +99,7 @@ def peripety(folder: Path, narrator: ScriptedNarrator) -> Iterator[Side]:
             )
             return GrpcPlayer(port, number, stub.CreateSession(request).session)
 
-        yield Side("peripety", server.process.pid, player)
+        yield Side("peripety", server.process.pid, player, server.address)
 
 
 @contextmanager
@@ -100,7 +114,7 @@ def naive(folder: Path, narrator: ScriptedNarrator) -> Iterator[Side]:
             with urllib.request.urlopen(f"http://{address}/sessions", data=b"") as answer:
                 return SsePlayer(int(address.rpartition(":")[2]), number, json.load(answer)["session_id"])
 
-        yield Side("naive", pid, player)
+        yield Side("naive", pid, player, address)
 
 
 def _compiled(stub: scenario_pb2_grpc.ScenarioServiceStub) -> str:

@@ -1,4 +1,4 @@
-"""A short run of what `make soak-batch` does for as long as one likes."""
+"""Short runs of what `make soak-batch` and `make soak-sessions` do for as long as one likes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_memory_does_not_grow_with_the_length_of_a_batch(tmp_path: Path) -> None:
+def soak(home: Path, program: str, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.batch_soak", "4000"],
+        [sys.executable, "-m", f"bench.{program}", *arguments],
         cwd=ROOT,
-        env=environment(tmp_path) | {"PYTHONPATH": f"{ROOT}/services:{ROOT}/tests"},
+        env=environment(home) | {"PYTHONPATH": f"{ROOT}/services:{ROOT}/tests"},
         capture_output=True,
         check=False,
         timeout=110,
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("flat") == 2
+    return done.stdout
+
+
+def test_memory_does_not_grow_with_the_length_of_a_batch(tmp_path: Path) -> None:
+    assert soak(tmp_path, "batch_soak", "4000").count("flat") == 2
+
+
+def test_memory_does_not_grow_with_the_number_of_sessions(tmp_path: Path) -> None:
+    assert "flat" in soak(tmp_path, "sessions_soak", "200", "3")

@@ -74,6 +74,7 @@ def test_what_one_core_records_is_right_on_the_other(one: str, other: str) -> No
     replay()
 
 
+@pytest.mark.timeout(120 + SESSIONS)
 def test_long_random_sessions_are_right_on_the_other_core() -> None:
     cores = (core_named("native"), core_named("python"))
     seen: Counter[str] = Counter()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
@@ -41,6 +42,8 @@ KIND = "peripety.session"
 VERSION = 1
 MOST_LINE_BYTES = 1 << 26
 """No line is longer: it is as much as the engine itself writes at once."""
+
+_REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +144,15 @@ def turn_of(value: Mapping[str, Any]) -> BundledTurn:
 
 @cache
 def schema_of(part: str) -> Mapping[str, Any]:
-    """The JSON Schema of a part: `header`, `turn`, or `event.<kind>`."""
+    """The JSON Schema of a part, such as `header`, `turn` or `event.<kind>`, with what it refers to."""
     text = resources.files(__package__).joinpath("bundle.schema.json").read_text("utf-8")
     parts: dict[str, Any] = json.loads(text)["$defs"]
-    refer = "$ref" in json.dumps(parts[part])
-    return {"$defs": parts, **parts[part]} if refer else parts[part]
+    wanted, referred = [part], set[str]()
+    while wanted:
+        names = set(_REFERENCE.findall(json.dumps(parts[wanted.pop()]))) - referred
+        wanted.extend(names)
+        referred |= names
+    return {**parts[part], "$defs": {name: parts[name] for name in sorted(referred)}}
 
 
 def _decoded(name: str, value: Any) -> Any:
