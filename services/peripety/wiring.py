@@ -38,6 +38,7 @@ class Wiring:
         resources: closed in reverse order after the server has stopped.
         services: full names of the registered services, for health and reflection.
         stopping: called once the server takes no new calls, while those under way end.
+        endless: full names of methods, `/package.Service/Method`, that have no deadline of the server's.
     """
 
     config: Config
@@ -45,6 +46,7 @@ class Wiring:
     resources: AsyncExitStack
     services: list[str] = field(default_factory=list)
     stopping: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    endless: set[str] = field(default_factory=set)
     _ports: dict[type[Any], Any] = field(default_factory=dict)
     _channels: dict[str, grpc.aio.Channel] = field(default_factory=dict)
     _database: Database | None = None

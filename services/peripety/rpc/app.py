@@ -144,7 +144,8 @@ async def serve_bound(
     """Serve whatever the bind functions register; `serve` with the services spelled out."""
     address = address or config.listen
     _refuse_open_plaintext(config, address)
-    interceptor = CallInterceptor(config)
+    endless: set[str] = set()
+    interceptor = CallInterceptor(config, endless)
     server = grpc.aio.server(
         interceptors=[interceptor],
         options=server_options(config),
@@ -153,7 +154,7 @@ async def serve_bound(
     )
     async with AsyncExitStack() as resources:
         try:
-            wiring = Wiring(config, server, resources)
+            wiring = Wiring(config, server, resources, endless=endless)
             for bind in binds:
                 await bind(wiring)
             health = Health()

@@ -27,7 +27,7 @@ from peripety.errors import InvalidArgumentError, ResourceExhaustedError, Unavai
 from peripety.rpc.errors import Ending, ending, public_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Container
 
     from peripety.config import Config
 
@@ -100,10 +100,16 @@ class _Method:
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
-    """Wraps every handler once; later calls of the same method find it wrapped."""
+    """Wraps every handler once; later calls of the same method find it wrapped.
 
-    def __init__(self, config: Config) -> None:
+    Args:
+        config: the settings.
+        endless: full names of the methods whose calls have no deadline unless their caller gives one.
+    """
+
+    def __init__(self, config: Config, endless: Container[str] = ()) -> None:
         self._config = config
+        self._endless = endless
         self._under_way = 0
         self._is_stopping = False
         self._watches: set[asyncio.Timeout] = set()
@@ -154,7 +160,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         context.enter_call(request_id=request_id, timeout=call.time_remaining())
         started, code = time.perf_counter(), None
         try:
-            async with self._watched() if method.is_infrastructure else self._admitted():
+            async with self._watched() if method.is_infrastructure else self._admitted(method):
                 yield
             code = grpc.StatusCode.OK
         except grpc.aio.BaseError:
@@ -168,7 +174,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             _note(method, code or _interruption(call), started)
 
     @asynccontextmanager
-    async def _admitted(self) -> AsyncIterator[None]:
+    async def _admitted(self, method: _Method) -> AsyncIterator[None]:
         """Let a call in if there is a place, and give it a deadline if its caller gave none."""
         if self._is_stopping:
             raise _stopping()
@@ -181,7 +187,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         self._under_way += 1
         try:
             # A deadline that the caller gave is kept by the library, which cancels the call.
-            missing = context.deadline() is None
+            missing = context.deadline() is None and method.name not in self._endless
             async with context.bounded(self._config.default_deadline_seconds) if missing else nullcontext():
                 yield
         finally:

@@ -47,4 +47,6 @@ async def bind(wiring: Wiring) -> None:
     wiring.resources.callback(workers.close)
     servicer = SessionServicer(sessions, OddsTeller(store, rulesets, workers))
     add_SessionServiceServicer_to_server(servicer, wiring.server)
-    wiring.register(pb.DESCRIPTOR.services_by_name["SessionService"].full_name)
+    service = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
+    wiring.endless.add(f"/{service}/WatchSession")
+    wiring.register(service)
