@@ -170,7 +170,7 @@ async def play(seed: int, tally: Tally) -> None:
         gateway = HostileGateway(random, spec)
         end, reasons = await endured(scene, gateway)
         assert scene.stage.played is not None
-        record = json.loads(scene.stage.played.record)
+        record = border.parse_canonical(scene.stage.played.record)
         explained(record, pure, session.snapshot, chosen, gateway if words else None)
         assert ("NARRATOR_FAILED" in reasons) <= gateway.broken, seed
         tally.answers += len(gateway.requests)
@@ -227,13 +227,14 @@ def explained(
         act = pure.act(state, call["id"], call["params"])
         changes += act.changes
         if place < len(chosen):
-            assert (call["id"], call["params"]) == (chosen[place].action_id, chosen[place].params)
+            params = border.parse_canonical(sim.canonical(chosen[place].params))
+            assert (call["id"], call["params"]) == (chosen[place].action_id, params)
         else:
             assert gateway is not None, "who said nothing has chosen"
             assert act.accepted
             assert (call["id"], sim.canonical(call["params"])) in gateway.called
     for die in record.get("rolls", ()):
-        pure.roll(state, die["kind"], die["target"], difficulty=die["difficulty"])
+        pure.roll(state, die["kind"], die["target"], difficulty=int(die["difficulty"]))
     narrated = record.get("narrated", [])
     if narrated:
         assert not Scope(border.parse_canonical(pure.document)).objections(

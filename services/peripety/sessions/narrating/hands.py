@@ -7,6 +7,7 @@ call which failed says how to do better.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from peripety.gateway.model import Tool, ToolCall
+    from peripety.scenarios.tools import ScenarioTool
     from peripety.sessions.events import ActionResolved, Event
     from peripety.sessions.mechanics import Played
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.sessions.narrating.scene import Rules, Scene
     from peripety.sim import Change, LogLine
 
 __all__ = ["Hands"]
@@ -41,6 +43,7 @@ _NAMES = 24
 _RESULT_CHARACTERS = 4_000
 # What a turn changes is sent in one message.
 _RECORD_BYTES = 512 * 1024
+_KEPT_VERSIONS = 64
 
 
 class _RefusedError(Exception):
@@ -57,7 +60,7 @@ class Hands:
 
     def __init__(self, scene: Scene, played: Played | None) -> None:
         self._scene = scene
-        self._tools = {one.tool.name: one for one in scenario_tools(scene.spec)}
+        self._tools = _tools(scene.rules)
         self._names = {rule["id"]: rule.get("name", rule["id"]) for rule in scene.spec["random_events"]}
         self._known = played
         self._foreseen: Played | None = None
@@ -189,6 +192,11 @@ class Hands:
     def _count(self, **more: int) -> None:
         counts = {name: getattr(self.conduct, name) + count for name, count in more.items()}
         self.conduct = replace(self.conduct, **counts)
+
+
+@lru_cache(maxsize=_KEPT_VERSIONS)
+def _tools(rules: Rules) -> Mapping[str, ScenarioTool]:
+    return {one.tool.name: one for one in scenario_tools(rules.spec)}
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:

@@ -105,8 +105,7 @@ class Narrator:
         if told is None:
             reason = _reason(problem)
             _log.warning("narrator gave up", extra={"reason": reason, **logs.outline(problem)})
-            refused = isinstance(problem, PeripetyError) and problem.code == _ANSWER_INVALID
-            for item in telling.give_up(reason, _PROBLEMS[reason], refused=refused):
+            for item in telling.give_up(reason, _PROBLEMS[reason], _refused_in(problem)):
                 if isinstance(item, Told):
                     told = item
                 else:
@@ -194,7 +193,7 @@ class _Questions:
             raise
         completion = self._completion
         if completion is not None and self._repaired_before and completion.findings:
-            raise invalid("the answer is not valid, and was put right once already")
+            raise invalid("the answer is not valid, and was put right once already", completion.findings)
 
     async def _next(self, answer: AsyncIterator[GatewayEvent]) -> GatewayEvent | None:
         """The next event, if it comes in time. The limit holds for the wait, never while a reader reads."""
@@ -240,6 +239,13 @@ class _Questions:
 def _refuses_the_question(error: PeripetyError) -> bool:
     """Whether the question as such was refused, which another one may not be."""
     return isinstance(error, InvalidArgumentError) or error.code == "TOOLS_NOT_TAKEN"
+
+
+def _refused_in(error: Exception) -> list[str] | None:
+    """Places of what was wrong in the last answer; None when none was refused."""
+    if isinstance(error, PeripetyError) and error.code == _ANSWER_INVALID:
+        return [violation.field for violation in error.violations]
+    return None
 
 
 def _reason(error: Exception) -> str:

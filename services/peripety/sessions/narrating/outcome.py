@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from copy import deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.errors import Finding, PeripetyError
@@ -13,15 +14,15 @@ from peripety.sessions.model import RollRequest
 from peripety.sessions.narrating.background import cast_of
 from peripety.sessions.narrating.tripwire import Tripwire
 from peripety.sessions.visibility import SessionView
-from peripety.sim import Visibility
-from peripety.sim.schema import check
+from peripety.sim import Visibility, narrator_scope
+from peripety.sim.schema import check, without_nulls
 from peripety.sim.schemas import OUTCOME, schema_document
 from peripety.tasks import aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.sessions.narrating.scene import Rules, Scene
     from peripety.sim import RuleError
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ _CODE_STARTS = ("{", "`")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOTHING = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
 _TELLS_TOO_MUCH = "it holds what its readers may not know; leave that out"
+_KEPT_VERSIONS = 64
 _MECHANICS = ("state_changes", "roll_requests")
 # What these say comes from the change itself, or from the scope, never from the state.
 _ABOUT_THE_PATH = frozenset({"BAD_PATH", "CHANGE_INVALID", "FORBIDDEN_KEY", "KEY_TOO_LONG"})
@@ -74,10 +76,8 @@ class Outcomes:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._document = _document([entity["id"] for entity in cast_of(scene.spec)])
+        self._document = _document(scene.rules)
         self._tripwire: tuple[int, Tripwire] | None = None
-        self.refused_changes = 0
-        """Changes of its own that the narrator may not make, over all Outcomes."""
         self.withheld_secrets = 0
         """Outcomes that would have told what somebody may not know."""
 
@@ -92,15 +92,18 @@ class Outcomes:
             self._tripwire = known, await self._aside(lambda: Tripwire(self._scene))
         return self._tripwire[1].anew()
 
-    async def holds(self, beginning: Mapping[str, Any]) -> bool:
-        """Whether the changes and dice at the beginning of an Outcome will do."""
-        mechanics = {name: beginning[name] for name in _MECHANICS if name in beginning}
+    async def mechanics_in(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The changes and dice at the beginning of an Outcome; None when they will not do."""
+        mechanics = {name: beginning[name] for name in _MECHANICS if beginning.get(name)}
         if not mechanics:
-            return True
+            return {}
         properties = {name: self._document["properties"][name] for name in mechanics}
-        if check(self._document | {"properties": properties, "required": []}, mechanics):
-            return False
-        return not await self._objections(mechanics)
+        schema = self._document | {"properties": properties, "required": []}
+        # Strict modes know no optional keys: there, a null is how a model leaves one out.
+        mechanics = mechanics if not check(schema, mechanics) else without_nulls(schema, mechanics)
+        if check(schema, mechanics) or await self._objections(mechanics):
+            return None
+        return mechanics
 
     async def _findings(self, outcome: Any) -> list[Finding]:
         """What the schema cannot say about an Outcome."""
@@ -108,9 +111,6 @@ class Outcomes:
         secrets = [*await self._secrets_in_prose(outcome), *await self._secrets_in_memories(outcome)]
         self.withheld_secrets += bool(secrets)
         objections = await self._objections(outcome)
-        self.refused_changes += len(
-            {one.path for one in objections if one.path.startswith("/state_changes/")}
-        )
         return [*findings, *secrets, *objections]
 
     async def _secrets_in_prose(self, outcome: Mapping[str, Any]) -> list[Finding]:
@@ -188,11 +188,13 @@ def _in_the_dialogue(outcome: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("BLANK", place, "nothing is said; write the words, or leave it out")
 
 
-def _document(cast: list[str]) -> dict[str, Any]:
-    """The schema of an Outcome for a cast, what has to stand before the prose in its place.
+@lru_cache(maxsize=_KEPT_VERSIONS)
+def _document(rules: Rules) -> dict[str, Any]:
+    """The schema of an Outcome in a scenario.
 
     What changes the turn comes first, so that the prose can be released while it is written.
     """
+    cast = [entity["id"] for entity in cast_of(rules.spec)]
     known: dict[str, Any] = deepcopy(dict(schema_document(OUTCOME)))
     properties, parts = known["properties"], known["$defs"]
     asked: dict[str, Any] = {
@@ -211,4 +213,17 @@ def _document(cast: list[str]) -> dict[str, Any]:
     else:
         asked |= {"visible_dialogue": _NOTHING, "hidden_memory_updates": _NOTHING}
         del parts["Dialogue"], parts["MemoryUpdate"]
+    if not _takes_containers(rules.spec):
+        # Providers hold an answer to a schema only where it says what a value may be.
+        parts["JsonValue"] = {"type": ["number", "string", "boolean", "null"]}
     return known | {"properties": asked, "$defs": parts}
+
+
+def _takes_containers(spec: Mapping[str, Any]) -> bool:
+    """Whether there are objects or arrays among what the narrator may write."""
+    return any(
+        allowed.operation == "patch" or any(value[0] in "{[" for value in allowed.values)
+        if allowed.values is not None
+        else allowed.operation in {"set", "patch", "push"}
+        for allowed in narrator_scope(spec)
+    )

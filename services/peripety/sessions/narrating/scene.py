@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,10 +12,18 @@ if TYPE_CHECKING:
     from peripety.sessions.stage import Stage
     from peripety.sessions.visibility import SessionView
 
-__all__ = ["REMEMBERED_TURNS", "Scene"]
+__all__ = ["REMEMBERED_TURNS", "Rules", "Scene"]
 
 REMEMBERED_TURNS = 8
 """How many of the turns before a narrator is told of at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One version of a scenario, by which to remember what follows from its rules alone."""
+
+    spec_hash: str
+    spec: Mapping[str, Any] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +47,8 @@ class Scene:
     session: Session
     stage: Stage
     past: tuple[CommittedTurn, ...]
+
+    @property
+    def rules(self) -> Rules:
+        """The version of the scenario."""
+        return Rules(self.session.spec_hash, self.spec)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from peripety.sim import ABSENT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.sessions.narrating.scene import Rules, Scene
 
 __all__ = ["LEAST_CHARACTERS", "secrets_of", "squeezed"]
 
@@ -45,7 +44,7 @@ def secrets_of(scene: Scene) -> tuple[str, ...]:
     What also stands in what the audience sees, in the rules that everybody knows, or in what was said to it
     or by it, is none. Of very many, the longest are told.
     """
-    rules = _Rules(scene.session.spec_hash, scene.spec)
+    rules = scene.rules
     known = _SEPARATOR.join((squeezed(_SEPARATOR.join(_known(scene))), _rules_known(rules)))
     unknown = {text: said for each in dict.fromkeys(_unknown(scene)) for text, said in _pieces(each)}
     secrets = (text for text in sorted(unknown, key=len, reverse=True) if unknown[text] not in known)
@@ -120,16 +119,8 @@ def _known(scene: Scene) -> Iterator[str]:
             yield from (event.input if isinstance(event, Accepted) else event.narrative for event in said)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """The rules of one version of a scenario."""
-
-    spec_hash: str
-    spec: Mapping[str, Any] = field(compare=False, repr=False)
-
-
 @lru_cache(maxsize=_KEPT_RULES)
-def _rules_known(rules: _Rules) -> str:
+def _rules_known(rules: Rules) -> str:
     """What is literal in the rules that everybody knows, squeezed."""
     return squeezed(_SEPARATOR.join(_rule_texts(rules.spec)))
 

@@ -17,8 +17,9 @@ from peripety.sessions.narrating.server import told_by_server, what_was_not_know
 from peripety.sessions.stage import Anew
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 
+    from peripety.errors import Finding
     from peripety.gateway.model import Completion, GatewayEvent
     from peripety.sessions.events import Event
     from peripety.sessions.mechanics import Played
@@ -54,9 +55,10 @@ class Told:
     conduct: Conduct = field(default_factory=Conduct)
 
 
-def invalid(problem: str) -> FailedPreconditionError:
+def invalid(problem: str, findings: Iterable[Finding] = ()) -> FailedPreconditionError:
     """The error of an answer that cannot be taken."""
-    return FailedPreconditionError(problem, code="ANSWER_INVALID")
+    violations = [finding.violation for finding in findings]
+    return FailedPreconditionError(problem, code="ANSWER_INVALID", violations=violations)
 
 
 class Telling:
@@ -74,6 +76,7 @@ class Telling:
         self._draft = Draft()
         self._length = 0
         self._refused_answers = 0
+        self._refused_changes = 0
         self.outcomes = Outcomes(scene)
         self.opening: tuple[Happening, ...] = ()
         """What is to be told before anybody is asked: all mechanics, unless words may still add to them."""
@@ -90,7 +93,7 @@ class Telling:
         """How the narrator behaved."""
         return replace(
             self.hands.conduct,
-            refused_changes=self.outcomes.refused_changes,
+            refused_changes=self._refused_changes,
             refused_answers=self._refused_answers,
             withheld_secrets=self.outcomes.withheld_secrets,
         )
@@ -122,7 +125,7 @@ class Telling:
                 for retracted in self._draft.retract("the narrator goes on to act"):
                     yield retracted
             case Repairing():
-                self._refused_answers += 1
+                self._refuse(finding.path for finding in event.findings)
                 for retracted in self._draft.retract("the narrator is asked to put its account right"):
                     yield retracted
                 self.expect()
@@ -146,15 +149,16 @@ class Telling:
             conduct=self.conduct,
         )
 
-    def give_up(self, reason: str, problem: str, *, refused: bool) -> Iterator[Happening | Told]:
+    def give_up(self, reason: str, problem: str, refused: Sequence[str] | None) -> Iterator[Happening | Told]:
         """Let the server tell the turn; the last one is `Told`.
 
         Args:
             reason: why, for machines.
             problem: why, for a person.
-            refused: whether the last answer was refused.
+            refused: places of what was wrong in the last answer, if it was refused.
         """
-        self._refused_answers += refused
+        if refused is not None:
+            self._refuse(refused)
         yield from self._close()
         yield from self._draft.retract(problem)
         yield Degraded(reason, f"{problem}; the server tells the turn itself")
@@ -162,6 +166,11 @@ class Telling:
         yield from self._draft.finish(narrative)
         memories = self._scene.session.memories
         yield Told(narrative, Resolution.SERVER_RESOLVED, Spent(), "", memories, self.conduct)
+
+    def _refuse(self, places: Iterable[str]) -> None:
+        changes = (place.split("/")[2] for place in places if place.startswith("/state_changes/"))
+        self._refused_answers += 1
+        self._refused_changes += len(set(changes))
 
     def _remembered(self, updates: Sequence[Mapping[str, Any]]) -> tuple[Memory, ...]:
         scene = self._scene
@@ -175,11 +184,11 @@ class Telling:
 
     async def _decide(self) -> Sequence[Happening]:
         """Close the stage with what stands before the prose, if that will do; else the prose has to wait."""
-        before = self._draft.whole_members()
-        if not await self.outcomes.holds(before):
+        said = await self.outcomes.mechanics_in(self._draft.whole_members())
+        if said is None:
             self._draft.hold()
             return ()
-        mechanics = tuple(self._close(before.get("state_changes") or (), dice_of(before)))
+        mechanics = tuple(self._close(said.get("state_changes") or (), dice_of(said)))
         self._draft.open(await self.outcomes.tripwire())
         return mechanics
 

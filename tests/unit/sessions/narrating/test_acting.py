@@ -340,6 +340,25 @@ async def test_changes_that_stand_before_the_prose_are_told_before_it() -> None:
     assert causes(about) == ["narrator"]
 
 
+async def test_what_a_strict_mode_leaves_out_with_nulls_holds_no_prose_back() -> None:
+    about = scene()
+    die = {"kind": "k", "target": None, "difficulty": 3}
+    strict = {"state_changes": None, "roll_requests": [die], "narrative": "Told.", "visible_dialogue": None}
+    text = json.dumps(strict)
+    place = text.index("ld.")
+    events, _ = await played([text[:place], text[place:]], about=about)
+    assert names(events) == ["Rolled", "WorldResolved", "NarrativeChunk", "NarrativeChunk", "Told"]
+    assert events[-1].resolution is Resolution.NARRATED
+
+
+async def test_the_schema_says_what_a_value_may_be_where_the_scope_holds_no_objects() -> None:
+    plain, free = ScriptedGateway(), ScriptedGateway()
+    await told(plain)
+    await told(free, scene(narrator_scope=[{"path": "state.c", "ops": ["set"]}]))
+    values = [gateway.requests[0].schema.document["$defs"]["JsonValue"] for gateway in (plain, free)]  # type: ignore[union-attr]
+    assert values == [{"type": ["number", "string", "boolean", "null"]}, {}]
+
+
 async def test_where_all_was_told_already_the_turn_begins_anew() -> None:
     about = scene("")
     events, _ = await played(json.dumps({"state_changes": [CHANGE], "narrative": "Told."}), about=about)
