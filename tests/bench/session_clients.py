@@ -20,7 +20,7 @@ from support.api import new_id
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TAKE_TURN = f"/{pb.DESCRIPTOR.services_by_name['SessionService'].full_name}/TakeTurn"
+_SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
 
 
 @dataclass
@@ -120,8 +120,8 @@ class GrpcPlayer(_Connection):
 
     def __init__(self, port: int, number: int, session: pb.Session) -> None:
         super().__init__(port, number)
-        self._speaker = _Stream(_TAKE_TURN)
-        self._session_id = session.session_id
+        self._speaker = _Stream(f"/{_SERVICE}/TakeTurn")
+        self.session_id = session.session_id
         self._turn = session.turn
 
     async def open(self) -> None:
@@ -133,7 +133,7 @@ class GrpcPlayer(_Connection):
         call = engine_pb2.ActionCall(action_id=ACTION)
         call.params[PARAMETER].text = mark(self._number)
         request = pb.TakeTurnRequest(
-            session_id=self._session_id,
+            session_id=self.session_id,
             request_id=new_id(),
             expected_turn=self._turn,
             actions=[call],
@@ -148,6 +148,37 @@ class GrpcPlayer(_Connection):
         for message in messages:
             self._taken.hear(pb.TakeTurnResponse.FromString(message).event.WhichOneof("event") or "nothing")
         return ended
+
+
+class Watcher(asyncio.Protocol):
+    """Follows a session over gRPC, and counts its events.
+
+    Args:
+        port: of the server.
+        session_id: the session.
+    """
+
+    def __init__(self, port: int, session_id: str) -> None:
+        self._port = port
+        self._speaker = _Stream(f"/{_SERVICE}/WatchSession")
+        self._request = pb.WatchSessionRequest(session_id=session_id, pov_entity_id=POV)
+        self.events = 0
+
+    async def open(self) -> None:
+        """Begin to watch."""
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_connection(lambda: self, "127.0.0.1", self._port)
+        self._transport.write(self._speaker.opening + self._speaker.ask(self._request.SerializeToString()))
+
+    def data_received(self, data: bytes) -> None:
+        reply, messages, _ = self._speaker.listen(data)
+        self.events += len(messages)
+        if reply:
+            self._transport.write(reply)
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._transport.close()
 
 
 class _Stream(GrpcSpeaker):

@@ -79,6 +79,15 @@ def narrator(pace: dict[str, Any] | None) -> dict[str, Any]:
     return {"clock": "real", "responses": [{"pattern": {"type": "any"}, "response": response}]}
 
 
+def rolling_narrator(pace: dict[str, Any] | None) -> dict[str, Any]:
+    """A script in which the narrator casts a die before it tells a turn."""
+    told, *_ = narrator(pace)["responses"]
+    asked = {"type": "any", "tool_result": {"type": "regex", "pattern": "."}}
+    die = {"tool_calls": [{"tool": "roll", "input": {"kind": "luck", "difficulty": 10}}]}
+    cast = {"pattern": {"type": "any"}, "response": die}
+    return {"clock": "real", "responses": [{**told, "pattern": asked}, cast]}
+
+
 def _effect(op: str, field: str, value: float) -> dict[str, Any]:
     return {"op": op, "path": f"state.public.{field}", "value": value}
 

@@ -90,7 +90,7 @@ def _serving(folder: Path, settings: dict[str, str]) -> Iterator[Side]:
         grpc.insecure_channel(server.address) as channel,
     ):
         stub = session_pb2_grpc.SessionServiceStub(channel)
-        scenario_id = _compiled(scenario_pb2_grpc.ScenarioServiceStub(channel))
+        scenario_id = compiled(scenario_pb2_grpc.ScenarioServiceStub(channel), scenario())
         port = int(server.address.rpartition(":")[2])
 
         def player(number: int) -> Player:
@@ -117,8 +117,9 @@ def naive(folder: Path, narrator: ScriptedNarrator) -> Iterator[Side]:
         yield Side("naive", pid, player, address)
 
 
-def _compiled(stub: scenario_pb2_grpc.ScenarioServiceStub) -> str:
-    request = scenario_pb2.CompileScenarioRequest(request_id=new_id(), spec=scenario())
+def compiled(stub: scenario_pb2_grpc.ScenarioServiceStub, spec: bytes) -> str:
+    """Store a scenario; its id."""
+    request = scenario_pb2.CompileScenarioRequest(request_id=new_id(), spec=spec)
     *_, last = stub.CompileScenario(request)
     assert last.HasField("compiled"), last
     return last.compiled.scenario_id

@@ -12,26 +12,30 @@ import asyncio
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import session_sides
+from bench import session_figures, session_sides
 from bench.load import cpu_seconds
 from bench.scripted_narrator import moments_in
-from bench.session_game import narrator
+from bench.session_game import narrator, rolling_narrator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from bench.scripted_narrator import Moments
     from bench.session_clients import Player, Taken
-    from bench.session_sides import Side
+    from bench.session_sides import ScriptedNarrator, Side
+
+    Start = Callable[[Path, ScriptedNarrator], AbstractContextManager[Side]]
 
 SESSIONS = 100
 WARM_SECONDS = 3.0
 PACE = {"first_token_ms": 500, "tokens_per_second": 100, "tokens_per_chunk": 8}
+AT_ONCE = {"tokens_per_second": 1e6, "tokens_per_chunk": 8}
 
 
 @dataclass(frozen=True)
@@ -41,15 +45,22 @@ class Series:
     Attributes:
         title: what to call it.
         script: what the scripted LLM is told to do.
+        sides: who is measured.
     """
 
     title: str
     script: Any
+    sides: tuple[Start, ...] = (session_sides.naive, session_sides.peripety)
 
 
 SERIES = (
     Series("the narrator begins after 0.5 s and writes 100 tokens a second", narrator(PACE)),
-    Series("the narrator answers at once", narrator({"tokens_per_second": 1e6, "tokens_per_chunk": 8})),
+    Series("the narrator answers at once", narrator(AT_ONCE)),
+    Series(
+        "the narrator casts a die, then answers as in the first series (the naive version has no tools)",
+        rolling_narrator(PACE),
+        (session_sides.peripety,),
+    ),
 )
 
 
@@ -123,18 +134,37 @@ def main() -> None:
     for series in SERIES if arguments.series is None else SERIES[arguments.series :][:1]:
         found = measured(series, arguments.sessions, arguments.seconds, arguments.only)
         _report(f"{arguments.sessions} sessions, {series.title}", found)
+    if arguments.series is None:
+        sys.stdout.write("\none session, and what comes of it\n")
+        for start in (session_sides.naive, session_sides.peripety):
+            with _started(start, narrator(AT_ONCE)) as (side, noted):
+                _report_figures(side, noted)
+
+
+def _report_figures(side: Side, noted: Path) -> None:
+    player = session_figures.report_growth(side, noted)
+    if player is not None:
+        session_figures.report_forks(side, player)
+        session_figures.report_odds(side)
+        session_figures.report_watching(side)
+
+
+@contextmanager
+def _started(start: Start, script: Any) -> Iterator[tuple[Side, Path]]:
+    """A side, and where its narrator notes its moments."""
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        telling = opened.enter_context(session_sides.narrating(folder, script))
+        yield opened.enter_context(start(folder, telling)), telling.moments
 
 
 def measured(series: Series, sessions: int, seconds: float, only: str | None = None) -> dict[str, Figures]:
     """The figures of each side."""
     found = {}
-    for start in (session_sides.naive, session_sides.peripety):
+    for start in series.sides:
         if only in {None, start.__name__}:
-            with ExitStack() as opened:
-                folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-                telling = opened.enter_context(session_sides.narrating(folder, series.script))
-                side = opened.enter_context(start(folder, telling))
-                found[side.name] = _figures(side, telling.moments, sessions, seconds)
+            with _started(start, series.script) as (side, noted):
+                found[side.name] = _figures(side, noted, sessions, seconds)
     return found
 
 

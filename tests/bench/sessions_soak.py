@@ -1,7 +1,7 @@
-"""Sessions without end in one server, whose memory must not grow: `make soak-sessions SESSIONS=10000 TURNS=20`.
+"""Sessions in one server, whose memory must not grow: `make soak-sessions SESSIONS=10000 TURNS=20`.
 
-They are narrated offline, so many at a time, and stay in the database. The exit code is 1 when memory grows; a
-turn that is not committed ends the program.
+They are narrated offline, so many at a time, and stay in the database. The exit code is 1 when memory grows;
+a turn that is not committed ends the program.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ def main(sessions: int, turns: int) -> int:
     settled, last = sizes[len(sizes) // 4], max(sizes)
     is_flat = last <= MOST_MIB and last - settled <= GROWTH_MIB
     sys.stdout.write(
-        f"{sessions:,} sessions of {turns} turns in {seconds:.0f} s, {sessions * turns / seconds:,.0f} a second:"
-        f" {settled:.0f} MiB after a quarter, at most {last:.0f} MiB: {'flat' if is_flat else 'NOT flat'}\n"
+        f"{sessions:,} sessions of {turns} turns in {seconds:.0f} s,"
+        f" {sessions * turns / seconds:,.0f} a second: {settled:.0f} MiB after a quarter,"
+        f" at most {last:.0f} MiB: {'flat' if is_flat else 'NOT flat'}\n"
     )
     return 0 if is_flat else 1
 

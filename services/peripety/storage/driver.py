@@ -91,7 +91,7 @@ class DriverConnection:
             self._thread.submit(self._close)
 
     async def patiently(self, work: Callable[[], T]) -> T:
-        """Do something in the thread. A cancellation waits for it, as nobody may use the connection before."""
+        """Do something in the thread; a cancellation waits, as the connection is taken until then."""
         return await finish(asyncio.get_running_loop().run_in_executor(self._thread, work))
 
     async def begin(self, statement: str) -> None:
