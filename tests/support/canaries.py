@@ -48,7 +48,8 @@ OWNERS = {
     "state.sealed": "nobody",
     "state.shared": "p",
 }
-_NUMBERS = {"p": 71, "q": 72, "r": 73, "nobody": 74}
+# Ten digits that mean nothing backwards, or beside others; what rules add comes behind them.
+_NUMBERS = {"p": 9081726354, "q": 6172839405, "r": 5926374108, "nobody": 8394057261}
 _BETWEEN = re.compile(r"[\W_]+")
 
 
@@ -59,7 +60,7 @@ def canary(owner: str, number: int) -> str:
 
 def number(owner: str) -> int:
     """A number that only its owner may see, and what little is added to it."""
-    return _NUMBERS[owner] * 10**10
+    return _NUMBERS[owner] * 100
 
 
 def secret_state() -> Json:
@@ -175,7 +176,7 @@ def _plain(text: str) -> str:
 
 def _forms(owner: str) -> tuple[str, ...]:
     """How what belongs to an owner begins, in every way to write it, cased and spaced like nothing."""
-    texts = [canary(owner, 0).removesuffix("0-"), str(number(owner))[:10]]
+    texts = [canary(owner, 0).removesuffix("0-"), str(_NUMBERS[owner])]
     forms = {_plain(way(text)) for text in texts for name, way in WAYS.items() if "base" not in name}
     # Where a text ends in the middle of what its encoding takes at once, what follows has its part there.
     forms |= {_plain(base64.b32encode(text.encode()).decode()[: len(text) * 8 // 5]) for text in texts}

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety import sim
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
-from peripety.sim import ABSENT, Change
+from peripety.sim import ABSENT, Allowance, Change, narrator_scope
 from support.cores import program_on
 from support.specs import Json, action, document, event, never
 
@@ -34,6 +36,7 @@ def refusal(program: Program, *changes: Json) -> tuple[str, str]:
     return reason.code, reason.rule
 
 
+NO_LIMIT: Json = {"path": "state.tree", "ops": ["patch"]}
 OUT = ("OUT_OF_SCOPE", "/state_changes/0")
 PATCH_Q = op("patch", "state", {"q": 2})
 
@@ -294,3 +297,34 @@ def test_a_path_longer_than_one_of_a_scenario_is_refused(core: Core) -> None:
     assert len(longest) == 512
     assert refusal(program, op("set", longest, 1)) == ("MISSING_PATH", "/state_changes/0")
     assert refusal(program, op("set", longest + "b", 1)) == ("BAD_PATH", "/state_changes/0")
+
+
+def test_the_granted_scope_is_listed() -> None:
+    spec = json.loads(
+        document(narrator_scope=[{"path": "state.a", "ops": ["inc", "set"], "max_magnitude": 2}, NO_LIMIT])
+    )
+    a, tree = ("state", "a"), ("state", "tree")
+    assert narrator_scope(spec) == (
+        Allowance(a, "set", below=True, limit=2),
+        Allowance(a, "inc", below=True, limit=2),
+        Allowance(tree, "patch", below=True),
+    )
+
+
+def test_without_grants_the_listed_scope_is_what_the_rules_do() -> None:
+    later = {"op": "schedule", "id": "s", "after": 1, "effects": [op("dec", "state.a", 3)]}
+    done = [op("inc", "state.a", 2), later, op("inc", "state.b", "d"), op("pop", "state.list")]
+    done += [op("set", "state.note", value) for value in ("y", "x")] + [
+        op("patch", "state.tree", {"x": 1, "y": 2})
+    ]
+    spec = json.loads(document(actions=[action("act", done, derives={"d": 3})]))
+    assert {
+        (sim.format_path(each.path), each.operation): (each.limit, each.values)
+        for each in narrator_scope(spec)
+    } == {
+        ("state.a", "inc"): (3, None),
+        ("state.a", "dec"): (3, None),
+        ("state.list", "pop"): (None, ()),
+        ("state.note", "set"): (None, ('"x"', '"y"')),
+        ("state.tree", "patch"): (None, ('{"x":1}', '{"y":2}')),
+    }

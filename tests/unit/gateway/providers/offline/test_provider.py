@@ -96,6 +96,17 @@ async def test_a_turn_is_told_from_its_facts() -> None:
     assert "Try the alpha" in narrative
 
 
+async def test_the_language_follows_what_was_told_before() -> None:
+    told = {"turn": 1, "told": "Es wird Abend, und niemand ist mehr auf der Straße zu sehen."}
+    facts = {"actions": [], "changes": []}
+    unheard = {"turn": 2, "did": ["x"]}
+    asked = [json.dumps({"facts": facts, "history": [told, unheard]}), json.dumps({"facts": facts})]
+    german, other = [(await value_of(request(one, schema="outcome")))["narrative"] for one in asked]
+    assert german != other
+    assert not german.startswith(MARK)
+    assert other.startswith(MARK)
+
+
 async def test_the_facts_are_found_behind_a_request_for_repair() -> None:
     facts = json.dumps({"facts": FACTS})
     assert await value_of(request(facts, "again", schema="outcome")) == await value_of(
