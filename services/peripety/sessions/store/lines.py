@@ -67,6 +67,7 @@ def _lineage() -> CTE:
 
 LINEAGE = _lineage()
 """The lines that the session `session_id` stands on, each with the turn up to which it does, as a table."""
+_ADD = insert(lines)
 _SEGMENTS = select(LINEAGE.c.line_id, LINEAGE.c.parent_turn, LINEAGE.c.until).order_by(LINEAGE.c.depth)
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "End",
+    "Standing",
     "add_session",
     "add_specification",
     "add_turn",
@@ -68,6 +69,16 @@ class End:
     sequence: int
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a turn stands on, and the sequence that it ended with; None and 0 at the start, or without it."""
+
+    segment: Segment | None
+    sequence: int
+
+
+_ADD_SESSION = insert(sessions)
+_ADD_TURN = insert(turns)
 _NAMED = select(*SESSION).where(sessions.c.session_id == bindparam("session_id"))
 _MADE_OR_NAMED = select(sessions.c.request_id, sessions.c.request_digest, *SESSION).where(
     or_(sessions.c.request_id == bindparam("request_id"), sessions.c.session_id == bindparam("session_id"))
@@ -100,8 +111,15 @@ _PLAYED_OR_TAKEN_BACK = (
     .outerjoin(_PLAYED, true())
     .where(sessions.c.session_id == bindparam("session_id"))
 )
+_MADE = select(sessions.c.session_id).where(sessions.c.request_id == bindparam("request_id"))
 _STANDING = (
-    select(LINEAGE.c.line_id, LINEAGE.c.parent_turn, LINEAGE.c.until, turns.c.last_sequence)
+    select(
+        LINEAGE.c.line_id,
+        LINEAGE.c.parent_turn,
+        LINEAGE.c.until,
+        turns.c.last_sequence,
+        _MADE.scalar_subquery().label("made"),
+    )
     .outerjoin(
         turns,
         and_(
@@ -201,7 +219,7 @@ async def add_specification(connection: AsyncConnection, spec_hash: str, documen
 async def add_session(connection: AsyncConnection, session: Session, request: Request) -> None:
     """Store a session."""
     named = {"request_id": request.request_id, "request_digest": request.digest}
-    await connection.execute(insert(sessions), named | session_columns(session))
+    await connection.execute(_ADD_SESSION, named | session_columns(session))
 
 
 async def move(connection: AsyncConnection, session: Session, *, turn: int, last_sequence: int) -> bool:
@@ -213,7 +231,7 @@ async def move(connection: AsyncConnection, session: Session, *, turn: int, last
 
 async def add_turn(connection: AsyncConnection, line_id: str, turn: CommittedTurn) -> None:
     """Store a turn on a line."""
-    await connection.execute(insert(turns), turn_columns(line_id, turn))
+    await connection.execute(_ADD_TURN, turn_columns(line_id, turn))
 
 
 async def keep_snapshot(connection: AsyncConnection, session: Session) -> None:
@@ -295,20 +313,21 @@ async def one_turn(connection: AsyncConnection, segments: list[Segment], turn: i
 
 
 async def standing(
-    connection: AsyncConnection, session_id: str, turn: int
-) -> tuple[Segment | None, int] | None:
-    """What a turn of a session stands on, and the sequence that it ended with: nothing and 0 at the start.
+    connection: AsyncConnection, session_id: str, turn: int, request: Request
+) -> Standing | None:
+    """What a new session would stand on that goes on after a turn of another one.
 
     Returns:
-        None if there is no such session; a sequence of 0 if it has no such turn.
+        None when there is no such session, or when the request has made one already.
     """
-    rows = (await connection.execute(_STANDING, {"session_id": session_id, "turn": turn})).all()
-    found = (
-        (Segment(row.line_id, row.parent_turn, row.until), row.last_sequence)
-        for row in rows
-        if row.last_sequence is not None
-    )
-    return next(found, (None, 0)) if rows else None
+    names = {"session_id": session_id, "turn": turn, "request_id": request.request_id}
+    rows = (await connection.execute(_STANDING, names)).all()
+    if not rows or rows[0].made is not None:
+        return None
+    for row in rows:
+        if row.last_sequence is not None:
+            return Standing(Segment(row.line_id, row.parent_turn, row.until), row.last_sequence)
+    return Standing(None, 0)
 
 
 async def played_by(connection: AsyncConnection, session_id: str, request_id: str) -> CommittedTurn | None:

@@ -150,18 +150,17 @@ class SessionStore:
             ConflictError: `STALE_TURN`: that turn was taken back meanwhile.
         """
         async with self._database.write() as connection:
-            made = await say.made_by(connection, request)
-            if made is not None:
-                return made
-            stands = await say.standing(connection, session_id, fork.turn)
+            stands = await say.standing(connection, session_id, fork.turn, request)
             if stands is None:
-                raise say.unknown(session_id)
-            parent, end = stands
+                made = await say.made_by(connection, request)
+                if made is None:
+                    raise say.unknown(session_id)
+                return made
             # A turn that took its place would have a later sequence than any that was seen before.
-            if fork.turn and not 0 < end <= fork.last_sequence:
+            if fork.turn and not 0 < stands.sequence <= fork.last_sequence:
                 raise say.stale(session_id, f"Turn {fork.turn} of the session was taken back meanwhile")
-            fork = replace(fork, last_sequence=end)
-            await lines.add_line(connection, fork.line_id, parent, fork.turn)
+            fork = replace(fork, last_sequence=stands.sequence)
+            await lines.add_line(connection, fork.line_id, stands.segment, fork.turn)
             await say.add_session(connection, fork, request)
         return fork
 

@@ -1017,7 +1017,9 @@ class TurnEvent(_message.Message):
     turn: _builtins.int
     """The turn, from 1."""
     sequence: _builtins.int
-    """Counts the recorded events of the session over all turns, from 1, without gaps."""
+    """Counts the recorded events of the session over all turns, from 1, without gaps but for turns that were
+    taken back.
+    """
     @_builtins.property
     def accepted(self) -> Global___TurnEvent.Accepted:
         """The turn begins, or begins anew."""
