@@ -566,18 +566,3 @@ async def test_what_somebody_says_is_held_against_secrets_as_well() -> None:
     events, _ = await played(outcome("Bad.", visible_dialogue=[line]), outcome("Good."), about=secretive())
     assert HIDDEN not in repr(events)
     assert events[-1].conduct.withheld_secrets == 1
-
-
-@pytest.mark.parametrize(
-    ("visibility", "target", "withheld"),
-    [("public", "p", 1), ("private", "q", 1), ("private", "p", 0), ("hidden", "q", 0)],
-)
-async def test_a_memory_keeps_what_one_knows_from_those_who_may_read_it(
-    visibility: str, target: str, withheld: int
-) -> None:
-    update = {"scope": "s", "target_id": target, "content": "It is mine-4711-ab.", "visibility": visibility}
-    events, _ = await played(
-        outcome("Told.", hidden_memory_updates=[update]), outcome("Good."), about=secretive()
-    )
-    assert events[-1].conduct.withheld_secrets == withheld
-    assert bool(events[-1].memories) == (not withheld)
