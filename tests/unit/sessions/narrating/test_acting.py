@@ -278,6 +278,7 @@ async def test_after_four_rounds_the_narrator_has_to_tell() -> None:
 async def test_who_calls_for_ever_tells_nothing() -> None:
     events, gateway = await played(calling(("query", {"path": "state.a"})))
     assert len(gateway.requests) == 5
+    assert (events[-1].conduct.tool_calls, events[-1].conduct.refused_calls) == (5, 1)
     assert events[-1].resolution is Resolution.SERVER_RESOLVED
     assert [one.reason for one in events if isinstance(one, Degraded)] == ["OUTCOME_INVALID"]
 
