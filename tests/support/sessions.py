@@ -238,6 +238,21 @@ def servicer(game: Table) -> SessionServicer:
     return SessionServicer(game.sessions, OddsTeller(game.store, rulesets(game.store), _WORKERS))
 
 
+async def assert_whole(game: Table) -> int:
+    """Hold a session whose action adds one to `a` against its log; the turn at whose end it is."""
+    session = (await game.now()).session
+    turns = await game.store.turns(session.session_id, 0, 100)
+    chain, sequence = sim.chain_start(session.seed, session.spec_hash), 0
+    for number, turn in enumerate(turns, 1):
+        chain = sim.chain(chain, turn.record)
+        assert (turn.turn, turn.first_sequence) == (number, sequence + 1)
+        sequence = turn.last_sequence
+    assert (session.turn, session.chain_hash, session.last_sequence) == (len(turns), chain, sequence)
+    assert json.loads(session.snapshot)["turn"] == session.turn
+    assert json.loads((await game.now()).state)["a"] == 10 + session.turn
+    return session.turn
+
+
 def new_id() -> str:
     """A request id."""
     return str(uuid.uuid4())
