@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -209,7 +210,8 @@ async def _play(
 
 
 def _report(title: str, found: dict[str, Figures]) -> None:
-    sys.stdout.write(f"\n{title}\n")
+    load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
+    sys.stdout.write(f"\n{title} (load of the machine {load})\n")
     names = list(found)
     rows = [
         (name, unit, target, [figure(side) for side in found.values()]) for name, unit, target, figure in ROWS

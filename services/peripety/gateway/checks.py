@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FieldViolation, InvalidArgumentError
@@ -23,6 +25,7 @@ _MAX_SEED = 2**53 - 1
 _MAX_TEMPERATURE = 2.0
 _MAX_STOPS = 16
 _MAX_MODEL_NAME = 256
+_KEPT_VERDICTS = 256
 
 
 def check_options(request: GenerateRequest) -> None:
@@ -106,6 +109,13 @@ def _problems_of_choice(choice: ToolChoice, names: Sequence[str]) -> Iterator[Fi
 
 def _problem_of(schema: Mapping[str, Any]) -> str | None:
     """Why a JSON Schema cannot be used; None when it can."""
+    return _problem_in(json.dumps(schema, ensure_ascii=False))
+
+
+@lru_cache(_KEPT_VERDICTS)
+def _problem_in(text: str) -> str | None:
+    """The same of a schema as it is written: callers send the same ones again and again."""
+    schema = json.loads(text)
     # Whoever resolves a reference to elsewhere reads files and addresses that the caller could not reach.
     if any(not reference.startswith("#") for reference in _references(schema)):
         return "refers to another document; copy what it needs into its own $defs"
