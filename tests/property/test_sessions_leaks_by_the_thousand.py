@@ -14,6 +14,8 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from peripety import sim
 from peripety.gateway.model import ToolCall
 from peripety.gateway.streams import following
@@ -188,6 +190,7 @@ def texts(value: Any) -> Iterator[str]:
         yield value
 
 
+@pytest.mark.timeout(max(120, CHECKS / 100))
 def test_nothing_that_is_made_for_anybody_holds_what_others_own() -> None:
     eyes, seed = Eyes(), 0
 

@@ -30,7 +30,8 @@ from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.mechanics import Board
 from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
 from peripety.sessions.narrating.narrator import Told
-from peripety.sessions.narrating.scene import REMEMBERED_TURNS, Scene
+from peripety.sessions.narrating.scene import Scene
+from peripety.sessions.recent import RecentTurns
 from peripety.sessions.remembered import since
 from peripety.sessions.seats.model import LEASE_MICROSECONDS
 from peripety.sessions.seats.seating import check_turn_of, seat_of
@@ -77,6 +78,7 @@ class Turns:
         self, store: SessionStore, rulesets: Rulesets, narrator: Narrator, room: Room, hub: Hub
     ) -> None:
         self._store = store
+        self._recent = RecentTurns(store)
         self._hub = hub
         self._rulesets = rulesets
         self._narrator = narrator
@@ -191,6 +193,7 @@ class Turns:
         session = attempt.session_after(committed, played, told)
         recorded = await self._commit(attempt.request, session, turn)
         if recorded is turn:
+            self._recent.keep(session, (*attempt.past, turn))
             self._hub.committed(session, attempt.live, committed)
         for event in (last,) if recorded is turn else attempt.replay(recorded):
             yield event
@@ -212,8 +215,7 @@ class Turns:
         return turn
 
     async def _scene(self, attempt: _Attempt, stage: Stage) -> Scene:
-        done = attempt.session.turn
-        past = await self._store.turns(attempt.session.session_id, done - REMEMBERED_TURNS, REMEMBERED_TURNS)
+        attempt.past = await self._recent.of(attempt.session)
         return Scene(
             spec=attempt.ruleset.spec,
             view=attempt.ruleset.viewers.view(attempt.audience),
@@ -221,7 +223,7 @@ class Turns:
             input=attempt.request.input,
             session=attempt.session,
             stage=stage,
-            past=tuple(past),
+            past=attempt.past,
         )
 
 
@@ -236,6 +238,7 @@ class _Attempt:
         self.view = ruleset.viewers.view(request.pov if seat is None else seat.entity_id)
         self.audience = request.pov if session.table is None else None
         self.live = Live(session, self.audience, ruleset.spec)
+        self.past: tuple[CommittedTurn, ...] = ()
         self._accepted = self._acceptance()
         self._events: list[Event] = []
 

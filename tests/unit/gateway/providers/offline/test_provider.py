@@ -98,7 +98,7 @@ async def test_a_turn_is_told_from_its_facts() -> None:
 
 async def test_the_language_follows_what_was_told_before() -> None:
     told = {"turn": 1, "told": "Es wird Abend, und niemand ist mehr auf der Straße zu sehen."}
-    facts = {"actions": [], "changes": []}
+    facts: dict[str, Any] = {"actions": [], "changes": []}
     unheard = {"turn": 2, "did": ["x"]}
     asked = [json.dumps({"facts": facts, "history": [told, unheard]}), json.dumps({"facts": facts})]
     german, other = [(await value_of(request(one, schema="outcome")))["narrative"] for one in asked]
