@@ -72,7 +72,7 @@ def test_each_event_is_a_line_of_json_and_nothing_else(tmp_path: Path) -> None:
     game = play(tmp_path, "A text.", "--json")
     events = [json.loads(line) for line in game.stdout.splitlines()]
     steps = [event["step"] for event in events]
-    assert steps == sorted(steps, key=["generation", "compilation", "session", "turn"].index)
+    assert steps == sorted(steps, key=["generation", "compilation", "session", "turn", "end"].index)
     assert sum("committed" in event for event in events) == 5
     assert game.stderr == ""
 

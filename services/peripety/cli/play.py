@@ -63,7 +63,14 @@ class _Game:
         return session
 
     async def run(self, session: session_pb2.Session, turns: int | None) -> None:
-        """Play until the run ends, the player stops, or the turns are used up."""
+        """Play until the run ends, the player stops, or the turns are used up, and say what it came to."""
+        await self._play(session, turns)
+        request = session_pb2.GetSessionRequest(
+            session_id=session.session_id, pov_entity_id=self.viewpoint.entity_id
+        )
+        self.view.end((await self._sessions.GetSession(request)).session)
+
+    async def _play(self, session: session_pb2.Session, turns: int | None) -> None:
         played, legal, next_turn = 0, list(session.legal_actions), session.turn + 1
         while turns is None or played < turns:
             choice = self.player.choose(played + 1, legal)

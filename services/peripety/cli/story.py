@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -32,6 +33,11 @@ _HOW = {
     session_pb2.RESOLUTION_REPAIRED: ", narration repaired once",
     session_pb2.RESOLUTION_SERVER_RESOLVED: ", told by the server",
 }
+_NARRATED, _ABANDONED = "narrated", "abandoned"
+_WAYS = {
+    session_pb2.RESOLUTION_REPAIRED: "repaired",
+    session_pb2.RESOLUTION_SERVER_RESOLVED: "told by the server",
+}
 
 
 class Story:
@@ -49,6 +55,7 @@ class Story:
         self._follow = follow
         self._prose_is_open = False
         self._stage = scenario_pb2.STAGE_UNSPECIFIED
+        self._ways: Counter[str | None] = Counter()
 
     def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
         """Tell an event of writing the specification."""
@@ -123,6 +130,11 @@ class Story:
         if kind == "accepted":
             self._line(f"\nTurn {event.turn}", "bold")
         self._lines(_told(event), _STYLES.get(kind or ""))
+        self._ways[_way_of(event)] += 1
+
+    def end(self, session: session_pb2.Session) -> None:
+        """Tell how the turns came about, and what they used of models."""
+        self._line(f"\n{_ways_line(self._ways)}{_used(session.usage)}")
 
     def _progress(self, progress: scenario_pb2.Progress) -> None:
         stage = progress.stage
@@ -165,6 +177,21 @@ class Story:
 
 
 _STYLES = {"committed": "green", "rule_failed": "red", "degraded": "yellow", "narrative_retracted": "yellow"}
+
+
+def _way_of(event: session_pb2.TurnEvent) -> str | None:
+    """How a turn came to its end by this event; None when it goes on."""
+    if event.HasField("committed"):
+        return _WAYS.get(event.committed.resolution, _NARRATED)
+    return _ABANDONED if event.rule_failed.turn_abandoned else None
+
+
+def _ways_line(ways: Counter[str | None]) -> str:
+    """How many turns came to their end in which way. What went wrong is said also when nothing did."""
+    counts = {way: ways[way] for way in (_NARRATED, *_WAYS.values(), _ABANDONED)}
+    turns = sum(counts.values())
+    said = ", ".join(f"{count} {way}" for way, count in counts.items())
+    return f"{turns} turn{'' if turns == 1 else 's'}: {said}"
 
 
 def _told(event: session_pb2.TurnEvent) -> list[str]:

@@ -32,6 +32,9 @@ class View(Protocol):
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Show an event of a turn."""
 
+    def end(self, session: session_pb2.Session) -> None:
+        """Show what the game came to."""
+
 
 class JsonView:
     """Prints each event as one line: `{"step": ..., <the event's fields>}`."""
@@ -51,6 +54,10 @@ class JsonView:
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Print an event of a turn."""
         self._print("turn", event)
+
+    def end(self, session: session_pb2.Session) -> None:
+        """Print the session as it is in the end."""
+        self._print("end", session)
 
     @staticmethod
     def _print(step: str, message: Message) -> None:

@@ -75,6 +75,11 @@ class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionS
         ):
             yield session_pb2.TakeTurnResponse(event=event)
 
+    async def GetSession(self, request: Any, _context: Any) -> session_pb2.GetSessionResponse:  # noqa: N802 - the contract's
+        self.requests.append(request)
+        used = common_pb2.ModelUsage(calls=2, tokens=common_pb2.TokenUsage(input_tokens=90, output_tokens=7))
+        return session_pb2.GetSessionResponse(session=session_pb2.Session(session_id="s", usage=used))
+
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
@@ -118,13 +123,17 @@ def test_play_tells_every_repair_and_every_warning() -> None:
         "  committed , told by the server: lost",
     ):
         assert line in lines
+    assert lines[-1] == (
+        "1 turn: 0 narrated, 0 repaired, 1 told by the server, 0 abandoned: "
+        "2 calls · 90 in (0 cached, 0%) · 7 out"
+    )
 
 
 def test_the_only_playable_entity_is_taken_and_what_it_wins_by_is_told(fakes: Fakes) -> None:
     lines = told("play", "--auto")
     start = lines.index("  seen by a (a)")
     assert lines[start + 1] == "    wins at 9, loses at 0"
-    assert [request.pov_entity_id for request in fakes.requests] == ["a", "a"]
+    assert [request.pov_entity_id for request in fakes.requests] == ["a", "a", "a"]
 
 
 def test_a_point_of_view_that_is_not_there_starts_no_session(fakes: Fakes) -> None:

@@ -104,6 +104,29 @@ def test_how_the_turn_came_about_is_said(
     assert words in told.text
 
 
+def test_a_game_ends_with_how_its_turns_came_about_and_what_they_used(told: Told) -> None:
+    for resolution in (
+        session_pb2.RESOLUTION_NARRATED,
+        session_pb2.RESOLUTION_NARRATED,
+        session_pb2.RESOLUTION_REPAIRED,
+        session_pb2.RESOLUTION_SERVER_RESOLVED,
+    ):
+        told.story.turn(Event(accepted=Event.Accepted()))
+        told.story.turn(Event(committed=Event.Committed(status=ONGOING, resolution=resolution)))
+    told.story.turn(Event(rule_failed=Event.RuleFailed(turn_abandoned=True)))
+    used = common_pb2.ModelUsage(calls=5, tokens=common_pb2.TokenUsage(input_tokens=200, output_tokens=30))
+    told.story.end(session_pb2.Session(usage=used))
+    assert told.lines[-1] == (
+        "5 turns: 2 narrated, 1 repaired, 1 told by the server, 1 abandoned: "
+        "5 calls · 200 in (0 cached, 0%) · 30 out"
+    )
+
+
+def test_a_game_without_a_model_ends_without_figures_of_one(told: Told) -> None:
+    told.story.end(session_pb2.Session())
+    assert told.lines == ["", "0 turns: 0 narrated, 0 repaired, 0 told by the server, 0 abandoned"]
+
+
 def test_the_end_of_a_run_is_told_with_its_condition(told: Told) -> None:
     lost = engine_pb2.RunStatus(
         kind=engine_pb2.RUN_STATUS_KIND_LOST, condition="first", message="It is over."
