@@ -18,6 +18,7 @@ from peripety.rpc.app import serve_bound
 from peripety.scenarios.model import ScenarioSource
 from peripety.sessions.bind import bind as bind_sessions
 from peripety.sessions.messages import watched
+from peripety.sessions.messages.told import turn_event
 from support.apps import config_for, plain_channel
 from support.seats import SCENARIO
 from support.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, outcome
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
     from peripety.rpc.app import App
+    from peripety.sessions.seen import Seen
     from peripety.wiring import Wiring
 
 
@@ -126,9 +128,13 @@ async def test_no_view_sees_what_is_another_ones(tmp_path: Path) -> None:
 async def test_a_hundred_followers_of_one_view_cost_one_encoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoded: list[object] = []
-    once = watched.turn_event
-    monkeypatch.setattr(watched, "turn_event", lambda seen: encoded.append(seen) or once(seen))
+    encoded: list[Seen] = []
+
+    def counting(seen: Seen) -> pb.TurnEvent:
+        encoded.append(seen)
+        return turn_event(seen)
+
+    monkeypatch.setattr(watched, "turn_event", counting)
     gateway = ScriptedGateway([[outcome("Told.")[:-6], SILENCE]])
     async with a_server(tmp_path, gateway) as (_, stub):
         session_id = await a_session(stub)
