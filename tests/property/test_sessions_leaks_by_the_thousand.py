@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 CHECKS = int(os.environ.get("PERIPETY_LEAK_CHECKS", "12000"))
 TURNS = 8
 LEAKS = 2
-HOLDERS = ["state", "state.private", "state.rows", "state.rows[1]", "state.missing", "no path"]
+HOLDERS = ["state", "state.private", "state.ranks", "state.ranks[1]", "state.missing", "no path"]
 PATHS = [*OWNERS, *(f"{path}.{name}" for path in OWNERS for name in ("x", "n", "list")), *HOLDERS]
 
 

@@ -38,7 +38,7 @@ LABELS: list[Json] = [
     {"path": "state.sealed", "to": "hidden"},
     {"path": "state.sealed.sign", "to": "public"},
     {"path": "state.shared", "to": ["p"]},
-    {"path": "state.rows[1]", "to": ["q"]},
+    {"path": "state.ranks[1]", "to": ["q"]},
 ]
 OWNERS = {
     "state.private.p": "p",
@@ -73,7 +73,7 @@ def secret_state() -> Json:
         "hidden": {"x": canary("nobody", 0), "n": number("nobody"), "list": [canary("nobody", 1)]},
         "sealed": {"x": canary("nobody", 2), "n": number("nobody"), "list": [], "sign": "seen by all"},
         "shared": {"x": canary("p", 2), "n": number("p"), "list": []},
-        "rows": ["seen by all", canary("q", 2)],
+        "ranks": ["seen by all", canary("q", 2)],
     }
 
 
