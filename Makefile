@@ -158,6 +158,17 @@ SESSIONS ?= 10000
 soak-sessions: $(VENV)/installed-dev native  ## Play sessions for long, and watch the server's memory: SESSIONS=10000 TURNS=20
 	@PYTHONPATH=tests $(BIN)/python -m bench.sessions_soak $(SESSIONS) "$${TURNS:-20}"
 
+POINTS   ?= 5000
+ANSWERS  ?= 100000
+CHECKS   ?= 1000000
+RECORDED ?= 10000
+
+.PHONY: stress-sessions
+stress-sessions: $(VENV)/installed-dev native  ## Test sessions for hours: POINTS=5000 kills, ANSWERS=100000, CHECKS=1000000 for leaks, RECORDED=10000
+	@PERIPETY_KILL_POINTS=$(POINTS) PERIPETY_NARRATORS=$(ANSWERS) PERIPETY_LEAK_CHECKS=$(CHECKS) \
+		PERIPETY_SESSIONS=$(RECORDED) PERIPETY_EXAMPLES=2000 $(BIN)/python -m pytest -o log_cli=true -o log_cli_level=INFO \
+		tests/e2e/test_kills.py tests/property/test_sessions_*.py tests/unit/storage/test_kills.py
+
 ITEMS ?= 1000000
 
 .PHONY: bench-batch
