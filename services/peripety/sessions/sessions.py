@@ -23,6 +23,7 @@ from peripety.sessions.seen import SeenTurn, seen_events
 from peripety.sessions.turns import Turns
 from peripety.sessions.watching.hub import Hub
 from peripety.sessions.watching.watch import Watching
+from peripety.tasks import aside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -105,7 +106,7 @@ class Sessions:
             InvalidArgumentError: the entity cannot be played.
         """
         session, ruleset = await self._session(session_id)
-        return await asyncio.to_thread(look, session, ruleset, pov)
+        return await aside(lambda: look(session, ruleset, pov), len(session.snapshot))
 
     async def list(self, scenario_id: str | None, asked_size: int, token: str) -> Page[Session]:
         """Sessions, newest first; only those of a scenario when one is named.
@@ -236,7 +237,7 @@ class Sessions:
 
     async def _seen(self, session: Session, pov: str | None) -> SeenSession:
         ruleset = await self._rulesets.of(session.spec_hash)
-        return await asyncio.to_thread(look, session, ruleset, pov)
+        return await aside(lambda: look(session, ruleset, pov), len(session.snapshot))
 
 
 def _opened(ruleset: Ruleset, new: NewSession) -> Session:

@@ -6,7 +6,6 @@ comes to be stored.
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from peripety.sessions.checks import check_comparison, check_fork, check_rewind
 from peripety.sessions.looks import look
 from peripety.sessions.mechanics import reseeded
 from peripety.sessions.model import Parent, microseconds_now
+from peripety.tasks import aside
 
 if TYPE_CHECKING:
     from peripety.sessions.branches.model import Compared, Comparison, Fork, Rewinding
@@ -116,7 +116,7 @@ class Branches:
 
     async def _seen(self, session: Session, pov: str | None) -> SeenSession:
         ruleset = await self._rulesets.of(session.spec_hash)
-        return await asyncio.to_thread(look, session, ruleset, pov)
+        return await aside(lambda: look(session, ruleset, pov), len(session.snapshot))
 
 
 def _forked(program: Program, parent: Session, seed: int | None) -> Session:
