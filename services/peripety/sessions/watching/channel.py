@@ -23,7 +23,7 @@ __all__ = ["RECENT_TURNS", "Channel", "Entry", "Head", "entry_end"]
 RECENT_TURNS = 32
 """How many of the last entries of a log are kept at hand, and how far a follower may fall behind."""
 
-_PAGES = 4
+_PAGES = 32
 
 Entry: TypeAlias = RecordedTurn | Rewound
 
@@ -82,6 +82,7 @@ class Channel:
         self._floor = session.last_sequence
         self._recent: list[Entry] = []
         self._pages: OrderedDict[int, Sequence[Entry]] = OrderedDict()
+        self._used: set[int] = set()
         self._paging = asyncio.Lock()
 
     def pulse(self) -> None:
@@ -108,7 +109,7 @@ class Channel:
             if isinstance(entry, Rewound):
                 # They are not in the log any more, and who has not heard of them must not wait for them.
                 self._recent = [one for one in self._recent if one.turn <= entry.turn]
-                self._pages.clear()
+                self._pages = OrderedDict()
             self._recent.append(entry)
         for gone in self._recent[:-RECENT_TURNS]:
             self._floor = entry_end(gone)
@@ -117,8 +118,14 @@ class Channel:
             self.head, self.last_attempt = head, None
             self.pulse()
 
+    def tidy(self) -> None:
+        """Forget those parts of the log that nobody has read since the last time."""
+        for start in [start for start in self._pages if start not in self._used]:
+            del self._pages[start]
+        self._used.clear()
+
     async def after(self, sequence: int, load: Callable[[int], Awaitable[Sequence[Entry]]]) -> Entry | None:
-        """The first entry that ends after a sequence; None when there is none yet.
+        """The first entry that ends after a sequence; None when there is none now, until there is news.
 
         Args:
             sequence: where to go on.
@@ -129,9 +136,14 @@ class Channel:
         async with self._paging:
             for start, page in self._pages.items():
                 if page and start <= sequence < entry_end(page[-1]):
+                    self._used.add(start)
                     return _first_after(page, sequence)
-            page = await load(sequence)
+            pages, page = self._pages, await load(sequence)
+            if pages is not self._pages:
+                # Some of it may have been taken back since it was read.
+                return None
             self._pages[sequence] = page
+            self._used.add(sequence)
             if len(self._pages) > _PAGES:
                 self._pages.popitem(last=False)
         return _first_after(page, sequence)

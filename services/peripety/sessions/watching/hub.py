@@ -175,6 +175,7 @@ class Hub:
     async def _look_once(self) -> None:
         ends = await self._store.last_sequences(list(self._channels))
         for channel in list(self._channels.values()):
+            channel.tidy()
             end = ends.get(channel.session_id)
             if end is None or end > channel.head.sequence:
                 await self._catch_up(channel)
