@@ -114,11 +114,11 @@ class Table(_message.Message):
     """Who acts when."""
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___Seat]:
-        """The seats, in playing order; entities must be playable and may occur once."""
+        """The seats, in playing order, at most 16; entities must be playable and may occur once."""
 
     @_builtins.property
     def seat_timeout(self) -> _duration_pb2.Duration:
-        """How long to wait for a seat before the turn goes on without it; unset for ever."""
+        """How long to wait for a seat before the turn goes on without it, 1 second to 30 days; unset for ever."""
 
     def __init__(
         self,
@@ -1497,7 +1497,9 @@ class WatchSessionRequest(_message.Message):
     from there only if attempt_id is the attempt that was committed, else from the turn's `accepted`.
     """
     delay_turns: _builtins.int
-    """How many turns to stay behind, for spectators; 0 for none."""
+    """How many turns to stay behind, for spectators, who see whole turns and not which seats have acted;
+    0 for none. When the run has ended, the rest comes at once.
+    """
     attempt_id: _builtins.str
     """The attempt that the last event received belongs to; may be empty."""
     def __init__(

@@ -204,8 +204,8 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SubmitActions(self, request, context):
-        """Hands in the actions of one seat in a session whose seats act at the same time. The turn is
-        played when every seat has acted or its time is up; follow it with WatchSession.
+        """Hands in the actions of one seat in a session whose seats act at the same time, once a turn. The
+        turn is played when every seat has acted or its time is up; follow it with WatchSession.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

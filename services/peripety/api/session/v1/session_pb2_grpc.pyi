@@ -69,8 +69,8 @@ class SessionServiceStub:
     ResumeTurn: _grpc.UnaryStreamMultiCallable[_session_pb2.ResumeTurnRequest, _session_pb2.ResumeTurnResponse]
     """Streams the recorded events of a committed turn that come after a given one."""
     SubmitActions: _grpc.UnaryUnaryMultiCallable[_session_pb2.SubmitActionsRequest, _session_pb2.SubmitActionsResponse]
-    """Hands in the actions of one seat in a session whose seats act at the same time. The turn is
-    played when every seat has acted or its time is up; follow it with WatchSession.
+    """Hands in the actions of one seat in a session whose seats act at the same time, once a turn. The
+    turn is played when every seat has acted or its time is up; follow it with WatchSession.
     """
     ListTurns: _grpc.UnaryUnaryMultiCallable[_session_pb2.ListTurnsRequest, _session_pb2.ListTurnsResponse]
     """Lists the committed turns of a session, oldest first."""
@@ -140,8 +140,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     ResumeTurn: _aio.UnaryStreamMultiCallable[_session_pb2.ResumeTurnRequest, _session_pb2.ResumeTurnResponse]  # type: ignore[assignment]
     """Streams the recorded events of a committed turn that come after a given one."""
     SubmitActions: _aio.UnaryUnaryMultiCallable[_session_pb2.SubmitActionsRequest, _session_pb2.SubmitActionsResponse]  # type: ignore[assignment]
-    """Hands in the actions of one seat in a session whose seats act at the same time. The turn is
-    played when every seat has acted or its time is up; follow it with WatchSession.
+    """Hands in the actions of one seat in a session whose seats act at the same time, once a turn. The
+    turn is played when every seat has acted or its time is up; follow it with WatchSession.
     """
     ListTurns: _aio.UnaryUnaryMultiCallable[_session_pb2.ListTurnsRequest, _session_pb2.ListTurnsResponse]  # type: ignore[assignment]
     """Lists the committed turns of a session, oldest first."""
@@ -243,8 +243,8 @@ class SessionServiceServicer:
         request: _session_pb2.SubmitActionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.SubmitActionsResponse, _abc.Awaitable[_session_pb2.SubmitActionsResponse]]:
-        """Hands in the actions of one seat in a session whose seats act at the same time. The turn is
-        played when every seat has acted or its time is up; follow it with WatchSession.
+        """Hands in the actions of one seat in a session whose seats act at the same time, once a turn. The
+        turn is played when every seat has acted or its time is up; follow it with WatchSession.
         """
 
     def ListTurns(
