@@ -13,13 +13,13 @@ from support.sessions import OneScenario, ScriptedGateway, sessions_over
 from support.specs import document
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
 
     from peripety.sessions.sessions import Sessions
     from peripety.storage import Database
     from support.sessions import Table
 
-__all__ = ["CrashError", "Faults", "process"]
+__all__ = ["CrashError", "Faults", "attempted", "process"]
 
 
 class CrashError(BaseException):
@@ -90,3 +90,15 @@ def process(game: Table, faults: Faults) -> Sessions:
     """A process of its own over the same database."""
     database = cast("Database", FaultyDatabase(game.database, faults))
     return sessions_over(SessionStore(database), OneScenario(document()), ScriptedGateway())
+
+
+async def attempted(work: Coroutine[Any, Any, Any], faults: Faults) -> None:
+    """Do something in a process that may not survive it; one that hangs is cancelled."""
+    doing = asyncio.ensure_future(work)
+    hangs = asyncio.ensure_future(faults.hangs.wait())
+    await asyncio.wait([doing, hangs], return_when=asyncio.FIRST_COMPLETED)
+    doing.cancel()
+    hangs.cancel()
+    await asyncio.wait([doing, hangs])
+    if not doing.cancelled():
+        doing.exception()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.faulty_database import Faults, process
+from support.faulty_database import Faults, attempted, process
 from support.sessions import assert_whole, kinds, table
 from support.specs import document
 
@@ -23,14 +22,7 @@ async def attempt(game: Table, faults: Faults, request: Any) -> None:
         async for _ in sessions.take_turn(request):
             pass
 
-    turn = asyncio.ensure_future(take())
-    hangs = asyncio.ensure_future(faults.hangs.wait())
-    await asyncio.wait([turn, hangs], return_when=asyncio.FIRST_COMPLETED)
-    turn.cancel()
-    hangs.cancel()
-    await asyncio.wait([turn, hangs])
-    if not turn.cancelled():
-        turn.exception()
+    await attempted(take(), faults)
 
 
 async def operations(database_url: str) -> int:

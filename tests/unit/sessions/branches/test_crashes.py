@@ -1,0 +1,92 @@
+"""Every operation on the database goes wrong in turn; a fork or a rewind has then happened, or has not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.sessions.branches.model import Fork, Rewinding
+from support.branching import FATEFUL, forked, standing_rows, turn_for, verified
+from support.faulty_database import Faults, attempted, process
+from support.sessions import new_id, table
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from peripety.sessions.looks import SeenSession
+    from peripety.sessions.sessions import Sessions
+    from support.sessions import Table
+
+TURNS = 4
+
+
+async def play(game: Table, session_id: str, turns: int) -> None:
+    for _ in range(turns):
+        await game.take(turn_for(await game.store.session(session_id), "act"))
+
+
+async def points_of(game: Table, ask: Callable[[Sessions], Awaitable[SeenSession]]) -> int:
+    """How many points something passes when nothing goes wrong."""
+    faults = Faults()
+    await ask(process(game, faults))
+    assert faults.count >= 8
+    return faults.count
+
+
+@pytest.mark.parametrize("kind", ["crash", "error", "hang"])
+async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) -> None:
+    async with table(database_url, FATEFUL) as game:
+        await play(game, game.session_id, TURNS)
+        kept = await verified(game.store, game.session_id)
+        points = await points_of(game, lambda one: one.fork(Fork(new_id(), game.session_id, 2)))
+        made = 2
+        outcomes = set()
+        for point in range(1, points + 1):
+            request = Fork(new_id(), game.session_id, 2)
+            faults = Faults(point, kind)
+            await attempted(process(game, faults).fork(request), faults)
+            there = len((await game.sessions.list(None, 0, "")).items) - made
+            assert there in {0, 1}
+            outcomes.add(there)
+            fork = (await game.sessions.fork(request)).session
+            made += 1
+            assert len((await game.sessions.list(None, 0, "")).items) == made
+            assert await verified(game.store, fork.session_id) == kept[:2]
+            assert (await standing_rows(game.database))["session_lines"] == made
+        assert outcomes == {0, 1}
+        assert await verified(game.store, game.session_id) == kept
+
+
+@pytest.mark.parametrize(("kind", "needed"), [("crash", True), ("error", False), ("hang", True)])
+async def test_a_rewind_has_happened_once_or_not_at_all(database_url: str, kind: str, needed: bool) -> None:
+    async with table(database_url, FATEFUL) as game:
+        await play(game, game.session_id, TURNS)
+        fork = (await forked(game.sessions, game.session_id)).session.session_id
+
+        async def session_to_rewind() -> str:
+            session_id = (await forked(game.sessions, fork)).session.session_id
+            await play(game, session_id, 2)
+            if needed:
+                await forked(game.sessions, session_id)
+            return session_id
+
+        async def rewinding() -> Rewinding:
+            return Rewinding(new_id(), await session_to_rewind(), TURNS + 1, TURNS + 2)
+
+        request = await rewinding()
+        points = await points_of(game, lambda one: one.rewind(request))
+        outcomes = set()
+        for point in range(1, points + 1):
+            request = await rewinding()
+            before = await game.store.session(request.session_id)
+            faults = Faults(point, kind)
+            await attempted(process(game, faults).rewind(request), faults)
+            reached = await game.store.session(request.session_id)
+            assert reached == before or reached.turn == request.turn
+            outcomes.add(reached.turn)
+            await verified(game.store, request.session_id)
+            again = (await game.sessions.rewind(request)).session
+            assert (again.turn, again.last_sequence) == (request.turn, before.last_sequence + 1)
+            await verified(game.store, request.session_id)
+        assert outcomes == {TURNS + 1, TURNS + 2}
