@@ -203,7 +203,7 @@ async def endured(scene: Scene, gateway: HostileGateway) -> tuple[Told, list[str
                     shown, mechanics = "", list(happened.events)
                 case Degraded():
                     reasons.append(happened.reason)
-                case ActionResolved() | Rolled() | WorldResolved():
+                case ActionResolved() | RuleFailed() | Rolled() | WorldResolved():
                     mechanics.append(happened)
     assert told is not None
     assert scene.stage.played is not None
