@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Text, and_, bindparam, exists, insert, or_, select, true, update
 
 from peripety.errors import (
-    AlreadyExistsError,
-    ConflictError,
     FailedPreconditionError,
     InternalError,
-    NotFoundError,
 )
 from peripety.sessions.events import Committed, event_of
 from peripety.sessions.model import Rewind
 from peripety.sessions.store.lines import LINEAGE, Segment, between, holding, turns_of
+from peripety.sessions.store.refusals import check_same, unknown
 from peripety.sessions.store.rows import (
     SESSION,
     committed,
@@ -54,10 +52,8 @@ __all__ = [
     "records",
     "rewinds_since",
     "rewound_by",
-    "stale",
     "standing",
     "turns_after",
-    "unknown",
 ]
 
 
@@ -133,18 +129,6 @@ _STANDING = (
 )
 
 
-def unknown(session_id: str) -> NotFoundError:
-    """There is no such session."""
-    return NotFoundError(f".session_id: there is no session '{session_id[:64]}'", code="UNKNOWN_SESSION")
-
-
-def stale(session_id: str, what: str) -> ConflictError:
-    """Somebody else was faster."""
-    return ConflictError(
-        f"{what}; read it again, then go on", code="STALE_TURN", details={"session_id": session_id}
-    )
-
-
 async def made_by(connection: AsyncConnection, request: Request) -> Session | None:
     """The session that a request has made.
 
@@ -166,7 +150,7 @@ async def made_or_named(
     names = {"request_id": request.request_id, "session_id": session_id}
     for row in await connection.execute(_MADE_OR_NAMED, names):
         if row.request_id == request.request_id:
-            _same(request, row.request_digest)
+            check_same(request, row.request_digest)
             found[0] = session_of(row)
         else:
             found[1] = session_of(row)
@@ -185,16 +169,8 @@ async def rewound_by(connection: AsyncConnection, session_id: str, request: Requ
         )
     )
     if digest is not None:
-        _same(request, digest)
+        check_same(request, digest)
     return digest is not None
-
-
-def _same(request: Request, digest: str) -> None:
-    if request.digest != digest:
-        raise AlreadyExistsError(
-            ".request_id was used for a different request; make a new one for each request",
-            code="REQUEST_ID_REUSED",
-        )
 
 
 async def one_session(connection: AsyncConnection, session_id: str) -> Session:

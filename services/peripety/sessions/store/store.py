@@ -19,6 +19,7 @@ from peripety.errors import InternalError
 from peripety.sessions.model import Rewind
 from peripety.sessions.store import lines, tables
 from peripety.sessions.store import statements as say
+from peripety.sessions.store.refusals import stale, unknown
 from peripety.sessions.store.rows import SESSION, memories_of, memory_changes, session_of
 from peripety.sessions.store.seats import SeatStore
 
@@ -97,7 +98,7 @@ class SessionStore:
             made, other = await say.made_or_named(connection, request, session_id)
         found = made or other
         if found is None:
-            raise say.unknown(session_id)
+            raise unknown(session_id)
         return found, found is made
 
     async def add(
@@ -154,11 +155,11 @@ class SessionStore:
             if stands is None:
                 made = await say.made_by(connection, request)
                 if made is None:
-                    raise say.unknown(session_id)
+                    raise unknown(session_id)
                 return made
             # A turn that took its place would have a later sequence than any that was seen before.
             if fork.turn and not 0 < stands.sequence <= fork.last_sequence:
-                raise say.stale(session_id, f"Turn {fork.turn} of the session was taken back meanwhile")
+                raise stale(session_id, f"Turn {fork.turn} of the session was taken back meanwhile")
             fork = replace(fork, last_sequence=stands.sequence)
             await lines.add_line(connection, fork.line_id, stands.segment, fork.turn)
             await say.add_session(connection, fork, request)
@@ -189,13 +190,13 @@ class SessionStore:
                 return await say.one_session(connection, session_id)
             segments = await lines.lineage(connection, session_id)
             if not segments:
-                raise say.unknown(session_id)
+                raise unknown(session_id)
             needed = await lines.furthest_fork(connection, line)
             if segments[0].after <= then.turn and (needed is None or needed <= then.turn):
                 then = replace(then, line_id=line)
             seen = {"turn": before.turn, "last_sequence": before.last_sequence}
             if not await say.move(connection, then, **seen):
-                raise say.stale(session_id, "Somebody else changed the session meanwhile")
+                raise stale(session_id, "Somebody else changed the session meanwhile")
             gone = lines.between(segments, then.turn, before.turn)
             await say.note_taken_back(connection, session_id, gone)
             await say.note_rewind(connection, then, request)
@@ -277,7 +278,7 @@ class SessionStore:
                 return
             gone = await connection.scalar(select(by.c.request_id).where(by.c.session_id == session_id))
         if gone != request_id:
-            raise say.unknown(session_id)
+            raise unknown(session_id)
 
     async def commit(self, session: Session, turn: CommittedTurn) -> None:
         """Record a turn and move its session on, in one transaction.
@@ -292,7 +293,7 @@ class SessionStore:
         began = {"turn": turn.turn - 1, "last_sequence": turn.first_sequence - 1}
         async with self._database.write(f"session {session.session_id}") as connection:
             if not await say.move(connection, session, **began):
-                raise say.stale(session.session_id, f"Somebody else took turn {turn.turn} of the session")
+                raise stale(session.session_id, f"Somebody else took turn {turn.turn} of the session")
             await say.add_turn(connection, session.line_id, turn)
             if turn.turn % SNAPSHOT_TURNS == 0:
                 await say.keep_snapshot(connection, session)
