@@ -78,10 +78,11 @@ async def test_a_turn_is_streamed_in_the_words_of_the_contract(database_url: str
         "action_resolved",
         "world_resolved",
         "narrative_chunk",
+        "narrative_chunk",
         "dialogue",
         "committed",
     ]
-    accepted, act, broken, log, world, chunk, spoken, end = events
+    accepted, act, broken, log, world, chunk, happened, spoken, end = events
     assert accepted.accepted.actions[0] == ACT
     assert accepted.accepted.input == "said"
     assert (act.session_id, act.turn, act.sequence) == (game.session_id, 1, 2)
@@ -107,11 +108,12 @@ async def test_a_turn_is_streamed_in_the_words_of_the_contract(database_url: str
     assert world.world_resolved.event_id.startswith("e")
     assert [change.cause.kind for change in world.world_resolved.changes] == [engine.CAUSE_KIND_DECAY]
     assert world.world_resolved.status.kind == engine.RUN_STATUS_KIND_ONGOING
-    assert chunk.narrative_chunk.text == "Told."
+    narrative = chunk.narrative_chunk.text + happened.narrative_chunk.text
+    assert narrative == f"Told.\n\n{world.world_resolved.event_id}."
     assert (spoken.dialogue.entity_id, spoken.dialogue.utterance) == ("q", "Words.")
     committed = end.committed
     assert (committed.narrative, committed.model, committed.resolution) == (
-        "Told.",
+        narrative,
         "fake/scripted",
         pb.RESOLUTION_NARRATED,
     )
@@ -151,7 +153,7 @@ async def test_an_event_that_holds_nothing_for_the_viewer_is_empty_but_counted(d
         request = pb.ResumeTurnRequest(session_id=game.session_id, turn=1)
         service = servicer(game)
         events = [response.event async for response in service.ResumeTurn(request, None)]
-    assert [event.sequence for event in events] == [1, 2, 3, 4]
+    assert [event.sequence for event in events] == [1, 2, 3, 4, 5]
     assert events[2].WhichOneof("event") is None
     assert events[0].accepted.input == events[-1].committed.narrative == ""
 
@@ -205,7 +207,8 @@ async def test_lists_tell_sessions_and_turns_in_short(database_url: str) -> None
     end = events[-1].committed
     assert (turn.turn, turn.first_sequence, turn.last_sequence) == (1, 1, len(events))
     assert [call.action_id for call in turn.actions] == ["act", "log"]
-    assert (turn.input, turn.narrative, turn.resolution) == ("said", "Good.", pb.RESOLUTION_REPAIRED)
+    assert (turn.input, turn.narrative, turn.resolution) == ("said", end.narrative, pb.RESOLUTION_REPAIRED)
+    assert turn.narrative.startswith("Good.\n\n")
     assert [spoken.utterance for spoken in turn.dialogue] == ["Words."]
     assert list(turn.changes) == list(end.changes)
     assert [line.message for line in turn.log] == ["A line."]
