@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Turns"]
 
+# Mechanics that take so small a part of the room hardly ever make a turn that is too large.
+_SMALL = 16
 _TOO_LARGE = RuleFailed(
     "TURN_TOO_LARGE",
     "",
@@ -163,7 +165,7 @@ class Turns:
 
     async def _play(self, attempt: _Attempt) -> AsyncGenerator[Seen, None]:
         stage, opening = await aside(attempt.set_up, len(attempt.session.snapshot))
-        if stage is not None and not await self._fits(attempt.opened(stage.foresee())):
+        if stage is not None and not await self._may_fit(attempt, stage.foresee()):
             stage, opening = None, (_TOO_LARGE,)
         for event in attempt.opening(opening):
             yield event
@@ -197,6 +199,11 @@ class Turns:
             self._hub.committed(session, attempt.live, committed)
         for event in (last,) if recorded is turn else attempt.replay(recorded):
             yield event
+
+    async def _may_fit(self, attempt: _Attempt, played: Played) -> bool:
+        """Whether it is worth asking a narrator: it is asked in vain about what is too large to be stored."""
+        is_small = len(played.record) < self._room.limit // _SMALL
+        return is_small or await self._fits(attempt.opened(played))
 
     async def _fits(self, turn: SeenTurn) -> bool:
         """Whether a turn can be sent to a viewer who may see all of it."""

@@ -9,7 +9,7 @@ from google.protobuf.duration_pb2 import Duration
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
-from peripety.errors import InvalidArgumentError, UnsupportedError
+from peripety.errors import InvalidArgumentError
 from peripety.sessions.model import NarratorOptions
 from support.sessions import ScriptedGateway, new_id, outcome, servicer, table
 from support.specs import action, document, event
@@ -251,22 +251,6 @@ async def test_a_wrong_way_to_narrate_is_refused(
         with pytest.raises(InvalidArgumentError) as refused:
             await servicer(game).CreateSession(request, None)
     assert [violation.field for violation in refused.value.violations] == [field]
-
-
-@pytest.mark.parametrize("field", ["table"])
-async def test_what_comes_later_is_refused_when_a_session_is_made(database_url: str, field: str) -> None:
-    async with table(database_url, RICH) as game:
-        request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")
-        getattr(request, field).SetInParent()
-        with pytest.raises(UnsupportedError, match=rf"\.{field}") as caught:
-            await servicer(game).CreateSession(request, None)
-    assert caught.value.code == "FIELD_UNSUPPORTED"
-
-
-async def test_what_comes_later_is_refused_when_a_turn_is_taken(database_url: str) -> None:
-    async with table(database_url, RICH) as game:
-        with pytest.raises(UnsupportedError, match=r"\.seat_id"):
-            await take(game, turn_request(game, 1, seat_id="seat"))
 
 
 async def test_a_parameter_without_a_value_is_refused(database_url: str) -> None:
