@@ -6,6 +6,9 @@ import asyncio
 import json
 import os
 import tempfile
+from collections import Counter
+from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,11 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from peripety import sim
+from peripety.sessions.branches.model import Fork, Rewinding
 from peripety.sessions.events import Committed
 from peripety.sessions.mechanics import play_again
-from peripety.sessions.model import ActionCall, CommittedTurn, Session
+from peripety.sessions.model import ActionCall, CommittedTurn, Session, TurnRequest
+from support.bundles import verified
 from support.cores import CORE_NAMES, core_named, program_on
-from support.sessions import only, table
+from support.hostile import HostileGateway
+from support.random_specs import random_calls, random_spec
+from support.sessions import new_id, only, table
 from support.strategies import specs
 
 if TYPE_CHECKING:
@@ -74,3 +81,57 @@ def test_a_log_gives_its_hashes_back(name: str) -> None:
         assert (session.chain_hash, session.snapshot) == (chain, snapshot)
 
     replay()
+
+
+GAMES = int(os.environ.get("PERIPETY_GAMES", "8"))
+
+
+def test_whatever_narrators_forks_and_rewinds_do_a_session_is_right_on_both_cores() -> None:
+    cores = [core_named(name) for name in CORE_NAMES]
+    seen: Counter[str] = Counter()
+    for seed in range(GAMES):
+        for bundle in asyncio.run(bundles_of_a_game(Random(seed))):
+            for core in cores:
+                turns, verdict = verified(bundle, partial(program_on, core, is_canonical=True))
+                assert verdict.right, (seed, verdict.defects)
+                seen["turns"] += len(turns)
+            for line in bundle.splitlines():
+                seen.update(list(json.loads(line).get("record", ())))
+    assert seen.keys() >= {"turns", "rolls", "seed"}
+
+
+async def bundles_of_a_game(random: Random) -> list[bytes]:
+    """Sessions that were played with a hostile narrator, forked and rewound at random, as bundles."""
+    spec = random_spec(random)
+    gateway = HostileGateway(random, spec)
+    legal = [action["id"] for action in spec["actions"]]
+    with tempfile.TemporaryDirectory() as directory:
+        async with table(
+            f"sqlite:///{directory}/test.db", json.dumps(spec).encode(), gateway, seconds=0.1
+        ) as game:
+            names = [game.session_id]
+            for _ in range(12):
+                session_id = random.choice(names)
+                session = (await game.sessions.get(session_id, None)).session
+                turn = random.randint(0, session.turn)
+                step = random.random()
+                if step < 0.15:
+                    seed = random.choice([None, random.randrange(2**53)])
+                    fork = await game.sessions.fork(Fork(new_id(), session_id, turn, seed))
+                    names.append(fork.session.session_id)
+                elif step < 0.25 and turn < session.turn:
+                    back = Rewinding(new_id(), session_id, turn, expected_turn=session.turn)
+                    await game.sessions.rewind(back)
+                elif session.status.kind == "ongoing":
+                    calls = tuple(
+                        ActionCall(call["act"], call["params"])
+                        for call in random_calls(random, spec, legal)
+                        if call.get("act") in legal
+                    )
+                    words = random.choice(["", "I try it."])
+                    request = TurnRequest(session_id, new_id(), session.turn + 1, calls, words)
+                    await game.take(request)
+            return [
+                b"".join([piece async for piece in game.sessions.export(session_id, 0)])
+                for session_id in names
+            ]

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from peripety import sim
+from peripety.errors import ResourceExhaustedError
 from peripety.sessions.events import ActionResolved, Rolled, WorldResolved
 from peripety.sessions.mechanics import Board
 from peripety.sessions.model import ActionCall, RollRequest
@@ -111,3 +114,16 @@ def test_a_look_ahead_is_of_the_present() -> None:
     before = stage.foresee()
     stage.act(ActionCall("act", {}))
     assert stage.foresee().state_hash != before.state_hash
+
+
+def test_changes_after_which_the_turn_could_not_end_are_objected_to() -> None:
+    grow = {"op": "push", "path": "state.list", "value": "x" * 60_000}
+    stage = staged(
+        state={"a": 1, "list": ["x" * 60_000] * 16, "b": 2},
+        actions=[action("act", [grow])],
+        random_events=[],
+        narrator_scope=[{"path": "state.list", "ops": ["push"]}],
+    )
+    with pytest.raises(ResourceExhaustedError):
+        stage.objections([grow] * 8)
+    assert stage.close() == stage.foresee().events

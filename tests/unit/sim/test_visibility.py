@@ -150,3 +150,10 @@ def test_a_label_of_the_whole_state_is_overruled_by_the_defaults_below_it() -> N
     assert labels.audience(parse_path("state.open")) == frozenset({"p"})
     assert labels.audience(parse_path("state.hidden.y")) == frozenset()
     assert View(labels, "q").state(TREE) == {"private": {"q": {"x": "secret of q"}}}
+
+
+def test_a_viewer_sees_a_path_by_the_deepest_label_above_it() -> None:
+    seen = view("p", {"path": "state.open", "to": ["q"]})
+    assert [seen.sees(path) for path in ("state.list[1]", "state.private.p.x", "state.new")] == [True] * 3
+    unseen = ("state.open.x", "state.private", "state.private.q.x", "state.hidden.y", "state.private.stray")
+    assert [seen.sees(path) for path in unseen] == [False] * 5

@@ -86,8 +86,12 @@ class Hands:
         ids = {call.call_id for call in calls}
         taken = len(calls) <= _ANSWERED_CALLS and len(ids) == len(calls) and ids.isdisjoint(answered)
         if not taken:
-            self._count(tool_calls=len(calls), refused_calls=len(calls))
+            self.refuse(calls)
         return taken
+
+    def refuse(self, calls: Sequence[ToolCall]) -> None:
+        """Note calls that get no answer."""
+        self._count(tool_calls=len(calls), refused_calls=len(calls))
 
     def carry_out(self, calls: Sequence[ToolCall]) -> tuple[tuple[ToolResult, ...], tuple[Event, ...]]:
         """Carry out the calls of one answer, in order.

@@ -207,9 +207,10 @@ class _Questions:
 
     async def _answer(self, completion: Completion) -> AsyncGenerator[Happening, None]:
         """Answer the calls of a model."""
-        if not self._may_call:
-            raise invalid("the narrator calls tools where it has to tell")
         hands, calls = self._telling.hands, completion.tool_calls
+        if not self._may_call:
+            hands.refuse(calls)
+            raise invalid("the narrator calls tools where it has to tell")
         if not hands.takes(calls, [call.call_id for message in self._said for call in message.tool_calls]):
             self._may_call = False
             return

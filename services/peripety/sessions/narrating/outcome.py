@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from copy import deepcopy
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,8 +12,7 @@ from peripety.gateway.model import ResponseSchema
 from peripety.sessions.model import RollRequest
 from peripety.sessions.narrating.background import cast_of
 from peripety.sessions.narrating.tripwire import Tripwire
-from peripety.sessions.visibility import SessionView
-from peripety.sim import Visibility, narrator_scope
+from peripety.sim import narrator_scope
 from peripety.sim.schema import check, without_nulls
 from peripety.sim.schemas import OUTCOME, schema_document
 from peripety.tasks import aside
@@ -41,7 +39,7 @@ _MEMORY_CHARACTERS = 500
 _CODE_STARTS = ("{", "`")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOTHING = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
-_TELLS_TOO_MUCH = "it holds what its readers may not know; leave that out"
+_TELLS_TOO_MUCH = "it holds what the point of view may not know; leave that out"
 _KEPT_VERSIONS = 64
 _MECHANICS = ("state_changes", "roll_requests")
 # What these say comes from the change itself, or from the scope, never from the state.
@@ -108,31 +106,15 @@ class Outcomes:
     async def _findings(self, outcome: Any) -> list[Finding]:
         """What the schema cannot say about an Outcome."""
         findings = [*_in_the_prose(outcome), *_in_the_dialogue(outcome)]
-        secrets = [*await self._secrets_in_prose(outcome), *await self._secrets_in_memories(outcome)]
+        secrets = await self._secrets_in(outcome)
         self.withheld_secrets += bool(secrets)
         objections = await self._objections(outcome)
         return [*findings, *secrets, *objections]
 
-    async def _secrets_in_prose(self, outcome: Mapping[str, Any]) -> list[Finding]:
+    async def _secrets_in(self, outcome: Mapping[str, Any]) -> list[Finding]:
         spoken = [clean(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
         leaks = (await self.tripwire()).leaks(clean(outcome["narrative"]), *spoken)
         return [Finding("SECRET_TOLD", "/narrative", _TELLS_TOO_MUCH)] if leaks else []
-
-    async def _secrets_in_memories(self, outcome: Mapping[str, Any]) -> list[Finding]:
-        """What a later narrator would tell those who may not know it."""
-        updates = outcome.get("hidden_memory_updates") or ()
-        if not updates:
-            return []
-        wrong = await self._aside(lambda: [n for n, one in enumerate(updates) if self._tells_too_much(one)])
-        places = [f"/hidden_memory_updates/{index}/content" for index in wrong]
-        return [Finding("SECRET_TOLD", place, _TELLS_TOO_MUCH) for place in places]
-
-    def _tells_too_much(self, update: Mapping[str, Any]) -> bool:
-        if update["visibility"] == "hidden":
-            return False
-        reader = update["target_id"] if update["visibility"] == "private" else None
-        seen = SessionView(Visibility(self._scene.spec), reader)
-        return Tripwire(replace(self._scene, view=seen)).leaks(update["content"])
 
     async def _aside(self, work: Callable[[], T]) -> T:
         return await aside(work, len(self._scene.session.snapshot))

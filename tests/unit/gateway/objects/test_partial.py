@@ -123,3 +123,12 @@ def test_the_work_is_linear_in_the_text() -> None:
 
     seconds(1_000)
     assert seconds(80_000) < 40 * max(seconds(8_000), 0.005)
+
+
+def test_a_field_has_begun_when_its_text_opens_and_not_before() -> None:
+    reader = StringFieldReader(FIELD)
+    begun = []
+    for piece in ('{"before": {"narrative": "no"}, ', '"narrative": ', '"', "One"):
+        reader.feed(piece)
+        begun.append(reader.begun)
+    assert begun == [False, False, True, True]

@@ -27,7 +27,7 @@ from peripety.sessions.model import Seat as Place
 from support.bundles import Plan, bundle_of, play, resealed, verdict_on
 from support.certificates import certified, contest
 from support.scenarios import document as document_of
-from support.sessions import ROOM, OneScenario, ScriptedGateway, new_id, outcome, rulesets, table
+from support.sessions import ROOM, OneScenario, ScriptedGateway, calling, new_id, outcome, rulesets, table
 from support.specs import action, document, event
 
 if TYPE_CHECKING:
@@ -138,6 +138,24 @@ async def test_what_was_exported_is_right_and_the_same_every_time(database_url: 
         }
     ]
     assert [event["utterance"] for event in json.loads(lines[2])["events"] if event["kind"] == "dialogue"]
+
+
+async def test_what_a_narrator_did_with_its_tools_is_played_again_without_it(database_url: str) -> None:
+    gateway = ScriptedGateway(
+        [
+            calling(("roll", {"kind": "k", "difficulty": 5}), ("action:act", {})),
+            outcome("Told.", state_changes=[{"op": "inc", "path": "state.a", "value": 1}]),
+        ]
+    )
+    async with table(database_url, SPEC, gateway) as game:
+        await game.play(1, input="I try it.", pov="p")
+        turn = await game.store.turn(game.session_id, 1)
+        assert turn is not None
+        record = json.loads(turn.record)
+        assert [len(record[name]) for name in ("actions", "rolls", "narrated")] == [1, 1, 1]
+        _, completed = await replayed(game)
+        assert completed.mismatches == 0
+        assert verdict_on(await exported(game.sessions, game.session_id)).right
 
 
 async def test_an_export_may_end_at_an_earlier_turn(database_url: str) -> None:

@@ -278,6 +278,7 @@ async def test_after_four_rounds_the_narrator_has_to_tell() -> None:
 async def test_who_calls_for_ever_tells_nothing() -> None:
     events, gateway = await played(calling(("query", {"path": "state.a"})))
     assert len(gateway.requests) == 5
+    assert (events[-1].conduct.tool_calls, events[-1].conduct.refused_calls) == (5, 1)
     assert events[-1].resolution is Resolution.SERVER_RESOLVED
     assert [one.reason for one in events if isinstance(one, Degraded)] == ["OUTCOME_INVALID"]
 
@@ -566,18 +567,3 @@ async def test_what_somebody_says_is_held_against_secrets_as_well() -> None:
     events, _ = await played(outcome("Bad.", visible_dialogue=[line]), outcome("Good."), about=secretive())
     assert HIDDEN not in repr(events)
     assert events[-1].conduct.withheld_secrets == 1
-
-
-@pytest.mark.parametrize(
-    ("visibility", "target", "withheld"),
-    [("public", "p", 1), ("private", "q", 1), ("private", "p", 0), ("hidden", "q", 0)],
-)
-async def test_a_memory_keeps_what_one_knows_from_those_who_may_read_it(
-    visibility: str, target: str, withheld: int
-) -> None:
-    update = {"scope": "s", "target_id": target, "content": "It is mine-4711-ab.", "visibility": visibility}
-    events, _ = await played(
-        outcome("Told.", hidden_memory_updates=[update]), outcome("Good."), about=secretive()
-    )
-    assert events[-1].conduct.withheld_secrets == withheld
-    assert bool(events[-1].memories) == (not withheld)

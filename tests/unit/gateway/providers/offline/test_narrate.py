@@ -9,7 +9,7 @@ import pytest
 from peripety import sim
 from peripety.authoring import author
 from peripety.authoring.reading.languages import MARK
-from peripety.gateway.providers.offline.narrate import narrate
+from peripety.gateway.providers.offline.narrate import aftermath, narrate
 from peripety.sim.schema import check
 from peripety.sim.schemas import OUTCOME, schema_document
 
@@ -233,3 +233,12 @@ def test_what_others_know_is_not_told_because_it_is_not_given() -> None:
     given = facts(changes=[change("state.alpha", 1, 2)])
     narrative = narrate(given, (f"{canary} was told before",))["narrative"]
     assert canary not in narrative
+
+
+def test_what_happened_by_itself_is_told_alone() -> None:
+    lost = {"kind": "lost", "condition": "first", "message": "All is over"}
+    said = aftermath(facts(event={"id": "e", "name": "Beta rises"}, status=lost))
+    assert said.startswith("Beta rises. All is over.")
+    assert "alpha" not in said
+    assert aftermath(facts()) == ""
+    assert aftermath({"actions": [], "changes": []}) == ""
