@@ -8,11 +8,12 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
 from support.private_server import free_port, program
@@ -26,6 +27,14 @@ __all__ = ["PASSWORD", "PostgresqlProcess"]
 PASSWORD = "pass/w@rd"  # noqa: S105 - of a server that lives as long as the tests
 _USER = "tester"
 _START_SECONDS = 30.0
+_BECOME = """
+import os, sys
+user, group, *command = sys.argv[1:]
+os.setgroups([])
+os.setgid(int(group))
+os.setuid(int(user))
+os.execv(command[0], command)
+"""
 
 
 class PostgresqlProcess:
@@ -74,6 +83,7 @@ class PostgresqlProcess:
         with (self._home / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
+                    *self._as_somebody(),
                     self._programs["postgres"],
                     *("-D", str(self._home / "data"), "-p", str(self.port), "-k", str(self._home)),
                     *("-c", "listen_addresses=127.0.0.1", "-c", "max_connections=50"),
@@ -82,7 +92,7 @@ class PostgresqlProcess:
                 ],
                 stdout=log,
                 stderr=log,
-                **self._as_somebody(),
+                cwd=self._home,
             )
         ready = [self._programs["pg_isready"], "-q", "-h", str(self._home), "-p", str(self.port)]
         deadline = time.monotonic() + _START_SECONDS
@@ -103,6 +113,7 @@ class PostgresqlProcess:
             shutil.chown(self._home, somebody.pw_uid, somebody.pw_gid)
         subprocess.run(
             [
+                *self._as_somebody(),
                 self._programs["initdb"],
                 *("-D", str(self._home / "data"), "--username", "admin"),
                 *("--auth-local", "trust", "--auth-host", "password"),
@@ -110,7 +121,7 @@ class PostgresqlProcess:
             ],
             check=True,
             stdout=subprocess.DEVNULL,
-            **self._as_somebody(),
+            cwd=self._home,
         )
 
     def _psql(self, statement: str) -> None:
@@ -123,12 +134,15 @@ class PostgresqlProcess:
             check=True,
         )
 
-    def _as_somebody(self) -> dict[str, Any]:
-        """How to start a program that refuses to run as root."""
+    def _as_somebody(self) -> list[str]:
+        """What to put before a program that refuses to run as root.
+
+        The arguments of `subprocess` for that would fork this process, and gRPC's threads with it.
+        """
         if os.getuid() != 0:
-            return {"cwd": self._home}
+            return []
         somebody = _somebody()
-        return {"cwd": self._home, "user": somebody.pw_uid, "group": somebody.pw_gid, "extra_groups": []}
+        return [sys.executable, "-c", _BECOME, str(somebody.pw_uid), str(somebody.pw_gid)]
 
 
 def _somebody() -> pwd.struct_passwd:
