@@ -72,11 +72,10 @@ async def wrote(
     limit: int = 4,
 ) -> Wrote:
     """What comes of a model's answers."""
-    texts: list[str | list[str] | Exception] = [
+    asked = gateway or ScriptedGateway()
+    asked.answers = [
         answer if isinstance(answer, str | Exception) else json.dumps(answer) for answer in answers
     ]
-    asked = gateway or ScriptedGateway()
-    asked.answers = texts
     manuscript = Manuscript(Judge(level, WORKERS), document or {}, FIXED)
     writer = Writer(Asker(GenerationLimits(limit), SEED), Conversation(asked, "system"), manuscript)
     async with following(writer.events({"description": "a"})) as events:
