@@ -6,15 +6,12 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from peripety.api.session.v1 import session_pb2
 from support.fake_model import serving_fake_model
 from support.playable import playable
 from support.surviving import Arena, PacedModel
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from support.api import Api
 
 POINTS = int(os.environ.get("PERIPETY_KILL_POINTS", "500"))
 CLIENTS = 32
@@ -33,19 +30,6 @@ async def test_no_kill_loses_a_turn_or_plays_it_twice(tmp_path: Path) -> None:
         # The moments are everywhere: before the first event, among the mechanics, in the prose.
         assert {"nothing", "world_resolved", "narrative_chunk"} <= book.points.keys()
         async with arena.serving() as (_, api):
-            for session_id, requests in book.requests.items():
-                session = await api.session(session_id)
-                assert session.turn == len(requests)
-                assert await _mismatches(api, session_id) == 0
-                for request in requests:
-                    # Sent again, each is told again as it was told: what was acknowledged is what is kept.
-                    assert [event async for event in api.turn(request)] == book.told[request.request_id]
-                assert (await api.session(session_id)).chain_hash == session.chain_hash
+            await book.check(api)
     _log.info("%d turns broken off: %s", book.points.total(), dict(book.points))
     _log.info("%d acknowledged; ready after seconds: %s", len(book.told), sorted(book.ready))
-
-
-async def _mismatches(api: Api, session_id: str) -> int:
-    request = session_pb2.ReplaySessionRequest(session_id=session_id)
-    events = [event async for event in api.sessions.ReplaySession(request)]
-    return events[-1].completed.mismatches

@@ -1,4 +1,4 @@
-"""Clients who go on playing while their server is killed, and a book of what they were told for good."""
+"""Clients who go on playing while their server is killed or its disk fails, and a book of what they heard."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from support.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from peripety.api.session.v1.session_pb2 import TakeTurnRequest, TurnEvent
@@ -47,13 +48,28 @@ class Book:
         told: the events of each turn that was acknowledged, by its request.
         requests: the requests of each session, in the order of their turns.
         points: how many turns were broken off, by the last event that their client had.
+        refusals: how often which code refused a turn.
         ready: seconds from the start of each server to its first answer.
     """
 
     told: dict[str, list[TurnEvent]] = field(default_factory=dict)
     requests: dict[str, list[TakeTurnRequest]] = field(default_factory=dict)
     points: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
     ready: list[float] = field(default_factory=list)
+
+    async def check(self, api: Api) -> None:
+        """Hold a server to all that was acknowledged: there once, as it was told, and the engine agrees."""
+        for session_id, requests in self.requests.items():
+            session = await api.session(session_id)
+            assert session.turn == len(requests)
+            replay = session_pb2.ReplaySessionRequest(session_id=session_id)
+            replayed = [event async for event in api.sessions.ReplaySession(replay)]
+            assert replayed[-1].completed.mismatches == 0
+            for request in requests:
+                # Sent again, each is told again as it was told: what was acknowledged is what is kept.
+                assert [event async for event in api.turn(request)] == self.told[request.request_id]
+            assert (await api.session(session_id)).chain_hash == session.chain_hash
 
 
 class Arena:
@@ -95,6 +111,31 @@ class Arena:
             self._over = True
             async with self.serving():
                 await asyncio.wait(players)
+
+    async def endure(
+        self,
+        clients: int,
+        faults: int,
+        failing: Callable[[ServerProcess], AbstractContextManager[None]],
+        seconds: tuple[float, float],
+    ) -> None:
+        """Let clients play on one server, on a disk that fails now and then.
+
+        Args:
+            clients: how many play at the same time, each a session of its own.
+            faults: how often the disk fails.
+            failing: lets the disk under a server fail until the block ends.
+            seconds: how long it works, and how long it does not, at least and at most.
+        """
+        async with self.serving() as (server, _), asyncio.TaskGroup() as group:
+            for _ in range(clients):
+                group.create_task(self._play_on())
+            for _ in range(faults):
+                await asyncio.sleep(random.uniform(*seconds))
+                with failing(server):
+                    await asyncio.sleep(random.uniform(*seconds))
+            await asyncio.sleep(seconds[1])
+            self._over = True
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[tuple[ServerProcess, Api]]:
@@ -151,7 +192,8 @@ class Arena:
             async with aclosing(api.turn(request)) as told:
                 async for event in told:
                     events.append(event)  # noqa: PERF401 - what came before the end is needed then
-        except UnavailableError:
+        except UnavailableError as error:
+            self.book.refusals[error.code] += 1
             self.book.points[(events[-1].WhichOneof("event") or "") if events else _NOTHING_YET] += 1
             raise
         if not events[-1].HasField("committed"):
