@@ -12,13 +12,17 @@ from urllib.request import urlopen
 
 import pytest
 
+from peripety.api.session.v1 import session_pb2
 from peripety.gateway.calling import Caller
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.gateway import LocalModelGateway
 from peripety.gateway.model import Options, ResponseSchema, SchemaMethod, SchemaReport
 from peripety.gateway.providers.registry import Providers
+from peripety.rpc.app import serve
+from support.api import Api, turn_request
 from support.apps import config_for
 from support.local_server import local_server
+from support.playable import playable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -99,3 +103,30 @@ def test_one_conversation_has_the_whole_context_to_itself(served: tuple[list[str
     with urlopen(f"{served[1].removesuffix('/v1')}/props") as answer:  # noqa: S310 - it is on this machine
         told = json.load(answer)
     assert (told["total_slots"], told["default_generation_settings"]["n_ctx"]) == (1, 8192)
+
+
+@pytest.mark.timeout(600)
+async def test_a_game_told_by_a_real_model_has_no_dead_turn(
+    served: tuple[list[str], str], tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {
+        "model_provider": "generic",
+        "openai_api_base": served[1],
+        "model_name": "any",
+    }
+    async with serve(config_for(tmp_path, **settings)) as app, Api.connected(app.address) as api:
+        session = await api.session_of(playable())
+        # An action that the player chose, words, and neither.
+        for actions, words in (1, ""), (0, "raise it"), (0, ""):
+            request = turn_request(session)
+            request.input = words
+            del request.actions[actions:]
+            last = [event async for event in api.turn(request)][-1]
+            assert last.HasField("committed"), last
+            assert last.committed.narrative
+            session = await api.session(session.session_id)
+        assert session.turn == 3
+        assert session.usage.calls >= session.turn
+        replay = session_pb2.ReplaySessionRequest(session_id=session.session_id)
+        replayed = [event async for event in api.sessions.ReplaySession(replay)]
+        assert replayed[-1].completed.mismatches == 0
