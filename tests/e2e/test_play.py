@@ -254,6 +254,21 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
         assert "\x1b[" in person.screen
 
 
+def test_an_action_is_taken_by_its_number_and_by_words_that_name_it(tmp_path: Path) -> None:
+    with terminal([*PERIPETY, "play", "--about", "A few words."], environment(tmp_path)) as person:
+        person.wait_for("q to stop >")
+        listed = re.findall(r"  (\d+)  (Look after .+?) - ", person.screen)
+        (number, name), *_ = listed
+        for typed in (number, f"I {name.lower()} now."):
+            person.type(typed)
+            person.wait_for("  > look_after_")
+            person.wait_for("committed")
+            person.wait_for("q to stop >")
+        person.type("q")
+        person.wait_for("2 turns: 2 narrated, 0 repaired, 0 told by the server, 0 abandoned")
+        assert person.process.wait(timeout=30) == 0
+
+
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
     with terminal([*PERIPETY, "play", "--about", ""], environment(tmp_path)) as person:
