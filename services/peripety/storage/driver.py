@@ -20,7 +20,7 @@ from peripety.tasks import finish
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["BEGIN_WRITING", "DriverConnection"]
+__all__ = ["BEGIN_WRITING", "DriverConnection", "is_busy"]
 
 T = TypeVar("T")
 
@@ -29,6 +29,11 @@ _STEPS_BETWEEN_LOOKS = 2_000
 
 BEGIN_WRITING = "BEGIN IMMEDIATE"
 """Begins a transaction that writes, which another process may have to be waited for."""
+
+
+def is_busy(error: sqlite3.OperationalError) -> bool:
+    """Whether another connection is in the way, for whichever of the reasons that SQLite tells apart."""
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 class DriverConnection:
@@ -99,21 +104,21 @@ class DriverConnection:
         try:
             self._there.execute(statement)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            if not is_busy(error):
                 raise
-            await self.patiently(partial(self._begin, statement))
+            await self.patiently(partial(self._waiting, partial(self._there.execute, statement)))
 
     async def briefly(self, read: Callable[[], T]) -> T:
-        """Read something here if it is short, else in the thread."""
+        """Read something here if it is short and nobody is in the way, else in the thread."""
         self._ends = time.perf_counter() + _MOMENT_SECONDS
         try:
             return read()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT and not is_busy(error):
                 raise
         finally:
             self._ends = float("inf")
-        return await self.patiently(read)
+        return await self.patiently(partial(self._waiting, read))
 
     @property
     def _there(self) -> sqlite3.Connection:
@@ -122,18 +127,19 @@ class DriverConnection:
         return self._connection
 
     def _connect(self) -> None:
-        timeout = self._patience if self.reads else 0.0
+        # Who is busy is waited for in the thread alone.
         self._connection = sqlite3.connect(
-            self._path, timeout=timeout, isolation_level=None, check_same_thread=False
+            self._path, timeout=0.0, isolation_level=None, check_same_thread=False
         )
         if self.reads:
             self._connection.set_progress_handler(self._outlasted, _STEPS_BETWEEN_LOOKS)
 
-    def _begin(self, statement: str) -> None:
+    def _waiting(self, work: Callable[[], T]) -> T:
+        """Do something while other processes are waited for."""
         connection = self._there
         connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}")
         try:
-            connection.execute(statement)
+            return work()
         finally:
             connection.execute("PRAGMA busy_timeout = 0")
 

@@ -36,13 +36,16 @@ __all__ = ["MOST_BLOCKS", "GroupedWriter"]
 MOST_BLOCKS = 64
 """So many blocks share a transaction at most: the first of them waits for the last."""
 
+_ROLLED_BACK = "SQLITE_ABORT_ROLLBACK"
+
 
 class GroupedWriter:
     """The one writer of a database that can have only one.
 
     Args:
         engine: makes its connection. It drops it when SQLite has rolled a transaction back by itself, and for
-            no other reason: what other blocks did in the same transaction would be lost with it.
+            no other reason: what other blocks did in the same transaction would be lost with it. Only a block
+            that cannot be undone alone makes all of them lose.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -145,7 +148,7 @@ class _Group:
 
     @property
     def is_lost(self) -> bool:
-        """Whether SQLite has rolled the transaction back by itself."""
+        """Whether SQLite has rolled the transaction back by itself, or a block cannot be undone alone."""
         return self.begun.done() and self.begun.exception() is None and self.begun.result().invalidated
 
     async def end(self) -> None:
@@ -177,16 +180,25 @@ async def _savepoint(group: _Group) -> AsyncIterator[AsyncConnection]:
         try:
             yield connection
         except BaseException:
-            if driver.in_transaction:
+            if not _is_gone(connection):
                 await driver.execute("ROLLBACK TO block")
                 await driver.execute("RELEASE block")
             raise
+        if _is_gone(connection):
+            raise unavailable(_ROLLED_BACK)
         await driver.execute("RELEASE block")
     except sqlite3.Error as error:
+        # Some of the block may still be there, or nothing of the whole transaction.
+        await connection.invalidate()
         raise unavailable(error.sqlite_errorname) from error
+
+
+def _is_gone(connection: AsyncConnection) -> bool:
+    """Whether the transaction has ended before its time."""
+    return connection.closed or connection.invalidated
 
 
 async def _commit(connection: AsyncConnection) -> None:
     if connection.invalidated:
-        raise unavailable("SQLITE_ABORT_ROLLBACK")
+        raise unavailable(_ROLLED_BACK)
     await commit(connection)

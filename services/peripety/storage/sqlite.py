@@ -19,7 +19,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from peripety.errors import UnavailableError
-from peripety.storage.driver import BEGIN_WRITING, DriverConnection
+from peripety.storage.driver import BEGIN_WRITING, DriverConnection, is_busy
 from peripety.storage.faults import BUSY_SECONDS, connected, explain_faults, unavailable
 from peripety.storage.groups import GroupedWriter
 
@@ -141,7 +141,7 @@ async def _set(pragmas: tuple[str, ...], connection: DriverConnection) -> None:
                 await connection.execute(pragma)
                 break
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or now() >= patience:
+                if not is_busy(error) or now() >= patience:
                     raise
             await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
 

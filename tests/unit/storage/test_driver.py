@@ -74,6 +74,21 @@ async def test_who_begins_to_write_while_others_do_waits_for_them_without_holdin
         await connection.close()
 
 
+async def test_a_read_that_another_connection_is_in_the_way_of_waits_without_holding_up_the_loop(
+    path: str,
+) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("CREATE TABLE t (x)")
+    reader = await DriverConnection.open(path, patience=60.0, reads=True)
+    reading = asyncio.create_task(reader.execute("SELECT * FROM t"))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    other.close()
+    await reading
+    await reader.close()
+
+
 async def test_a_wait_for_another_writer_ends(path: str) -> None:
     one, other = [await DriverConnection.open(path, patience=0.01, reads=False) for _ in range(2)]
     await one.execute(BEGIN_WRITING)

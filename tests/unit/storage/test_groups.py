@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from peripety.errors import ConflictError, UnavailableError
 from peripety.storage import Database
+from peripety.storage.driver import DriverConnection
 from peripety.storage.groups import MOST_BLOCKS
 from support.writer import add_half, add_pair, halves, pairs
 
@@ -249,6 +250,42 @@ async def test_a_block_that_goes_on_after_sqlite_gave_up_its_transaction_changes
     assert await halves(database) == {}
     await add_pair(database, 2)
     assert await halves(database) == {2: 2}
+
+
+@pytest.mark.parametrize("statement", ["ROLLBACK TO block", "RELEASE block"])
+async def test_when_a_block_cannot_be_undone_alone_nothing_of_its_group_is_kept(
+    database: Database, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    execute = DriverConnection.execute
+    broken = iter([True])
+
+    async def failing(connection: DriverConnection, said: str) -> None:
+        if said == statement and halves_added == [2] and next(broken, False):
+            # An error as SQLite raises them, with the name of its code.
+            said = "SELECT abs(-9223372036854775808)"
+        await execute(connection, said)
+
+    halves_added: list[int] = []
+
+    async def add_half_and_fail(number: int) -> None:
+        async with database.write() as connection:
+            await connection.execute(insert(pairs).values(number=number, half=0))
+            halves_added.append(number)
+            raise ConflictError("it changed its mind", code="STALE_TURN")
+
+    monkeypatch.setattr(DriverConnection, "execute", failing)
+    *results, last = await asyncio.gather(
+        add_pair(database, 1),
+        add_half_and_fail(2),
+        add_pair(database, 3),
+        add_pair(database, 4),
+        return_exceptions=True,
+    )
+    outcomes = dict(zip((1, 2, 3, 4), [*results, last], strict=True))
+    kept = {number for number, outcome in outcomes.items() if outcome is None}
+    assert isinstance(outcomes[1], UnavailableError)
+    assert isinstance(outcomes[2], UnavailableError)
+    assert await halves(database) == dict.fromkeys(kept, 2)
 
 
 async def test_closing_waits_for_what_a_cancelled_block_leaves_to_do(tmp_path: Path) -> None:
