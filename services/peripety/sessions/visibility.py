@@ -3,6 +3,7 @@
 `sim.View` cuts states and changes by the labels of the scenario; here it meets the events of a session.
 Prompts, streams, reads and errors hold what `SessionView` lets through; the rest is not in them.
 
+What dice are cast for is said by a narrator who knows its audience's secrets, so dice are heard like prose.
 Public by nature are the rules themselves and what is literal in them: which actions were tried and are
 legal, which event happened, log lines, the messages of end conditions. Of a rule that failed, its code and
 place are public; the engine's sentence may tell what stands in the state and is replaced.
@@ -21,6 +22,7 @@ from peripety.sessions.events import (
     Dialogue,
     NarrativeChunk,
     NarrativeRetracted,
+    Rolled,
     RuleFailed,
     WorldResolved,
 )
@@ -96,7 +98,7 @@ class SessionView(View):
         hears = self.hears(audience)
         seen: Event | None = event
         match event:
-            case NarrativeChunk() | NarrativeRetracted() | Dialogue():
+            case NarrativeChunk() | NarrativeRetracted() | Dialogue() | Rolled():
                 seen = event if hears else None
             case Accepted():
                 seen = replace(event, input=event.input if hears else "")

@@ -15,12 +15,13 @@ from peripety.sessions.events import (
     Event,
     NarrativeChunk,
     NarrativeRetracted,
+    Rolled,
     RuleFailed,
     WorldResolved,
 )
 from peripety.sessions.model import Resolution
 from peripety.sessions.visibility import SessionView, Viewers
-from peripety.sim import ABSENT, Change, LogLine, RuleError, Status
+from peripety.sim import ABSENT, Change, Draw, LogLine, RollResult, RuleError, Status
 from support.specs import Json, spec
 
 ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}]
@@ -49,6 +50,7 @@ def test_an_entity_that_cannot_be_played_is_no_point_of_view() -> None:
 
 ERROR = RuleError("TYPE_MISMATCH", "/actions/0/effects/0", "'state.hidden.y' holds a string, not a number")
 ONGOING = Status("ongoing")
+DIE = Rolled(RollResult("words", "words", 12, 7, success=False, draw=Draw("roll", 1, 0, "0" * 16)))
 
 
 def test_of_a_rule_that_failed_only_code_and_place_are_told() -> None:
@@ -64,7 +66,7 @@ def test_why_an_action_was_rejected_is_told_in_the_engines_words() -> None:
 
 
 def test_prose_reaches_those_it_was_narrated_for() -> None:
-    prose: list[Event] = [NarrativeChunk("text"), NarrativeRetracted("why"), Dialogue("p", "words")]
+    prose: list[Event] = [NarrativeChunk("text"), NarrativeRetracted("why"), Dialogue("p", "words"), DIE]
     for event in prose:
         assert view("p").event(event, "p") == event
         assert view("q").event(event, "p") is None

@@ -11,8 +11,8 @@ from peripety.errors import Finding, PeripetyError
 from peripety.gateway.model import ResponseSchema
 from peripety.sessions.model import RollRequest
 from peripety.sessions.narrating.background import cast_of
-from peripety.sessions.narrating.tripwire import Tripwire
-from peripety.sim import narrator_scope
+from peripety.sessions.narrating.tripwire import Tripwire, gives_away
+from peripety.sim import Visibility, narrator_scope, parse_path
 from peripety.sim.schema import check, without_nulls
 from peripety.sim.schemas import OUTCOME, schema_document
 from peripety.tasks import aside
@@ -39,6 +39,7 @@ _MEMORY_CHARACTERS = 500
 _CODE_STARTS = ("{", "`")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOTHING = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
+_TELLS_OTHERS = "others would see there what they may not know; leave it out"
 _TELLS_TOO_MUCH = "it holds what the point of view may not know; leave that out"
 _KEPT_VERSIONS = 64
 _MECHANICS = ("state_changes", "roll_requests")
@@ -133,8 +134,14 @@ class Outcomes:
                 error.code, "/state_changes", "the changes are more than the state takes; leave some out"
             )
             return
-        for reason in reasons:
-            yield self._told(reason, changes)
+        if reasons:
+            yield from (self._told(reason, changes) for reason in reasons)
+            return
+        visibility, own = Visibility(self._scene.spec), frozenset({self._scene.view.viewer})
+        for index, change in enumerate(changes):
+            is_own = visibility.audience(parse_path(change["path"])) == own
+            if not is_own and gives_away(self._scene, change.get("value")):
+                yield Finding("SECRET_TOLD", f"/state_changes/{index}/value", _TELLS_OTHERS)
 
     def _told(self, reason: RuleError, changes: Sequence[Mapping[str, Any]]) -> Finding:
         """An objection in words that tell nothing of what the point of view does not see."""

@@ -57,7 +57,7 @@ def narrations(scene: Scene) -> list[str]:
 
 def last_rolls(scene: Scene) -> list[dict[str, Any]]:
     """The dice of the turn before: its narrator may have asked for them without seeing how they fell."""
-    last = scene.past[-1:]
+    last = [turn for turn in scene.past[-1:] if scene.view.hears(turn.pov)]
     return [told_roll(event.roll) for turn in last for event in turn.events if isinstance(event, Rolled)]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from peripety.sessions.narrating.scene import Rules, Scene
 
-__all__ = ["LEAST_CHARACTERS", "secrets_of", "squeezed"]
+__all__ = ["LEAST_CHARACTERS", "secrets_of", "squeezed", "texts_in"]
 
 LEAST_CHARACTERS = 6
 """How long a text has to be to be a secret; shorter ones stand in anybody's prose by chance."""
@@ -108,11 +108,11 @@ def _known(scene: Scene) -> Iterator[str]:
     view, played = scene.view, scene.stage.foresee()
     yield scene.input
     for tree in (scene.stage.board.state.tree(), played.tree):
-        yield from _texts_in(view.state(tree))
+        yield from texts_in(view.state(tree))
     for act in played.actions:
-        yield from _texts_in(act.params)
+        yield from texts_in(act.params)
     for change in view.changes(played.changes):
-        yield from _texts_in([change.before, change.after])
+        yield from texts_in([change.before, change.after])
     for turn in scene.past:
         if view.hears(turn.pov):
             said = (event for event in turn.events if isinstance(event, Accepted | Committed))
@@ -129,7 +129,7 @@ def _rule_texts(spec: Mapping[str, Any]) -> Iterator[str]:
     public = Public(spec)
     yield spec["name"]
     for entity in spec.get("entities", ()):
-        yield from _texts_in([entity.get(key) for key in ("id", "name", "kind")])
+        yield from texts_in([entity.get(key) for key in ("id", "name", "kind")])
     for rule in (
         *spec["actions"],
         *spec["random_events"],
@@ -139,11 +139,11 @@ def _rule_texts(spec: Mapping[str, Any]) -> Iterator[str]:
         condition = rule["preconditions"] if "preconditions" in rule else rule["when"]
         part = public.part_of({"effects": (), **rule, "preconditions": condition})
         told = ("id", "name", "description", "message", "params")
-        yield from _texts_in([part.preconditions, part.effects, part.derives])
-        yield from _texts_in({key: rule[key] for key in told if key in rule})
+        yield from texts_in([part.preconditions, part.effects, part.derives])
+        yield from texts_in({key: rule[key] for key in told if key in rule})
 
 
-def _texts_in(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
     """All texts in a value, keys included, and numbers as they are written."""
     if isinstance(value, dict):
         yield from value
@@ -156,4 +156,4 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 def _in_each(values: Iterable[Any]) -> Iterator[str]:
     for value in values:
-        yield from _texts_in(value)
+        yield from texts_in(value)

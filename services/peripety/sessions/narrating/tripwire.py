@@ -13,17 +13,19 @@ import codecs
 from bisect import bisect_left
 from collections import deque
 from copy import copy
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from peripety.sessions.narrating.secrets import LEAST_CHARACTERS, secrets_of, squeezed
+from peripety.sessions.narrating.secrets import LEAST_CHARACTERS, secrets_of, squeezed, texts_in
+from peripety.sessions.visibility import Viewers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from peripety.sessions.narrating.scene import Scene
 
-__all__ = ["Tripwire"]
+__all__ = ["Tripwire", "gives_away"]
 
 _ENCODED_CHARACTERS = 12
 """How much of a secret is enough to recognise it in an encoding."""
@@ -108,6 +110,17 @@ class Tripwire:
         place = self._places[-len(pattern)]
         before = self._held[place - 1] if place else self._last
         return not before.isdecimal() if pattern.isdecimal() else not before.isalnum()
+
+
+def gives_away(scene: Scene, value: Any) -> bool:
+    """Whether a value holds what not everybody may know.
+
+    A narrator knows what its audience alone may know, and what it writes into mechanics reaches others.
+    """
+    texts = [text for text in texts_in(value) if len(text) >= LEAST_CHARACTERS]
+    if not texts:
+        return False
+    return Tripwire(replace(scene, view=Viewers(scene.spec).view(None))).leaks(*texts)
 
 
 class _Patterns:

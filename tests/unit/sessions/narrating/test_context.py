@@ -230,6 +230,9 @@ def test_the_dice_of_the_turn_before_are_told() -> None:
         "difficulty": 12,
     }
     assert told["success"] is (told["face"] >= 12)
+    past = (turn_of(before, "told", pov="p"),)
+    assert asked(scene(past=past, viewer="p"))["rolls"]
+    assert asked(scene(past=past))["rolls"] == []
 
 
 def test_only_memories_that_the_audience_may_read_are_told() -> None:

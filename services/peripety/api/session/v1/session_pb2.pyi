@@ -735,7 +735,7 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class Rolled(_message.Message):
-        """A die was cast."""
+        """A die was cast. Its narrator says what for, so it is heard by those who hear the prose."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1411,7 +1411,7 @@ class Turn(_message.Message):
 
     @_builtins.property
     def rolls(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.Roll]:
-        """The dice that were cast, in order."""
+        """The dice that were cast, in order; none for those who may not hear the prose."""
 
     @_builtins.property
     def conduct(self) -> Global___NarratorConduct:
