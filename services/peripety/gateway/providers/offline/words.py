@@ -67,7 +67,7 @@ def _given(params: Mapping[str, Mapping[str, Any]], said: str) -> dict[str, Any]
     """A value for each parameter; None where one would have to be guessed."""
     given = {name: _only_value(schema) for name, schema in params.items()}
     open_ones = [name for name, value in given.items() if value is None]
-    numbers = [json.loads(number) for number in _NUMBER.findall(said)] if open_ones else []
+    numbers = [_number(digits) for digits in _NUMBER.findall(said)] if open_ones else []
     if len(numbers) != len(open_ones):
         return None
     for name, number in zip(open_ones, numbers, strict=True):
@@ -75,6 +75,12 @@ def _given(params: Mapping[str, Mapping[str, Any]], said: str) -> dict[str, Any]
             return None
         given[name] = number
     return given
+
+
+def _number(digits: str) -> float:
+    """A number as a person writes it, leading zeros and digits of other scripts included."""
+    number = float(digits)
+    return int(number) if number.is_integer() else number
 
 
 def _only_value(schema: Mapping[str, Any]) -> Any:
