@@ -84,7 +84,6 @@ _LINES = (
         pov TEXT,
         record {bytes} NOT NULL,
         events TEXT NOT NULL,
-        narrative TEXT NOT NULL,
         memories TEXT,
         PRIMARY KEY (line_id, turn),
         UNIQUE (line_id, request_id)
@@ -105,7 +104,7 @@ _LINES = (
     SELECT
         old.session_id, old.turn, old.request_id, old.request_digest, old.first_sequence,
         COALESCE(following.first_sequence - 1, sessions.last_sequence),
-        old.pov, old.record, old.events, old.narrative, NULL
+        old.pov, old.record, old.events, NULL
     FROM session_turns_of_sessions AS old
     JOIN sessions ON sessions.session_id = old.session_id
     LEFT JOIN session_turns_of_sessions AS following

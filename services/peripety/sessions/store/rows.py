@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.sessions.events import Committed, decode, encode, event_of
+from peripety.sessions.events import decode, encode, event_of
 from peripety.sessions.model import CommittedTurn, Session
 from peripety.sessions.remembered import decode_changes, encode_changes
 from peripety.sessions.store.tables import sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sqlalchemy import Row
 
     from peripety.sessions.model import Kept, Memory
@@ -62,7 +60,6 @@ def turn_columns(line_id: str, turn: CommittedTurn) -> dict[str, Any]:
         "first_sequence": turn.first_sequence,
         "last_sequence": turn.last_sequence,
         "events": _dumps([encode(event) for event in turn.events]),
-        "narrative": _narrative(turn.events),
         "memories": None if turn.memories is None else _dumps(encode_changes(turn.memories)),
     }
 
@@ -94,7 +91,3 @@ def memory_changes(text: str | None) -> tuple[Kept | Memory, ...] | None:
 
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _narrative(events: Sequence[object]) -> str:
-    return next(event.narrative for event in reversed(events) if isinstance(event, Committed))

@@ -89,7 +89,6 @@ turns = Table(
     Column("pov", Text),
     Column("record", LargeBinary, nullable=False),
     Column("events", Text, nullable=False),
-    Column("narrative", Text, nullable=False),
     Column("memories", Text),
     UniqueConstraint("line_id", "request_id"),
 )

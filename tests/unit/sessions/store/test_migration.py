@@ -89,7 +89,7 @@ async def played(directory: Path) -> tuple[dict[str, list[dict[str, Any]]], Sess
         session = await game.store.session(game.session_id)
         turns = await turns_of(game.store, game.session_id)
     for row in rows["session_turns"]:
-        row["session_id"] = session.session_id
+        row |= {"session_id": session.session_id, "narrative": "what was told"}
         events = json.loads(row["events"])
         without = [{k: v for k, v in event.items() if k not in LATER} for event in events]
         row["events"] = json.dumps(without)
