@@ -50,6 +50,7 @@ _MAX_SEAT_ID_CHARACTERS = 64
 _SEAT_SECONDS = (1.0, 30 * 24 * 3600.0)
 _MAX_FUTURES = 100_000
 _MAX_HORIZON = 1_000
+_MAX_MODEL_CHARACTERS = 256
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,7}")
 
 
@@ -331,6 +332,11 @@ def _actions(actions: Sequence[ActionCall]) -> Iterator[FieldViolation]:
 
 
 def _narrator(options: NarratorOptions) -> Iterator[FieldViolation]:
+    if len(options.model or "") > _MAX_MODEL_CHARACTERS:
+        reason = (
+            f"must have at most {_MAX_MODEL_CHARACTERS} characters; leave it empty for the configured one"
+        )
+        yield FieldViolation(".narrator.model", reason)
     if options.language is not None and not _LANGUAGE.fullmatch(options.language):
         yield FieldViolation(".narrator.language", "must be a BCP 47 tag, such as en or pt-BR")
     if options.session_budget is not None and options.session_budget.max_seconds is not None:

@@ -237,6 +237,7 @@ async def test_a_session_says_how_it_is_narrated(database_url: str) -> None:
     ("options", "field"),
     [
         (pb.NarratorOptions(language="no such tag"), ".narrator.language"),
+        (pb.NarratorOptions(model="m" * 257), ".narrator.model"),
         (
             pb.NarratorOptions(session_budget=common.Budget(max_time=Duration(seconds=1))),
             ".narrator.session_budget.max_time",
