@@ -17,7 +17,7 @@ from peripety.scenarios.tools import ROLL, scenario_tools
 from peripety.sessions.events import encode
 from peripety.sessions.model import ActionCall, Conduct, RollRequest
 from peripety.sessions.narrating.abridging import abridged, text_of
-from peripety.sessions.narrating.tripwire import gives_away
+from peripety.sessions.narrating.tripwire import revealing
 from peripety.sim.schema import check
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Hands:
             return {"accepted": False, "reasons": reasons}, ()
         if len(played.record) > _RECORD_BYTES:
             raise _RefusedError("the turn changes too much already; tell it")
-        if gives_away(self._scene, given):
+        if revealing(self._scene, [given]):
             raise _RefusedError(
                 "everybody sees these parameters, and not everybody may know them; take others"
             )

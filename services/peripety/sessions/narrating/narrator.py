@@ -93,7 +93,11 @@ class Narrator:
         told: Told | None = None
         problem: Exception = invalid("the answer ended without its end")
         try:
-            questions = _Questions(scene, telling, allowance, self._gateway, self._tools(scene, telling))
+            tools = self._tools(scene, telling)
+            questions = await aside(
+                lambda: _Questions(scene, telling, allowance, self._gateway, tools),
+                len(scene.session.snapshot),
+            )
             async with following(questions.ask()) as happening:
                 async for item in happening:
                     if isinstance(item, Told):

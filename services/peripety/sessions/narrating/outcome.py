@@ -11,7 +11,7 @@ from peripety.errors import Finding, PeripetyError
 from peripety.gateway.model import ResponseSchema
 from peripety.sessions.model import RollRequest
 from peripety.sessions.narrating.background import cast_of
-from peripety.sessions.narrating.tripwire import Tripwire, gives_away
+from peripety.sessions.narrating.tripwire import Tripwire, revealing
 from peripety.sim import Visibility, narrator_scope, parse_path
 from peripety.sim.schema import check, without_nulls
 from peripety.sim.schemas import OUTCOME, schema_document
@@ -138,10 +138,13 @@ class Outcomes:
             yield from (self._told(reason, changes) for reason in reasons)
             return
         visibility, own = Visibility(self._scene.spec), frozenset({self._scene.view.viewer})
-        for index, change in enumerate(changes):
-            is_own = visibility.audience(parse_path(change["path"])) == own
-            if not is_own and gives_away(self._scene, change.get("value")):
-                yield Finding("SECRET_TOLD", f"/state_changes/{index}/value", _TELLS_OTHERS)
+        is_own = [visibility.audience(parse_path(change["path"])) == own for change in changes]
+        seen = [
+            None if of_its_own else change.get("value")
+            for of_its_own, change in zip(is_own, changes, strict=True)
+        ]
+        for index in revealing(self._scene, seen):
+            yield Finding("SECRET_TOLD", f"/state_changes/{index}/value", _TELLS_OTHERS)
 
     def _told(self, reason: RuleError, changes: Sequence[Mapping[str, Any]]) -> Finding:
         """An objection in words that tell nothing of what the point of view does not see."""

@@ -21,11 +21,11 @@ from peripety.sessions.narrating.secrets import LEAST_CHARACTERS, secrets_of, sq
 from peripety.sessions.visibility import Viewers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from peripety.sessions.narrating.scene import Scene
 
-__all__ = ["Tripwire", "gives_away"]
+__all__ = ["Tripwire", "revealing"]
 
 _ENCODED_CHARACTERS = 12
 """How much of a secret is enough to recognise it in an encoding."""
@@ -112,15 +112,16 @@ class Tripwire:
         return not before.isdecimal() if pattern.isdecimal() else not before.isalnum()
 
 
-def gives_away(scene: Scene, value: Any) -> bool:
-    """Whether a value holds what not everybody may know.
+def revealing(scene: Scene, values: Sequence[Any]) -> list[int]:
+    """The places of those values that hold what not everybody may know.
 
     A narrator knows what its audience alone may know, and what it writes into mechanics reaches others.
     """
-    texts = [text for text in texts_in(value) if len(text) >= LEAST_CHARACTERS]
-    if not texts:
-        return False
-    return Tripwire(replace(scene, view=Viewers(scene.spec).view(None))).leaks(*texts)
+    written = [[text for text in texts_in(value) if len(text) >= LEAST_CHARACTERS] for value in values]
+    if not any(written):
+        return []
+    tripwire = Tripwire(replace(scene, view=Viewers(scene.spec).view(None)))
+    return [place for place, texts in enumerate(written) if texts and tripwire.leaks(*texts)]
 
 
 class _Patterns:
