@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from peripety import sim
 from peripety.errors import ResourceExhaustedError
-from peripety.sessions.events import RuleFailed
+from peripety.sessions.events import RuleFailed, encode
 from peripety.sim import RuleError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Stage:
         """
         self._played = self._closed(changes, dice) if changes or dice else self.foresee()
         told, self._told = self._told, self._played.events
-        same = self._told[: len(told)] == told
+        same = _same(self._told[: len(told)], told)
         return self._told[len(told) :] if same else Anew(self._told)
 
     def _closed(self, changes: Sequence[Mapping[str, Any]], dice: Sequence[RollRequest]) -> Played:
@@ -132,6 +133,14 @@ class Stage:
     def _now_told(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         self._told = (*self._told, *events)
         return events
+
+
+def _same(events: Sequence[Event], others: Sequence[Event]) -> bool:
+    """Whether events say the same; to Python alone `true` would equal 1."""
+    return len(events) == len(others) and all(
+        one is other or sim.canonical(encode(one)) == sim.canonical(encode(other))
+        for one, other in zip(events, others, strict=True)
+    )
 
 
 def set_up(

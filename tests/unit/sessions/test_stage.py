@@ -72,6 +72,17 @@ def test_changes_after_the_world_was_told_make_the_turn_begin_anew() -> None:
     assert stage.close([MINE], [DIE]) == ()
 
 
+def test_true_in_the_place_of_one_is_not_what_was_told() -> None:
+    grant = [{"path": "state.a", "ops": ["set"]}]
+    stage = staged(narrator_scope=grant)
+    stage.close([{"op": "set", "path": "state.a", "value": 1}])
+    anew = stage.close([{"op": "set", "path": "state.a", "value": True}])
+    assert isinstance(anew, Anew)
+    world = anew.events[-1]
+    assert isinstance(world, WorldResolved)
+    assert world.changes[0].after is True
+
+
 def test_only_what_was_closed_with_last_holds() -> None:
     stage = staged("act")
     untouched = stage.foresee()
