@@ -12,6 +12,7 @@ import contextvars
 import logging
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.errors import FailedPreconditionError, PeripetyError
@@ -22,6 +23,7 @@ from peripety.sessions.mechanics import Board
 from peripety.sessions.model import SeatOrder, TurnRequest, microseconds_now
 from peripety.sessions.seats.model import LEASE_MICROSECONDS
 from peripety.sessions.seats.seating import acted_by, seat_named
+from peripety.tasks import finish
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -77,14 +79,19 @@ class Rounds:
         check_known_actions(submission.actions, ruleset.spec)
         if session.turn + 1 == submission.expected_turn:
             await asyncio.to_thread(_try_out, ruleset, session, submission.actions)
+        # Whoever leaves when the last seat has acted must not leave the others to wait for another process.
+        now = await finish(self._hand_in(submission))
+        return () if now.session.turn >= submission.expected_turn else now.waiting
+
+    async def _hand_in(self, submission: Submission) -> Round:
         later = microseconds_now() + LEASE_MICROSECONDS
         now, completed = await self._seats.submit(
             submission, lambda before: _check(submission, before), later
         )
         self._hub.acted(now.session, now.acted)
         if completed:
-            self._start(self._play(await self._store.session(submission.session_id)))
-        return () if now.session.turn >= submission.expected_turn else now.waiting
+            self._start(self._play(replace(now.session, due=later)))
+        return now
 
     def look_out(self) -> None:
         """Begin to play, one after the other, the turns that are due."""
@@ -111,7 +118,7 @@ class Rounds:
                 for session in await self._seats.due(microseconds_now(), _AT_ONCE):
                     later = microseconds_now() + LEASE_MICROSECONDS
                     if await self._seats.take_over(session, later):
-                        self._start(self._play(await self._store.session(session.session_id)))
+                        self._start(self._play(replace(session, due=later)))
             except PeripetyError as error:
                 _log.warning("the turns that are due cannot be played now", extra={"code": error.code})
             await asyncio.sleep(_LOOK_SECONDS)

@@ -14,17 +14,20 @@ from peripety.errors import (
     NotFoundError,
     PeripetyError,
 )
+from peripety.sessions.branches.model import Rewinding
 from peripety.sessions.events import Accepted, ActionResolved, Committed, RuleFailed
 from peripety.sessions.model import ActionCall, SeatOrder, microseconds_now
 from peripety.sessions.seats.model import LEASE_MICROSECONDS
 from peripety.sessions.store import SessionStore
+from peripety.sessions.store.seats import SeatStore
 from peripety.sessions.watching.model import SeatActed
 from support.seats import SCENARIO, at_a_table, submission
-from support.sessions import SILENCE, OneScenario, ScriptedGateway, only, sessions_over, table
+from support.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, only, sessions_over, table
 from support.specs import action, document
 from support.watching import commits, seen_of, watch
 
 if TYPE_CHECKING:
+    from peripety.sessions.seats.model import Round
     from peripety.sessions.seen import Seen
     from peripety.sessions.watching.model import WatchEvent
     from support.sessions import Table
@@ -194,6 +197,52 @@ async def test_a_turn_that_all_have_acted_in_is_played_by_another_process_if_thi
         told = await watch(other, game.session_id, commits(1))
         await other.aclose()
     assert [act.action_id for act in only(seen_of(told), ActionResolved)] == ["act", "double"]
+
+
+async def test_a_turn_is_played_although_the_last_seat_leaves_while_its_actions_are_stored(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with together(database_url) as game:
+        await game.sessions.submit(submission(game, 1, "one", "act"))
+        seats, stored = SeatStore.submit, asyncio.Event()
+
+        async def submit(store: SeatStore, *arguments: Any) -> tuple[Round, bool]:
+            answer = await seats(store, *arguments)
+            stored.set()
+            await asyncio.sleep(0)
+            return answer
+
+        monkeypatch.setattr(SeatStore, "submit", submit)
+        leaving = asyncio.create_task(game.sessions.submit(submission(game, 1, "two")))
+        await stored.wait()
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        assert leaving.cancelled()
+        async with asyncio.timeout(30):
+            events = await heard(game, 1)
+    assert [act.action_id for act in only(events, ActionResolved)] == ["act"]
+
+
+async def test_a_turn_that_was_taken_back_before_all_had_acted_in_it_was_known_is_not_played_without_them(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with together(database_url) as game:
+        for seat in ("one", "two"):
+            await game.sessions.submit(submission(game, 1, seat, "act"))
+        await heard(game, 1)
+        await game.sessions.submit(submission(game, 2, "one", "act"))
+        seats, handed_in = SeatStore.submit, submission(game, 2, "two", "act")
+
+        async def submit(store: SeatStore, *arguments: Any) -> tuple[Round, bool]:
+            answer = await seats(store, *arguments)
+            await game.sessions.rewind(Rewinding(new_id(), game.session_id, 0, 1))
+            return answer
+
+        monkeypatch.setattr(SeatStore, "submit", submit)
+        await game.sessions.submit(handed_in)
+        while game.sessions._rounds._tasks:
+            await asyncio.wait(game.sessions._rounds._tasks)
+        assert (await game.now()).session.turn == 0
 
 
 async def test_seats_act_again_in_a_turn_that_was_abandoned(database_url: str) -> None:
