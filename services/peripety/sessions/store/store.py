@@ -17,7 +17,7 @@ from sqlalchemy import delete, insert, select, tuple_
 
 from peripety.errors import InternalError
 from peripety.sessions.model import Rewind
-from peripety.sessions.store import lines, tables
+from peripety.sessions.store import arriving, lines, tables
 from peripety.sessions.store import statements as say
 from peripety.sessions.store.refusals import stale, unknown
 from peripety.sessions.store.rows import SESSION, memories_of, memory_changes, session_of
@@ -115,8 +115,8 @@ class SessionStore:
             session: the session, on a new line.
             document: the specification that it plays.
             request: what asked for it.
-            turns: all turns that it has behind it, if it was played elsewhere.
-            snapshots: what it was like after every `SNAPSHOT_TURNS` of these.
+            turns: all turns that it has behind it, if it was played elsewhere; made in a thread.
+            snapshots: what it was like after every `SNAPSHOT_TURNS` of these; made in a thread.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
@@ -128,10 +128,8 @@ class SessionStore:
             await say.add_specification(connection, session.spec_hash, document)
             await lines.add_line(connection, session.line_id, None, 0)
             await say.add_session(connection, session, request)
-            for turn in turns:
-                await say.add_turn(connection, session.line_id, turn)
-            for snapshot in snapshots:
-                await say.keep_snapshot(connection, snapshot)
+            await arriving.add_turns(connection, session.line_id, iter(turns))
+            await arriving.keep_snapshots(connection, iter(snapshots))
         return session
 
     async def fork(self, fork: Session, session_id: str, request: Request) -> Session:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +24,7 @@ from peripety.sessions.bundles.defects import BundleError
 from peripety.sessions.bundles.exporting import Exporter, ReplayCompleted
 from peripety.sessions.bundles.importing import Importer
 from peripety.sessions.bundles.replaying import ReplayedTurn
-from peripety.sessions.model import ActionCall, NarratorOptions, Table
+from peripety.sessions.model import ActionCall, NarratorOptions, Request, Table
 from peripety.sessions.model import Seat as Place
 from support.bundles import Plan, bundle_of, play, resealed, verdict_on
 from support.certificates import certified, contest
@@ -31,8 +33,9 @@ from support.sessions import ROOM, OneScenario, ScriptedGateway, calling, new_id
 from support.specs import action, document, event
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
+    from peripety.sessions.model import CommittedTurn
     from peripety.sessions.sessions import Sessions
     from support.sessions import Table as Game
 
@@ -215,6 +218,30 @@ async def test_a_fork_under_another_seed_is_exported_with_it_before_and_after_it
         assert verdict.right
         assert verdict.header is not None
         assert verdict.header.next_seed is None
+
+
+async def test_the_event_loop_goes_on_while_a_long_past_is_stored(database_url: str) -> None:
+    async with table(database_url, SPEC) as game:
+        await played(game, 1)
+        session = (await game.now()).session
+        (turn,) = await game.store.turns(session.session_id, 0, 1)
+        came_round: list[None] = []
+        seen: list[int] = []
+
+        def past() -> Iterator[CommittedTurn]:
+            for number in range(1, 51):
+                seen.append(len(came_round))
+                loop.call_soon_threadsafe(came_round.append, None)
+                first = (number - 1) * len(turn.events) + 1
+                yield replace(turn, turn=number, request_id=new_id(), first_sequence=first)
+
+        loop = asyncio.get_running_loop()
+        new = replace(
+            session, session_id=new_id(), line_id=new_id(), turn=50, last_sequence=50 * len(turn.events)
+        )
+        await game.store.add(new, SPEC, Request(new_id(), ""), past())
+        assert [one.turn for one in await game.store.turns(new.session_id, 0, 60)] == list(range(1, 51))
+    assert seen[0] < seen[-1]
 
 
 async def test_an_import_is_made_once(database_url: str) -> None:
