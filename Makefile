@@ -166,8 +166,11 @@ RECORDED ?= 10000
 .PHONY: stress-sessions
 stress-sessions: $(VENV)/installed-dev native  ## Test sessions for hours: POINTS=5000 kills, ANSWERS=100000, CHECKS=1000000 for leaks, RECORDED=10000
 	@PERIPETY_KILL_POINTS=$(POINTS) PERIPETY_NARRATORS=$(ANSWERS) PERIPETY_LEAK_CHECKS=$(CHECKS) \
-		PERIPETY_SESSIONS=$(RECORDED) PERIPETY_GAMES=500 PERIPETY_MUTATIONS=10000 PERIPETY_EXAMPLES=2000 $(BIN)/python -m pytest -o log_cli=true -o log_cli_level=INFO \
-		tests/e2e/test_kills.py tests/property/test_sessions_*.py tests/unit/storage/test_kills.py
+		PERIPETY_SESSIONS=$(RECORDED) PERIPETY_GAMES=500 PERIPETY_MUTATIONS=10000 PERIPETY_EXAMPLES=2000 \
+		PERIPETY_REPLICA_TROUBLES=500 PERIPETY_DISK_FAULTS=500 PERIPETY_BREAKS=5000 \
+		$(BIN)/python -m pytest --timeout=0 -o log_cli=true -o log_cli_level=INFO tests/e2e/test_kills.py tests/e2e/test_rivals.py \
+		tests/e2e/test_failing_disk.py tests/integration/sessions/test_broken_off.py tests/property/test_sessions_*.py \
+		tests/unit/storage/test_kills.py
 
 ITEMS ?= 1000000
 
