@@ -149,7 +149,7 @@ def _facts(scene: Scene, played: Played | None, changes: int, lines: int, value_
     acts = [event for event in events if isinstance(event, ActionResolved)]
     parts: list[ActionResolved | WorldResolved] = [*acts, *([] if played is None else [played.world])]
     moved = scene.view.changes(change for part in parts for change in part.changes)
-    names = {rule["id"]: rule.get("name", rule["id"]) for rule in _rules(scene.spec)}
+    names = scene.action_names
     told = {
         "turn": scene.turn,
         "actions": [_action(act, names, value_bytes) for act in acts if act.accepted],
@@ -159,7 +159,7 @@ def _facts(scene: Scene, played: Played | None, changes: int, lines: int, value_
     }
     if played is not None:
         event_id = played.world.event_id
-        told["event"] = {"id": event_id, "name": _short(names[event_id])} if event_id else None
+        told["event"] = {"id": event_id, "name": _short(scene.event_names[event_id])} if event_id else None
         told["status"] = encode(played.world.status)
     return {name: value for name, value in told.items() if value or name != "rejected"}
 
@@ -240,10 +240,6 @@ def _first(items: Sequence[Any], room: int) -> Iterator[Any]:
 def _newest(items: Sequence[Any], room: int) -> list[Any]:
     """The last of some items that find room together, in their order."""
     return list(_first(items[::-1], room))[::-1]
-
-
-def _rules(spec: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return [*spec["random_events"], *spec["actions"]]
 
 
 def _short(text: str) -> str:

@@ -62,7 +62,6 @@ class Hands:
     def __init__(self, scene: Scene, played: Played | None) -> None:
         self._scene = scene
         self._tools = _tools(scene.rules)
-        self._names = {rule["id"]: rule.get("name", rule["id"]) for rule in scene.spec["random_events"]}
         self._known = played
         self._foreseen: Played | None = None
         self.conduct = Conduct()
@@ -123,7 +122,7 @@ class Hands:
         last = next(answer for _, answer, _ in reversed(results) if answer.get("accepted"))
         event = played.world.event_id
         last["world"] = {
-            "event": {"id": event, "name": self._names[event]} if event else None,
+            "event": {"id": event, "name": self._scene.event_names[event]} if event else None,
             **self._effects(played.world.changes, played.world.log),
             "status": encode(played.world.status),
         }

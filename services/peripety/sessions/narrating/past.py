@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.inspecting.touching import Path
     from peripety.sessions.model import CommittedTurn
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.sessions.narrating.scene import Rules, Scene
     from peripety.sessions.visibility import SessionView
     from peripety.sim import Change, RollResult
 
@@ -37,9 +36,8 @@ _VALUE_BYTES = 40
 
 def summaries(scene: Scene) -> list[dict[str, Any]]:
     """What happened in the turns before, oldest first, as far as the audience may know it."""
-    matters = _matters(_Rules(scene.session.spec_hash, scene.spec))
-    names = {rule["id"]: rule.get("name", rule["id"]) for rule in _rules(scene.spec)}
-    return [_summary(turn, scene.view, matters, names) for turn in scene.past[-REMEMBERED_TURNS:]]
+    matters, actions, events = _matters(scene.rules), scene.action_names, scene.event_names
+    return [_summary(turn, scene.view, matters, actions, events) for turn in scene.past[-REMEMBERED_TURNS:]]
 
 
 def in_brief(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,15 +66,19 @@ def told_roll(roll: RollResult) -> dict[str, Any]:
 
 
 def _summary(
-    turn: CommittedTurn, view: SessionView, matters: frozenset[Path], names: Mapping[str, str]
+    turn: CommittedTurn,
+    view: SessionView,
+    matters: frozenset[Path],
+    actions: Mapping[str, str],
+    events: Mapping[str, str],
 ) -> dict[str, Any]:
     accepted, world, committed = _parts(turn)
     hears = view.hears(turn.pov)
     acts = [event for event in turn.events if isinstance(event, ActionResolved) and event.accepted]
     told = {
-        "did": [clipped(names[act.action_id], _SAID_CHARACTERS) for act in acts],
+        "did": [clipped(actions[act.action_id], _SAID_CHARACTERS) for act in acts],
         "said": clipped(accepted.input, _SAID_CHARACTERS) if hears else "",
-        "event": clipped(names[world.event_id], _SAID_CHARACTERS) if world.event_id else "",
+        "event": clipped(events[world.event_id], _SAID_CHARACTERS) if world.event_id else "",
         "changed": dict(_net(view.changes(committed.changes), matters)),
         "told": clipped(committed.narrative, _NARRATION_CHARACTERS) if hears else "",
     }
@@ -104,22 +106,10 @@ def _value(value: Any) -> Any:
     return None if value is sim.ABSENT else abridged(value, _VALUE_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """The rules of one version of a scenario."""
-
-    spec_hash: str
-    spec: Mapping[str, Any] = field(compare=False, repr=False)
-
-
 @lru_cache(maxsize=_KEPT_RULES)
-def _matters(rules: _Rules) -> frozenset[Path]:
+def _matters(rules: Rules) -> frozenset[Path]:
     """The paths that decide whether the run goes on, as far as everybody knows."""
     public = Public(rules.spec)
     ends = (*rules.spec["loss_conditions"], *rules.spec.get("win_conditions", ()))
     conditions = (public.part_of({"preconditions": end["when"], "effects": ()}).preconditions for end in ends)
     return frozenset(path for condition in conditions for path in read_paths(condition))
-
-
-def _rules(spec: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    return (*spec["random_events"], *spec["actions"])

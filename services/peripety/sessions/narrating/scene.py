@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from peripety.sessions.model import CommittedTurn, Session
     from peripety.sessions.stage import Stage
@@ -52,3 +52,17 @@ class Scene:
     def rules(self) -> Rules:
         """The version of the scenario."""
         return Rules(self.session.spec_hash, self.spec)
+
+    @property
+    def action_names(self) -> dict[str, str]:
+        """What the actions are called, by id; an event may have the same id."""
+        return _names(self.spec["actions"])
+
+    @property
+    def event_names(self) -> dict[str, str]:
+        """What the random events are called, by id."""
+        return _names(self.spec["random_events"])
+
+
+def _names(rules: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    return {rule["id"]: rule.get("name", rule["id"]) for rule in rules}

@@ -192,6 +192,17 @@ def test_the_event_goes_by_its_name() -> None:
     assert told["name"] == f"Event {told['id'][1:]}"
 
 
+def test_an_event_may_have_the_id_of_an_action() -> None:
+    events = [{**event(f"e{n}"), "name": "An event"} for n in range(4)]
+    actions = [{**action(f"e{n}", SECRETS), "name": "An action"} for n in range(4)]
+    call = ActionCall("e0", {})
+    before = scene(call, random_events=events, actions=actions)
+    assert facts(before)["event"]["name"] == "An event"
+    after = scene(call, random_events=events, actions=actions, past=(turn_of(before, "told"),))
+    (turn,) = asked(after)["history"]
+    assert (turn["did"], turn["event"]) == (["An action"], "An event")
+
+
 def test_the_turns_before_are_told_in_short_as_far_as_the_audience_may_know_them() -> None:
     before = scene(viewer="p")
     heard = turn_of(before, "It was told.", pov="p", spoken="what was said")
