@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ __all__ = [
     "MaxTokens",
     "Model",
     "NewSeed",
+    "Persona",
     "Seed",
     "Server",
 ]
@@ -25,6 +27,18 @@ MAX_SEED = 2**53 - 1
 """The largest seed that there is."""
 # As much as a service lets one order have.
 _MAX_ATTEMPTS = 100
+
+
+class Persona(Enum):
+    """Who plays where nobody does."""
+
+    IDLE = "idle"
+    RANDOM = "random"
+    GREEDY = "greedy"
+    CAUTIOUS = "cautious"
+    PLANNER = "planner"
+    SABOTEUR = "saboteur"
+
 
 About = Annotated[
     str | None,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peripety.cli.options import (  # noqa: TC001 - typer reads the annotations
+from peripety.cli.options import (
     About,
     Attempts,
     MaxCost,
@@ -16,6 +16,7 @@ from peripety.cli.options import (  # noqa: TC001 - typer reads the annotations
     MaxTokens,
     Model,
     NewSeed,
+    Persona,
     Seed,
     Server,
 )
@@ -32,17 +33,6 @@ class Level(Enum):
     STATIC = "static"
     DRY_RUN = "dry-run"
     CERTIFICATE = "certificate"
-
-
-class Persona(Enum):
-    """Who plays in a dry-run."""
-
-    IDLE = "idle"
-    RANDOM = "random"
-    GREEDY = "greedy"
-    CAUTIOUS = "cautious"
-    PLANNER = "planner"
-    SABOTEUR = "saboteur"
 
 
 @scenarios.command()

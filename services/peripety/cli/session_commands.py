@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from peripety.cli.options import MAX_SEED, Server
+from peripety.cli.options import MAX_SEED, Persona, Server
 
 __all__ = ["sessions"]
 
@@ -96,6 +96,47 @@ def delete(session_id: SessionId, server: Server = None) -> None:
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.delete(session_id, server)
+
+
+@sessions.command()
+def odds(
+    session_id: SessionId,
+    runs: Annotated[int, typer.Option(min=1, max=100_000, help="How many futures to play.")] = 1_000,
+    horizon: Annotated[
+        int,
+        typer.Option(min=0, max=1_000, help="Turns of a future; 0 for what the scenario's horizon leaves."),
+    ] = 0,
+    persona: Annotated[Persona, typer.Option(help="Who plays on.")] = Persona.RANDOM,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ACTION", help="What is done first, without parameters; may be given again."),
+    ] = None,
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the odds as a line of JSON.")] = False,
+) -> None:
+    """Play thousands of futures from where a session stands, and say how likely each loss and win is.
+
+    The futures know the whole state, also what no player may see.
+    """
+    from peripety.cli import following as command  # noqa: PLC0415 - loads the services
+
+    request = command.futures(session_id, persona.value, runs, horizon)
+    command.odds(request, do or [], server, as_json=as_json)
+
+
+@sessions.command()
+def watch(
+    session_id: SessionId,
+    pov: Pov = "",
+    after: Annotated[int, typer.Option(min=0, help="Only what comes after this sequence number.")] = 0,
+    delay: Annotated[int, typer.Option(min=0, help="How many turns to stay behind.")] = 0,
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Follow a session as one entity sees it, from its start, until it ends."""
+    from peripety.cli import following as command  # noqa: PLC0415 - loads the services
+
+    command.watch(command.followed(session_id, pov, after, delay), server, as_json=as_json)
 
 
 @sessions.command()

@@ -1,0 +1,95 @@
+"""`peripety sessions odds` and `watch`: where a session may go, and what happens in it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from peripety.api.common.v1 import engine_pb2
+from peripety.api.session.v1 import session_pb2 as pb
+from peripety.cli.bundling import sessions_at
+from peripety.cli.jsonify import enum_word, jsonify
+from peripety.cli.output import progress, results, write_json
+from peripety.cli.story import Story
+from peripety.cli.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.api.common.v1 import common_pb2
+
+__all__ = ["followed", "futures", "odds", "watch"]
+
+_KIND = pb.EndOdds.DESCRIPTOR.fields_by_name["kind"]
+
+
+def futures(session_id: str, persona: str, runs: int, horizon: int) -> pb.GetOddsRequest:
+    """The futures that options ask for."""
+    number = engine_pb2.Persona.Value(f"PERSONA_{persona.upper()}")
+    return pb.GetOddsRequest(session_id=session_id, persona=number, runs=runs, horizon=horizon)
+
+
+def followed(session_id: str, pov: str, after: int, delay: int) -> pb.WatchSessionRequest:
+    """What options ask to be followed."""
+    return pb.WatchSessionRequest(
+        session_id=session_id, pov_entity_id=pov, after_sequence=after, delay_turns=delay
+    )
+
+
+def odds(request: pb.GetOddsRequest, actions: Sequence[str], server: str | None, *, as_json: bool) -> None:
+    """Play futures of a session, and tell how likely each end is.
+
+    Args:
+        request: the futures.
+        actions: what is done first in each of them, by actions without parameters.
+        server: whom to ask; None for this process.
+        as_json: whether to print the answer as JSON.
+    """
+    request.actions.extend(engine_pb2.ActionCall(action_id=action) for action in actions)
+    told = asyncio.run(_odds(request, server))
+    if as_json:
+        write_json(jsonify(told))
+        return
+    results().print(f"{told.runs:,} futures from turn {told.turn}:")
+    for end in told.ends:
+        results().print(f"  {enum_word(_KIND, end.kind)} {printable(end.condition)}: {_rate(end.rate)}")
+    results().print(f"  survived: {_rate(told.survived)}")
+
+
+def watch(request: pb.WatchSessionRequest, server: str | None, *, as_json: bool) -> None:
+    """Follow a session until it ends: what is recorded first, then what happens."""
+    asyncio.run(_watch(request, server, as_json=as_json))
+
+
+async def _odds(request: pb.GetOddsRequest, server: str | None) -> pb.GetOddsResponse:
+    told = pb.GetOddsResponse()
+    async with sessions_at(server) as stub:
+        with progress("playing futures", request.runs or None) as advance:
+            async for response in stub.GetOdds(request):
+                advance(response.runs - told.runs)
+                told = response
+    return told
+
+
+async def _watch(request: pb.WatchSessionRequest, server: str | None, *, as_json: bool) -> None:
+    story = Story(results())
+    async with sessions_at(server) as stub:
+        async for response in stub.WatchSession(request):
+            kind = response.WhichOneof("event")
+            if as_json:
+                write_json(jsonify(response))
+            elif kind == "turn_event":
+                story.turn(response.turn_event)
+            elif kind == "seat_acted":
+                waiting = ", ".join(response.seat_acted.waiting_seat_ids) or "nobody"
+                results().print(
+                    f"  {printable(response.seat_acted.seat_id)} has acted; waiting for {waiting}"
+                )
+            elif kind == "rewound":
+                results().print(f"\nTaken back to turn {response.rewound.turn}")
+            elif kind == "closed":
+                results().print(f"  {response.closed.reason}")
+
+
+def _rate(rate: common_pb2.Rate) -> str:
+    return f"{rate.value:.1%} (95 % interval {rate.low:.1%} to {rate.high:.1%})"
