@@ -81,14 +81,16 @@ async def _watch(request: pb.WatchSessionRequest, server: str | None, *, as_json
             elif kind == "turn_event":
                 story.turn(response.turn_event)
             elif kind == "seat_acted":
-                waiting = ", ".join(response.seat_acted.waiting_seat_ids) or "nobody"
-                results().print(
-                    f"  {printable(response.seat_acted.seat_id)} has acted; waiting for {waiting}"
-                )
+                results().print(_acted(response.seat_acted))
             elif kind == "rewound":
                 results().print(f"\nTaken back to turn {response.rewound.turn}")
             elif kind == "closed":
                 results().print(f"  {response.closed.reason}")
+
+
+def _acted(acted: pb.WatchSessionResponse.SeatActed) -> str:
+    waiting = ", ".join(map(printable, acted.waiting_seat_ids)) or "nobody"
+    return f"  {printable(acted.seat_id)} has acted; waiting for {waiting}"
 
 
 def _rate(rate: common_pb2.Rate) -> str:

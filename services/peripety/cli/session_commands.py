@@ -104,7 +104,7 @@ def odds(
     runs: Annotated[int, typer.Option(min=1, max=100_000, help="How many futures to play.")] = 1_000,
     horizon: Annotated[
         int,
-        typer.Option(min=0, max=1_000, help="Turns of a future; 0 for what the scenario's horizon leaves."),
+        typer.Option(min=0, max=1_000, help="Turns of a future; 0 for those left of the horizon."),
     ] = 0,
     persona: Annotated[Persona, typer.Option(help="Who plays on.")] = Persona.RANDOM,
     do: Annotated[
