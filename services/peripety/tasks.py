@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -27,12 +28,14 @@ async def aside(work: Callable[[], T], size: int) -> T:
 
 
 async def finish(work: Awaitable[T]) -> T:
-    """Let `work` end even when this task is cancelled meanwhile, then pass the cancellation on."""
+    """Let `work` end even when this task is cancelled meanwhile, perhaps again, then pass that on."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
         if not task.cancelled():
             task.exception()  # nobody is left to hear of it
         raise
