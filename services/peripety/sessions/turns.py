@@ -7,7 +7,7 @@ the session as it was. After the commit its events are a record, and asking agai
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -17,6 +17,7 @@ from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
     InternalError,
+    PeripetyError,
 )
 from peripety.gateway.model import Spent
 from peripety.sessions.attempts import new_attempt_id
@@ -151,8 +152,10 @@ class Turns:
         try:
             yield
         finally:
-            # Nothing moves if the turn was committed.
-            await finish(self._store.seats.move(replace(session, due=later), session.due))
+            # Nothing moves if the turn was committed. If that fails, the turn is only due later: what is told
+            # is what became of it.
+            with suppress(PeripetyError):
+                await finish(self._store.seats.move(replace(session, due=later), session.due))
 
     async def _recorded(self, request: TurnRequest) -> CommittedTurn | None:
         recorded = await self._store.turn(request.session_id, request.request_id)

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from peripety.sessions.events import ActionResolved, Committed, NarrativeChunk, WorldResolved
 from peripety.sessions.model import NewSession, Seat, SeatOrder
 from peripety.sessions.model import Table as Players
+from peripety.sessions.store.seats import SeatStore
 from support.seats import ROTATING, SCENARIO, at_a_table
 from support.sessions import ScriptedGateway, new_id, only, outcome, table
 from support.watching import commits, seen_of, watch
+
+if TYPE_CHECKING:
+    from peripety.sessions.model import Session
 
 
 async def test_seats_take_turns_in_their_order(database_url: str) -> None:
@@ -39,6 +43,21 @@ async def test_each_seat_has_its_own_view_and_all_hear_the_same(database_url: st
     changed = [[change.path for change in only(seen, ActionResolved)[0].changes] for seen in (mine, other)]
     assert changed == [["state.private.p.x"], []]
     assert only(mine, NarrativeChunk) == only(other, NarrativeChunk) != []
+
+
+async def test_a_turn_that_was_stored_is_told_although_the_database_goes_away_then(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_a_table(database_url, seconds=3600.0) as game:
+        move = SeatStore.move
+
+        async def failing(store: SeatStore, session: Session, due: int | None) -> None:
+            if (await game.now()).session.turn:
+                raise UnavailableError("the database is gone")
+            await move(store, session, due)
+
+        monkeypatch.setattr(SeatStore, "move", failing)
+        assert only(await game.play(1, "act", seat_id="one"), Committed)
 
 
 async def test_a_turn_of_a_seat_is_replayed_in_the_view_of_the_seat(database_url: str) -> None:
