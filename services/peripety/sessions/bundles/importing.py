@@ -211,7 +211,7 @@ class _Draft:
             narrator=header.narrator,
             table=header.table,
         )
-        return session, replay.program.document
+        return replace(session, due=session.next_due(now)), replay.program.document
 
     def turns(self) -> Iterator[CommittedTurn]:
         """All its turns, read again: the lines are known to be right, and a transaction waits for them."""

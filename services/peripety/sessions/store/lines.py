@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ __all__ = [
     "shared",
     "turns_of",
 ]
+
+_CUT_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +116,26 @@ async def collect(connection: AsyncConnection, line_id: str) -> None:
         if needed is not None:
             await cut(connection, line, needed)
             return
-        parent = await connection.scalar(select(lines.c.parent_line).where(lines.c.line_id == line))
+        parent, start = (
+            await connection.execute(
+                select(lines.c.parent_line, lines.c.parent_turn).where(lines.c.line_id == line)
+            )
+        ).one()
+        await cut(connection, line, start)
         await connection.execute(delete(lines).where(lines.c.line_id == line))
         line = parent
 
 
 async def cut(connection: AsyncConnection, line_id: str, turn: int) -> None:
-    """Delete what a line holds after a turn."""
+    """Delete what a line holds after a turn; of many turns some at a time, so that the event loop goes on."""
+    last = await connection.scalar(select(func.max(turns.c.turn)).where(turns.c.line_id == line_id))
+    for until in range((last or 0) - _CUT_AT_ONCE, turn, -_CUT_AT_ONCE):
+        await _cut(connection, line_id, until)
+        await asyncio.sleep(0)
+    await _cut(connection, line_id, turn)
+
+
+async def _cut(connection: AsyncConnection, line_id: str, turn: int) -> None:
     for table in (turns, snapshots):
         await connection.execute(delete(table).where(table.c.line_id == line_id, table.c.turn > turn))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import text
@@ -24,8 +24,10 @@ from peripety.sessions.bundles.defects import BundleError
 from peripety.sessions.bundles.exporting import Exporter, ReplayCompleted
 from peripety.sessions.bundles.importing import Importer
 from peripety.sessions.bundles.replaying import ReplayedTurn
-from peripety.sessions.model import ActionCall, NarratorOptions, Request, Table
+from peripety.sessions.model import ActionCall, NarratorOptions, NewSession, Request, Table
 from peripety.sessions.model import Seat as Place
+from peripety.sessions.store import lines
+from support.branching import standing_rows
 from support.bundles import Plan, bundle_of, play, resealed, verdict_on
 from support.certificates import certified, contest
 from support.scenarios import document as document_of
@@ -33,9 +35,9 @@ from support.sessions import ROOM, OneScenario, ScriptedGateway, calling, new_id
 from support.specs import action, document, event
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from peripety.sessions.model import CommittedTurn
+    from peripety.sessions.model import CommittedTurn, Session
     from peripety.sessions.sessions import Sessions
     from support.sessions import Table as Game
 
@@ -220,28 +222,70 @@ async def test_a_fork_under_another_seed_is_exported_with_it_before_and_after_it
         assert verdict.header.next_seed is None
 
 
+async def long_session(game: Game, turns: int, made: Callable[[], None] = lambda: None) -> Session:
+    """A session with many turns, which all tell of the same."""
+    await played(game, 1)
+    session = (await game.now()).session
+    (turn,) = await game.store.turns(session.session_id, 0, 1)
+
+    def past() -> Iterator[CommittedTurn]:
+        for number in range(1, turns + 1):
+            made()
+            first = (number - 1) * len(turn.events) + 1
+            yield replace(turn, turn=number, request_id=new_id(), first_sequence=first)
+
+    ended = replace(session, turn=turns, last_sequence=turns * len(turn.events))
+    new = replace(ended, session_id=new_id(), line_id=new_id())
+    return await game.store.add(new, SPEC, Request(new_id(), ""), past())
+
+
 async def test_the_event_loop_goes_on_while_a_long_past_is_stored(database_url: str) -> None:
+    came_round: list[None] = []
+    seen: list[int] = []
+    loop = asyncio.get_running_loop()
+
+    def made() -> None:
+        seen.append(len(came_round))
+        loop.call_soon_threadsafe(came_round.append, None)
+
     async with table(database_url, SPEC) as game:
-        await played(game, 1)
-        session = (await game.now()).session
-        (turn,) = await game.store.turns(session.session_id, 0, 1)
-        came_round: list[None] = []
-        seen: list[int] = []
-
-        def past() -> Iterator[CommittedTurn]:
-            for number in range(1, 51):
-                seen.append(len(came_round))
-                loop.call_soon_threadsafe(came_round.append, None)
-                first = (number - 1) * len(turn.events) + 1
-                yield replace(turn, turn=number, request_id=new_id(), first_sequence=first)
-
-        loop = asyncio.get_running_loop()
-        new = replace(
-            session, session_id=new_id(), line_id=new_id(), turn=50, last_sequence=50 * len(turn.events)
-        )
-        await game.store.add(new, SPEC, Request(new_id(), ""), past())
-        assert [one.turn for one in await game.store.turns(new.session_id, 0, 60)] == list(range(1, 51))
+        session = await long_session(game, 50, made)
+        assert [one.turn for one in await game.store.turns(session.session_id, 0, 60)] == list(range(1, 51))
     assert seen[0] < seen[-1]
+
+
+@pytest.mark.parametrize("turns", [2, 256, 257, 600])
+async def test_of_many_turns_those_are_deleted_that_nobody_needs_while_the_event_loop_goes_on(
+    database_url: str, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came_round: list[None] = []
+    seen: list[int] = []
+    cut = lines._cut
+
+    async def noted(*arguments: Any) -> None:
+        seen.append(len(came_round))
+        asyncio.get_running_loop().call_soon(came_round.append, None)
+        await cut(*arguments)
+
+    monkeypatch.setattr(lines, "_cut", noted)
+    async with table(database_url, SPEC) as game:
+        session = await long_session(game, turns)
+        back = replace(session, turn=1, last_sequence=session.last_sequence + 1, line_id=new_id())
+        await game.store.rewind(session, back, Request(new_id(), ""))
+        assert len(seen) == len(set(seen)) == 1 + (turns - 2) // 256
+        rows = await standing_rows(game.database)
+        assert rows["session_turns"] == 2
+        await game.store.delete(session.session_id, new_id())
+        assert (await standing_rows(game.database))["session_turns"] == 1
+
+
+async def test_an_imported_table_with_little_time_goes_on_by_itself(database_url: str) -> None:
+    seats = Table((Place("one", "p"),), seconds=3600.0)
+    async with table(database_url, SPEC) as game:
+        made = await game.sessions.create(NewSession(new_id(), "scenario", table=seats))
+        bundle = await exported(game.sessions, made.session.session_id)
+        session = (await game.sessions.take_in(new_id(), pieces(bundle))).session
+        assert session.due == session.created + 3_600_000_000
 
 
 async def test_an_import_is_made_once(database_url: str) -> None:
