@@ -189,8 +189,8 @@ async def _savepoint(group: _Group) -> AsyncIterator[AsyncConnection]:
         await driver.execute("RELEASE block")
     except sqlite3.Error as error:
         # Some of the block may still be there, or nothing of the whole transaction.
-        await connection.invalidate()
-        raise unavailable(error.sqlite_errorname) from error
+        await finish(connection.invalidate())
+        raise unavailable(getattr(error, "sqlite_errorname", type(error).__name__)) from error
 
 
 def _is_gone(connection: AsyncConnection) -> bool:

@@ -288,6 +288,24 @@ async def test_when_a_block_cannot_be_undone_alone_nothing_of_its_group_is_kept(
     assert await halves(database) == dict.fromkeys(kept, 2)
 
 
+async def test_a_connection_that_is_gone_when_a_block_is_cancelled_takes_its_group_with_it(
+    database: Database,
+) -> None:
+    first, second = Held(database, 1), Held(database, 2)
+    await first.at_work.wait()
+    first._may_end.set()
+    await second.at_work.wait()
+    group = database._backend._writer._group  # type: ignore[attr-defined]
+    raw = await group.begun.result().get_raw_connection()
+    await raw.driver_connection.close()
+    second.task.cancel()
+    results = await asyncio.gather(first.task, second.task, return_exceptions=True)
+    assert [type(result) for result in results] == [UnavailableError, UnavailableError]
+    assert await halves(database) == {}
+    await add_pair(database, 3)
+    assert await halves(database) == {3: 2}
+
+
 async def test_closing_waits_for_what_a_cancelled_block_leaves_to_do(tmp_path: Path) -> None:
     database = await Database.open(f"sqlite:///{tmp_path / 'test.db'}")
     held = Held(database, 1)
