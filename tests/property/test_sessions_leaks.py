@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -78,12 +79,16 @@ def secretive(draw: st.DrawFn) -> Json:
     return spec
 
 
+_CANARY = re.compile(r"canary-\w+-\d+-")
+
+
 class Telltale(ScriptedGateway):
-    """A narrator that tells everything it was told."""
+    """A narrator that tells everything it was told, and casts dice for the secrets in it."""
 
     async def _ask(self, request: GenerateRequest) -> Any:
         said = request.messages[-1].text
-        self.answers = [outcome(f"I know: {said[-1_400:]}")]
+        dice = [{"kind": secret, "target": secret, "difficulty": 9} for secret in _CANARY.findall(said)[:4]]
+        self.answers = [outcome(f"I know: {said[-1_400:]}", roll_requests=dice)]
         async for event in super()._ask(request):
             yield event
 
