@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from peripety.cli.agent_commands import agent
-from peripety.cli.options import About, Seed  # noqa: TC001 - typer reads the annotations
+from peripety.cli.options import MAX_SEED, About, Seed
 from peripety.cli.scenario_commands import scenarios
 from peripety.cli.session_commands import sessions
 from peripety.cli.stored_commands import stored
@@ -202,7 +202,7 @@ def bench_narrator(
     sessions: Annotated[int, typer.Option(min=1, max=100_000, help="How many games.")] = 10,
     turns: Annotated[int, typer.Option(min=1, max=10_000, help="Most turns of each.")] = 20,
     at_once: Annotated[int, typer.Option(min=1, max=128, help="How many at the same time.")] = 4,
-    seed: Annotated[int, typer.Option(min=0, max=2**53 - 1, help="Makes the games repeatable.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Makes the games repeatable.")] = 1,
     model: Annotated[
         str, typer.Option(metavar="NAME", help="Who narrates: provider/model. [default: the configured one]")
     ] = "",
