@@ -161,15 +161,16 @@ async def test_a_run_that_has_ended_takes_nothing_more(database_url: str) -> Non
 
 
 async def test_a_turn_goes_on_without_the_seats_whose_time_is_up(database_url: str) -> None:
-    async with together(database_url, seconds=1.0) as game:
-        game.sessions.look_out()
+    async with together(database_url, seconds=3600.0) as game:
         await game.sessions.submit(submission(game, 1, "two", "act"))
+        await game.store.seats.move((await game.now()).session, microseconds_now())
+        game.sessions.look_out()
         events = await heard(game, 1)
     assert [act.entity_id for act in only(events, ActionResolved)] == ["q"]
 
 
 async def test_a_seat_whose_time_is_up_can_hand_in_nothing(database_url: str) -> None:
-    async with together(database_url, seconds=1.0) as game:
+    async with together(database_url, seconds=3600.0) as game:
         session = (await game.now()).session
         assert await game.store.seats.take_over(session, microseconds_now() + LEASE_MICROSECONDS)
         with pytest.raises(FailedPreconditionError) as caught:
@@ -178,7 +179,7 @@ async def test_a_seat_whose_time_is_up_can_hand_in_nothing(database_url: str) ->
 
 
 async def test_of_two_processes_one_takes_a_turn_over(database_url: str) -> None:
-    async with together(database_url, seconds=1.0) as game:
+    async with together(database_url, seconds=3600.0) as game:
         session = (await game.now()).session
         later = microseconds_now() + LEASE_MICROSECONDS
         took = await asyncio.gather(*(game.store.seats.take_over(session, later) for _ in range(4)))
@@ -188,7 +189,7 @@ async def test_of_two_processes_one_takes_a_turn_over(database_url: str) -> None
 async def test_a_turn_that_all_have_acted_in_is_played_by_another_process_if_this_one_goes_down(
     database_url: str,
 ) -> None:
-    async with together(database_url, ScriptedGateway([[SILENCE]]), seconds=1.0) as game:
+    async with together(database_url, ScriptedGateway([[SILENCE]]), seconds=3600.0) as game:
         await game.sessions.submit(submission(game, 1, "one", "act"))
         await game.sessions.submit(submission(game, 1, "two", "double"))
         await game.sessions.aclose()
