@@ -63,7 +63,7 @@ class DriverConnection:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is under way."""
-        return self._there.in_transaction
+        return self._connection is not None and self._connection.in_transaction
 
     def cursor(self) -> _Cursor:
         """A new cursor."""

@@ -174,7 +174,7 @@ async def _savepoint(group: _Group) -> AsyncIterator[AsyncConnection]:
     """What is undone alone when the block fails."""
     connection = await asyncio.shield(group.begun)
     # Past SQLAlchemy, for which these would be three statements more.
-    driver = cast("DriverConnection", (await connection.get_raw_connection()).driver_connection)
+    driver = await _driver_of(connection)
     try:
         await driver.execute("SAVEPOINT block")
         try:
@@ -198,7 +198,12 @@ def _is_gone(connection: AsyncConnection) -> bool:
     return connection.closed or connection.invalidated
 
 
+async def _driver_of(connection: AsyncConnection) -> DriverConnection:
+    return cast("DriverConnection", (await connection.get_raw_connection()).driver_connection)
+
+
 async def _commit(connection: AsyncConnection) -> None:
-    if connection.invalidated:
+    # Where there is no transaction any more, a commit does nothing, and says that it went well.
+    if connection.invalidated or not (await _driver_of(connection)).in_transaction:
         raise unavailable(_ROLLED_BACK)
     await commit(connection)

@@ -306,6 +306,24 @@ async def test_a_connection_that_is_gone_when_a_block_is_cancelled_takes_its_gro
     assert await halves(database) == {3: 2}
 
 
+async def test_what_was_rolled_back_unnoticed_is_not_acknowledged(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = DriverConnection.execute
+
+    async def execute_and_lose(connection: DriverConnection, said: str) -> None:
+        await execute(connection, said)
+        if said == "RELEASE block":
+            await connection.rollback()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DriverConnection, "execute", execute_and_lose)
+        with pytest.raises(UnavailableError):
+            await add_pair(database, 1)
+    await add_pair(database, 2)
+    assert await halves(database) == {2: 2}
+
+
 async def test_closing_waits_for_what_a_cancelled_block_leaves_to_do(tmp_path: Path) -> None:
     database = await Database.open(f"sqlite:///{tmp_path / 'test.db'}")
     held = Held(database, 1)
