@@ -6,6 +6,8 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.fake_model import serving_fake_model
 from support.playable import playable
 from support.surviving import Arena, PacedModel
@@ -20,6 +22,7 @@ _log = logging.getLogger(__name__)
 PIECES = ('{"narrative":"', *("word " for _ in range(12)), '."}')
 
 
+@pytest.mark.timeout(max(300, POINTS))
 async def test_no_kill_loses_a_turn_or_plays_it_twice(tmp_path: Path) -> None:
     with serving_fake_model(*PIECES, kind=PacedModel) as model:
         settings = {"MODEL_PROVIDER": "generic", "OPENAI_API_BASE": model.url, "MODEL_NAME": "fake"}

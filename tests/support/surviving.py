@@ -89,6 +89,7 @@ class Arena:
         self._up = asyncio.Event()
         self._api: Api | None = None
         self._over = False
+        self._asking = 0
         self.book = Book()
 
     async def survive(self, clients: int, points: int, seconds: tuple[float, float]) -> None:
@@ -108,6 +109,7 @@ class Arena:
                     await asyncio.sleep(random.uniform(*seconds))
                     self._up.clear()
                     await asyncio.to_thread(server.kill)
+                    await self._noticed()
             self._over = True
             async with self.serving():
                 await asyncio.wait(players)
@@ -176,11 +178,19 @@ class Arena:
         while True:
             await self._up.wait()
             assert self._api is not None
+            self._asking += 1
             try:
                 return await ask(self._api)
             except UnavailableError:
                 # The server is gone, or about to be; its successor is told of by `_up`.
                 await asyncio.sleep(0.02)
+            finally:
+                self._asking -= 1
+
+    async def _noticed(self) -> None:
+        """Wait until every call has heard that its server is gone: a channel cancels those that are left."""
+        while self._asking:  # noqa: ASYNC110 - every call counts, not the first one
+            await asyncio.sleep(0.01)
 
     async def _created(self, request_id: str, api: Api) -> session_pb2.Session:
         request = session_pb2.CreateSessionRequest(request_id=request_id, scenario_id=self._scenario_id)
