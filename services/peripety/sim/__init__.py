@@ -26,6 +26,9 @@ from peripety.sim.documents import (
     parse_canonical,
     validate,
 )
+from peripety.sim.policies.documents import compile_policy, decide, decide_many, validate_policy
+from peripety.sim.policies.policy import Policy, Requests
+from peripety.sim.policies.types import Decided, Decision, Matches, ToolRequest, Unevaluated
 from peripety.sim.program import MAX_SEED, Program, State, engine_error, require
 from peripety.sim.screening import Checked, check_all
 from peripety.sim.transcript import chain, chain_start
@@ -68,13 +71,18 @@ __all__ = [
     "Change",
     "Checked",
     "Data",
+    "Decided",
+    "Decision",
     "Draw",
     "DryRunReport",
     "LogLine",
+    "Matches",
     "Persona",
+    "Policy",
     "Program",
     "Proof",
     "ProofCode",
+    "Requests",
     "RollResult",
     "Rule",
     "RuleError",
@@ -82,6 +90,8 @@ __all__ = [
     "State",
     "Status",
     "StepResult",
+    "ToolRequest",
+    "Unevaluated",
     "View",
     "Visibility",
     "canonical",
@@ -90,7 +100,10 @@ __all__ = [
     "check_all",
     "compile",
     "compile_canonical",
+    "compile_policy",
     "data",
+    "decide",
+    "decide_many",
     "draw",
     "evaluate",
     "format_path",
@@ -102,6 +115,7 @@ __all__ = [
     "parse_path",
     "rule",
     "validate",
+    "validate_policy",
     "variable_path",
 ]
 

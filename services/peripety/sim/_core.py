@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Core",
     "CoreError",
+    "CorePolicy",
     "CoreProgram",
+    "CoreRequests",
     "CoreState",
     "Data",
     "PatternIndex",
@@ -101,6 +103,40 @@ class CoreProgram(Protocol):
 
     def proves_nothing(self, horizon: int) -> bool:
         """Whether it is known, at little cost, that there is nothing to prove within a horizon."""
+
+
+class CoreRequests(Protocol):
+    """Requests, read for the tools of one policy. Immutable; every thread may use it."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+
+class CorePolicy(Protocol):
+    """A compiled policy. The requests it is given are its own core's, and read for the same tools."""
+
+    def requests(self, requests: bytes) -> CoreRequests:
+        """Requests from a JSON list of `{server_name, tool_name, arguments, roles}`."""
+
+    def deciding(self, requests: Any) -> tuple[bytes, bytes]:
+        """Who decides each request, and for which ones conditions could not be evaluated before that.
+
+        The former are signed 32-bit integers, little-endian: an index into the invariants and rules, -1 for
+        no rule, -2 for an unknown tool. The latter is a set of bits, bit `n % 8` of byte `n // 8` for
+        request `n`.
+        """
+
+    def unevaluated(self, requests: Any, index: int) -> bytes:
+        """The conditions up to the deciding one that could not be evaluated for a request, in order.
+
+        The JSON of a list of `{rule, code, message, path}`: an index as above, and what was the matter.
+        """
+
+    def matches(self, requests: Any, rules: bytes | None) -> list[tuple[bytes, bytes]]:
+        """For each rule of a JSON list, or of the policy, what it holds for, and what it fails for.
+
+        Both are sets of bits as in `deciding`.
+        """
 
 
 class Screened(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-__all__ = ["Outcome", "ScenarioSpec"]
+__all__ = ["Closed", "Outcome", "ScenarioSpec"]
 
 _MAX_SEED = 2**53 - 1
 _Id = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")]
@@ -26,13 +26,13 @@ _Derives = Annotated[
 ]
 
 
-class _Closed(BaseModel):
+class Closed(BaseModel):
     """Unknown keys are errors everywhere."""
 
     model_config = ConfigDict(extra="forbid", title=None)
 
 
-class SetOp(_Closed):
+class SetOp(Closed):
     """Put a value at a path; may create the last key, never a missing parent."""
 
     op: Literal["set"]
@@ -40,7 +40,7 @@ class SetOp(_Closed):
     value: JsonValue
 
 
-class IncOp(_Closed):
+class IncOp(Closed):
     """Add to a number."""
 
     op: Literal["inc"]
@@ -48,7 +48,7 @@ class IncOp(_Closed):
     value: float | str = Field(description="A number, or the name of a derived value.")
 
 
-class DecOp(_Closed):
+class DecOp(Closed):
     """Subtract from a number."""
 
     op: Literal["dec"]
@@ -56,7 +56,7 @@ class DecOp(_Closed):
     value: float | str = Field(description="A number, or the name of a derived value.")
 
 
-class MulOp(_Closed):
+class MulOp(Closed):
     """Multiply a number."""
 
     op: Literal["mul"]
@@ -64,7 +64,7 @@ class MulOp(_Closed):
     value: float | str = Field(description="A number, or the name of a derived value.")
 
 
-class PatchOp(_Closed):
+class PatchOp(Closed):
     """Merge keys into an existing object, one level deep."""
 
     op: Literal["patch"]
@@ -72,7 +72,7 @@ class PatchOp(_Closed):
     value: dict[str, JsonValue] | str = Field(description="An object, or the name of a derived value.")
 
 
-class PushOp(_Closed):
+class PushOp(Closed):
     """Append to an existing array."""
 
     op: Literal["push"]
@@ -80,21 +80,21 @@ class PushOp(_Closed):
     value: JsonValue
 
 
-class PopOp(_Closed):
+class PopOp(Closed):
     """Remove the last element of an array."""
 
     op: Literal["pop"]
     path: _PathText
 
 
-class AddLogOp(_Closed):
+class AddLogOp(Closed):
     """Append a line to the log of the session."""
 
     op: Literal["addlog"]
     message: Annotated[str, Field(min_length=1, max_length=4000)]
 
 
-class ScheduleOp(_Closed):
+class ScheduleOp(Closed):
     """Let effects happen later: at a turn (or a time from the start), or after some turns (or a duration)."""
 
     op: Literal["schedule"]
@@ -111,7 +111,7 @@ EffectOp = Annotated[
 _Effects = Annotated[list[EffectOp], Field(max_length=4096)]
 
 
-class Entity(_Closed):
+class Entity(Closed):
     """Someone or something that takes part."""
 
     id: _Id
@@ -121,7 +121,7 @@ class Entity(_Closed):
     playable: bool | None = None
 
 
-class Param(_Closed):
+class Param(Closed):
     """What an action may be given; every parameter has a finite domain or bounds."""
 
     type: Literal["integer", "number", "string", "boolean"]
@@ -131,7 +131,7 @@ class Param(_Closed):
     maxLength: Annotated[int, Field(ge=1, le=1000)] | None = None  # noqa: N815 - JSON Schema's own keyword
 
 
-class Action(_Closed):
+class Action(Closed):
     """Something that can be done."""
 
     id: _Id
@@ -143,7 +143,7 @@ class Action(_Closed):
     effects: _Effects
 
 
-class RandomEvent(_Closed):
+class RandomEvent(Closed):
     """Something that may happen."""
 
     id: _Id
@@ -157,7 +157,7 @@ class RandomEvent(_Closed):
     )
 
 
-class EndCondition(_Closed):
+class EndCondition(Closed):
     """What ends a run."""
 
     id: _Id
@@ -165,7 +165,7 @@ class EndCondition(_Closed):
     message: _Text | None = None
 
 
-class NegativityBudget(_Closed):
+class NegativityBudget(Closed):
     """How hard the scenario must be."""
 
     min_fail_rate: Annotated[float, Field(gt=0, le=1)]
@@ -174,20 +174,20 @@ class NegativityBudget(_Closed):
     max_positive_drift: Annotated[float, Field(ge=0)] | None = None
 
 
-class Clock(_Closed):
+class Clock(Closed):
     """How long a turn takes."""
 
     turn: _Duration
 
 
-class VisibilityRule(_Closed):
+class VisibilityRule(Closed):
     """Who may see a path."""
 
     path: _PathText
     to: Literal["public", "hidden"] | Annotated[list[_Id], Field(min_length=1, max_length=64)]
 
 
-class NarratorScope(_Closed):
+class NarratorScope(Closed):
     """What the narrator may write on its own."""
 
     path: _PathText
@@ -195,7 +195,7 @@ class NarratorScope(_Closed):
     max_magnitude: Annotated[float, Field(ge=0)] | None = None
 
 
-class ScenarioSpec(_Closed):
+class ScenarioSpec(Closed):
     """A scenario: its state, what can be done, what may happen, and what ends it."""
 
     spec_version: Literal["1.0"]
@@ -215,14 +215,14 @@ class ScenarioSpec(_Closed):
     narrator_scope: Annotated[list[NarratorScope], Field(max_length=512)] | None = None
 
 
-class Dialogue(_Closed):
+class Dialogue(Closed):
     """Something an entity says aloud."""
 
     entity_id: _Id
     utterance: Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-class StateChange(_Closed):
+class StateChange(Closed):
     """A change that the narrator proposes."""
 
     op: Literal["set", "inc", "dec", "mul", "patch", "push", "pop"]
@@ -230,7 +230,7 @@ class StateChange(_Closed):
     value: JsonValue = None
 
 
-class RollRequest(_Closed):
+class RollRequest(Closed):
     """A check that the narrator asks for."""
 
     kind: _Id
@@ -238,7 +238,7 @@ class RollRequest(_Closed):
     difficulty: Annotated[int, Field(ge=1, le=30)]
 
 
-class MemoryUpdate(_Closed):
+class MemoryUpdate(Closed):
     """Something an entity will remember."""
 
     scope: _Id
@@ -247,7 +247,7 @@ class MemoryUpdate(_Closed):
     visibility: Literal["public", "private", "hidden"]
 
 
-class Outcome(_Closed):
+class Outcome(Closed):
     """What a narrator may return for a turn."""
 
     narrative: Annotated[str, Field(min_length=1, max_length=8000)]

@@ -8,6 +8,7 @@ from peripety.policies.feedback import feedback_message
 from peripety.policies.model import (
     Decision,
     DiscardedScenario,
+    Expectation,
     ScenarioCorrection,
     ScenarioFeedback,
     TestScenario,
@@ -15,9 +16,9 @@ from peripety.policies.model import (
 )
 
 PROBE = TestScenario(
-    "a probe", ToolRequest("server", "tool", {"b": [1], "a": "é"}), Decision.NOT_ALLOW, "nobody says so"
+    "a probe", ToolRequest("server", "tool", {"b": [1], "a": "é"}), Expectation.NOT_ALLOW, "nobody says so"
 )
-CORRECTION = ScenarioCorrection("a wrong one", Decision.DENY, Decision.ESCALATE, "somebody has to look")
+CORRECTION = ScenarioCorrection("a wrong one", Expectation.DENY, Expectation.ESCALATE, "somebody has to look")
 DISCARDED = DiscardedScenario(
     replace(PROBE, description="an impossible one"), "protected-paths", Decision.DENY
 )

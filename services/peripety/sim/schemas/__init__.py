@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OUTCOME", "SCENARIO_SPEC", "schema_document"]
+__all__ = ["OUTCOME", "POLICY_SPEC", "SCENARIO_SPEC", "schema_document"]
 
 SCENARIO_SPEC = "scenario_spec"
 OUTCOME = "outcome"
+POLICY_SPEC = "policy_spec"
 
 
 @cache
 def schema_document(name: str) -> Mapping[str, Any]:
-    """The JSON Schema of `SCENARIO_SPEC` or `OUTCOME`; shared, so not to be changed."""
+    """The JSON Schema of `SCENARIO_SPEC`, `OUTCOME` or `POLICY_SPEC`; shared, so not to be changed."""
     document: dict[str, Any] = json.loads(
         resources.files(__name__).joinpath(f"{name}.schema.json").read_text("utf-8")
     )

@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peripety.sim.schemas import OUTCOME, SCENARIO_SPEC
+from peripety.sim.policies.spec import PolicySpec
+from peripety.sim.schemas import OUTCOME, POLICY_SPEC, SCENARIO_SPEC
 from peripety.sim.spec import Outcome, ScenarioSpec
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_MODELS: dict[str, type[BaseModel]] = {SCENARIO_SPEC: ScenarioSpec, OUTCOME: Outcome}
+_MODELS: dict[str, type[BaseModel]] = {SCENARIO_SPEC: ScenarioSpec, OUTCOME: Outcome, POLICY_SPEC: PolicySpec}
 
 
 def _generated(name: str) -> str:

@@ -372,6 +372,7 @@ class PolicyScenario(_message.Message):
     EXPECTED_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    RULE_ID_FIELD_NUMBER: _builtins.int
     scenario_id: _builtins.str
     """Names it in its suite; given by the server when empty."""
     description: _builtins.str
@@ -382,6 +383,8 @@ class PolicyScenario(_message.Message):
     """Why."""
     source: Global___ScenarioSource.ValueType
     """Where it comes from."""
+    rule_id: _builtins.str
+    """Id of the rule that it is meant to test; empty when nobody said."""
     @_builtins.property
     def request(self) -> Global___PolicyRequest:
         """Required. The request."""
@@ -395,10 +398,11 @@ class PolicyScenario(_message.Message):
         expected: Global___Expectation.ValueType = ...,
         reasoning: _builtins.str = ...,
         source: Global___ScenarioSource.ValueType = ...,
+        rule_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "expected", b"expected", "reasoning", b"reasoning", "request", b"request", "scenario_id", b"scenario_id", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "expected", b"expected", "reasoning", b"reasoning", "request", b"request", "rule_id", b"rule_id", "scenario_id", b"scenario_id", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -546,7 +550,9 @@ Global___ScenarioCorrection: _TypeAlias = ScenarioCorrection  # noqa: Y015
 
 @_typing.final
 class DiscardedScenario(_message.Message):
-    """A scenario that was thrown out because a structural invariant always decides otherwise."""
+    """A scenario that was thrown out because a structural invariant always decides otherwise, or because its
+    tool refuses its arguments.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -554,9 +560,9 @@ class DiscardedScenario(_message.Message):
     RULE_FIELD_NUMBER: _builtins.int
     ACTUAL_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
-    """Name of the invariant."""
+    """Id of the invariant, or `argument-schema`."""
     actual: Global___Decision.ValueType
-    """What the invariant always says."""
+    """What that always says."""
     @_builtins.property
     def scenario(self) -> Global___PolicyScenario:
         """The scenario."""
@@ -989,6 +995,7 @@ class CompilePolicyRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    FOUNDATION_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Required. UUID that names this request; sent again, it continues or repeats the same work (kept 24 hours)."""
     policy_id: _builtins.str
@@ -999,6 +1006,10 @@ class CompilePolicyRequest(_message.Message):
     """`provider/model` that writes and judges; empty for the configured one."""
     after_sequence: _builtins.int
     """Leave out events up to this one; 0 for all."""
+    foundation: _builtins.bytes
+    """What stands above the rules that are written: a JSON object in UTF-8 with `invariants` and `lists`, both
+    optional, as in a policy document; empty for neither.
+    """
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolAnnotation]:
         """Required, at least one. The tools that it is about."""
@@ -1027,10 +1038,11 @@ class CompilePolicyRequest(_message.Message):
         model: _builtins.str = ...,
         budget: _common_pb2.Budget | None = ...,
         after_sequence: _builtins.int = ...,
+        foundation: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "budget", b"budget", "constitution", b"constitution", "handwritten_scenarios", b"handwritten_scenarios", "model", b"model", "options", b"options", "policy_id", b"policy_id", "request_id", b"request_id", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "budget", b"budget", "constitution", b"constitution", "foundation", b"foundation", "handwritten_scenarios", b"handwritten_scenarios", "model", b"model", "options", b"options", "policy_id", b"policy_id", "request_id", b"request_id", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1172,6 +1184,7 @@ class CompilePolicyResponse(_message.Message):
         USAGE_FIELD_NUMBER: _builtins.int
         TURNS_FIELD_NUMBER: _builtins.int
         FROM_CACHE_FIELD_NUMBER: _builtins.int
+        FINDINGS_FIELD_NUMBER: _builtins.int
         from_cache: _builtins.bool
         """Whether it was stored earlier for the same input and no model was called."""
         @_builtins.property
@@ -1186,6 +1199,10 @@ class CompilePolicyResponse(_message.Message):
         def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___GenerationTurn]:
             """The turns of the conversation that wrote scenarios."""
 
+        @_builtins.property
+        def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
+            """What a person should know, as warnings."""
+
         def __init__(
             self,
             *,
@@ -1193,10 +1210,11 @@ class CompilePolicyResponse(_message.Message):
             usage: _common_pb2.ModelUsage | None = ...,
             turns: _abc.Iterable[Global___GenerationTurn] | None = ...,
             from_cache: _builtins.bool = ...,
+            findings: _abc.Iterable[_common_pb2.Finding] | None = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy", "usage", b"usage"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["from_cache", b"from_cache", "policy", b"policy", "turns", b"turns", "usage", b"usage"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings", "from_cache", b"from_cache", "policy", b"policy", "turns", b"turns", "usage", b"usage"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

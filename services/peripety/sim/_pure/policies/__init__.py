@@ -1,0 +1,1 @@
+"""Policies in the reference core: docs/policies.md, part for part."""

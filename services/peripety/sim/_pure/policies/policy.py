@@ -1,0 +1,103 @@
+"""A compiled policy: who decides a request, and what rules hold for."""
+
+from __future__ import annotations
+
+from struct import pack
+from typing import TYPE_CHECKING, Any
+
+from peripety.sim._core import CoreError
+from peripety.sim._pure.border import parse_canonical
+from peripety.sim._pure.canonical import canonical
+from peripety.sim._pure.policies.conditions import Condition, Lists
+from peripety.sim._pure.policies.tools import Annotation, Read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Policy"]
+
+_NO_RULE = -1
+_UNKNOWN_TOOL = -2
+
+
+class Policy:
+    """A compiled policy.
+
+    Args:
+        document: in canonical form; it has passed the checks.
+    """
+
+    def __init__(self, document: bytes) -> None:
+        spec = parse_canonical(document)
+        self._tools = {(tool["server_name"], tool["tool_name"]): Annotation(tool) for tool in spec["tools"]}
+        self._lists = Lists(spec.get("lists", {}))
+        rules = [*spec.get("invariants", ()), *spec["rules"]]
+        self._conditions = self._compiled(rules)
+        self._allows = [rule["then"] == "allow" for rule in rules]
+
+    def requests(self, requests: bytes) -> list[Read | None]:
+        """Requests, read; None for one whose tool the policy is not about."""
+        return [self._read(request) for request in parse_canonical(requests)]
+
+    def deciding(self, requests: list[Read | None]) -> tuple[bytes, bytes]:
+        """Who decides each request, and for which ones conditions could not be evaluated before that."""
+        found = [self._found(read) for read in requests]
+        deciding = pack(f"<{len(found)}i", *(index for index, _ in found))
+        return deciding, _bits(number for number, (_, errors) in enumerate(found) if errors)
+
+    def unevaluated(self, requests: list[Read | None], index: int) -> bytes:
+        """The conditions up to the deciding one that could not be evaluated for a request."""
+        return canonical(
+            [
+                {"rule": rule, "code": error.code, "message": error.message, "path": error.path}
+                for rule, error in self._found(requests[index])[1]
+            ]
+        )
+
+    def matches(self, requests: list[Read | None], rules: bytes | None) -> list[tuple[bytes, bytes]]:
+        """For each rule, the requests that it holds for, and those that fail."""
+        conditions = self._conditions if rules is None else self._compiled(parse_canonical(rules))
+        return [_matches(condition, requests) for condition in conditions]
+
+    def _compiled(self, rules: list[dict[str, Any]]) -> list[Condition]:
+        return [Condition(rule["when"], self._lists) for rule in rules]
+
+    def _read(self, request: dict[str, Any]) -> Read | None:
+        server, tool = request["server_name"], request["tool_name"]
+        annotation = self._tools.get((server, tool))
+        if annotation is None:
+            return None
+        roles, arguments = request["roles"], request["arguments"]
+        root = {"server": server, "tool": tool, "arguments": arguments, "roles": roles}
+        return Read(server, tool, tuple(roles), annotation, root)
+
+    def _found(self, read: Read | None) -> tuple[int, list[tuple[int, CoreError]]]:
+        if read is None:
+            return _UNKNOWN_TOOL, []
+        errors: list[tuple[int, CoreError]] = []
+        for index, condition in enumerate(self._conditions):
+            try:
+                if condition.holds(read):
+                    return index, errors
+            except CoreError as error:
+                errors.append((index, error))
+                if not self._allows[index]:
+                    return index, errors
+        return _NO_RULE, errors
+
+
+def _matches(condition: Condition, requests: list[Read | None]) -> tuple[bytes, bytes]:
+    holds: list[int] = []
+    fails: list[int] = []
+    for number, read in enumerate(requests):
+        try:
+            if read is not None and condition.holds(read):
+                holds.append(number)
+        except CoreError:
+            fails.append(number)
+    return _bits(holds), _bits(fails)
+
+
+def _bits(numbers: Iterator[int] | list[int]) -> bytes:
+    bits = sum(1 << number for number in numbers)
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")

@@ -1,0 +1,186 @@
+"""A compiled policy: what it decides about requests, and what its rules, or others, hold for."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.sim._core import CoreError
+from peripety.sim._pure.canonical import canonical
+from peripety.sim._values import loads
+from peripety.sim.policies.types import (
+    NO_RULE,
+    UNKNOWN_TOOL,
+    Decided,
+    Decision,
+    Matches,
+    ToolRequest,
+    Unevaluated,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.sim._core import CorePolicy, CoreRequests
+
+__all__ = ["Policy", "Requests"]
+
+_NO_RULE = Decided(Decision.DENY, NO_RULE, by_invariant=False, reasons=("no rule takes hold",))
+_UNKNOWN = Decided(
+    Decision.DENY, UNKNOWN_TOOL, by_invariant=True, reasons=("the policy is not about this tool",)
+)
+_OUTCOMES_OF_NO_RULE = {-1: _NO_RULE, -2: _UNKNOWN}
+
+
+class Requests:
+    """Requests, read once for the tools of a policy. Immutable; every thread may use it.
+
+    Attributes:
+        requests: as they were given.
+        core: as the engine has read them.
+    """
+
+    def __init__(self, requests: Sequence[ToolRequest], core: CoreRequests) -> None:
+        self.requests = tuple(requests)
+        self.core = core
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.requests)
+
+
+class Policy:
+    """A compiled policy. Immutable; every thread may use it.
+
+    Attributes:
+        document: the policy in canonical form.
+        policy_hash: SHA-256 of `document`, in hex.
+        spec: the parsed document; shared, so not to be changed.
+        rules: the invariants, then the rules, in the order in which they are asked; shared as well.
+    """
+
+    def __init__(self, document: bytes, core: CorePolicy) -> None:
+        self.document = document
+        self.policy_hash = sha256(document).hexdigest()
+        self.spec: Mapping[str, Any] = loads(document)
+        self._invariants = len(self.spec.get("invariants", ()))
+        self.rules: tuple[Mapping[str, Any], ...] = (
+            *self.spec.get("invariants", ()),
+            *self.spec["rules"],
+        )
+        self._outcomes = [*map(self._outcome, range(len(self.rules)))]
+        self._core = core
+
+    def prepare(self, requests: Sequence[ToolRequest]) -> Requests:
+        """Read requests once, to decide about them often.
+
+        The result is good for this policy and for every other one with the same `tools`.
+
+        Raises:
+            InvalidArgumentError: `REQUEST_INVALID`; the violations name each request and its field.
+        """
+        return Requests(requests, self._core.requests(_encoded(requests)))
+
+    def decide(self, request: ToolRequest) -> Decided:
+        """What the policy says to a request.
+
+        Raises:
+            InvalidArgumentError: as `prepare`.
+        """
+        return self.decide_many([request])[0]
+
+    def decide_many(self, requests: Requests | Sequence[ToolRequest]) -> list[Decided]:
+        """What the policy says to each of many requests.
+
+        Raises:
+            InvalidArgumentError: as `prepare`.
+        """
+        prepared = requests if isinstance(requests, Requests) else self.prepare(requests)
+        deciding, errors = self._core.deciding(prepared.core)
+        decided = [self._decided(index) for index in _integers(deciding)]
+        troubled = int.from_bytes(errors, "little")
+        while troubled:
+            number = (troubled & -troubled).bit_length() - 1
+            decided[number] = self._with_errors(decided[number], prepared, number)
+            troubled &= troubled - 1
+        return decided
+
+    def deciding(self, requests: Requests) -> Sequence[int]:
+        """The index in `rules` of the rule that decides each request; -1: none, -2: the tool is unknown."""
+        return _integers(self._core.deciding(requests.core)[0])
+
+    def matches(
+        self, requests: Requests, rules: Sequence[Mapping[str, Any]] | None = None
+    ) -> tuple[Matches, ...]:
+        """What each rule's condition holds for, whatever stands before it.
+
+        Args:
+            requests: the requests.
+            rules: rules that need not be the policy's own, but use its tools and lists, such as mutants;
+                they have passed the checks of a document. The policy's own `rules` when absent.
+        """
+        document = None if rules is None else canonical([*rules])
+        return tuple(
+            Matches(int.from_bytes(holds, "little"), int.from_bytes(fails, "little"))
+            for holds, fails in self._core.matches(requests.core, document)
+        )
+
+    def _outcome(self, index: int) -> Decided:
+        rule = self.rules[index]
+        return Decided(
+            Decision(rule["then"]),
+            rule["id"],
+            by_invariant=index < self._invariants,
+            reasons=(rule["reason"],),
+        )
+
+    def _decided(self, index: int) -> Decided:
+        return self._outcomes[index] if index >= 0 else _OUTCOMES_OF_NO_RULE[index]
+
+    def _with_errors(self, decided: Decided, requests: Requests, number: int) -> Decided:
+        errors = tuple(
+            Unevaluated(self.rules[error["rule"]]["id"], error["code"], error["message"], error["path"])
+            for error in json.loads(self._core.unevaluated(requests.core, number))
+        )
+        told = (f"the condition of {error.rule_id} cannot be evaluated: {error.message}" for error in errors)
+        return Decided(
+            decided.decision, decided.rule_id, decided.by_invariant, (*told, *decided.reasons), errors
+        )
+
+
+def _integers(packed: bytes) -> Sequence[int]:
+    integers = array("i")
+    integers.frombytes(packed)
+    return integers
+
+
+def _encoded(requests: Sequence[ToolRequest]) -> bytes:
+    try:
+        return canonical([_json(request) for request in requests])
+    except CoreError:
+        violations = [*_violations(requests)]
+        raise InvalidArgumentError(
+            "requests are not JSON within the engine's limits", code="REQUEST_INVALID", violations=violations
+        ) from None
+
+
+def _json(request: ToolRequest) -> dict[str, Any]:
+    return {
+        "server_name": request.server_name,
+        "tool_name": request.tool_name,
+        "arguments": request.arguments,
+        "roles": [*request.roles],
+    }
+
+
+def _violations(requests: Sequence[ToolRequest]) -> list[FieldViolation]:
+    found = []
+    for number, request in enumerate(requests):
+        try:
+            canonical(_json(request))
+        except CoreError as error:
+            found.append(FieldViolation(f"requests[{number}]", error.message))
+    return found
