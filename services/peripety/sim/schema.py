@@ -30,21 +30,26 @@ _BOUNDS = {
 }
 
 
-def check(schema: Mapping[str, Any], instance: Any) -> list[Finding]:
+def check(schema: Mapping[str, Any], instance: Any, *, linear: bool = False) -> list[Finding]:
     """Everything in `instance` that `schema` does not allow, by its place, at most `MAX_FINDINGS`.
 
     Args:
         schema: a JSON Schema document.
         instance: a parsed JSON value.
+        linear: match patterns in time linear in the text, as is due where a stranger wrote both; a pattern
+            that looks around or back is then refused.
+
+    Raises:
+        ValueError: it is no schema, refers to anything outside itself, or has a pattern that is refused.
     """
-    validator = _validator(json.dumps(schema, sort_keys=True))
+    validator = _validator(json.dumps(schema, sort_keys=True), linear=linear)
     found = {f: None for error in validator.iter_errors(instance) for f in _findings(error, schema)}
     return sorted(found, key=_place)[:MAX_FINDINGS]
 
 
 def without_nulls(schema: Mapping[str, Any], instance: Any) -> Any:
     """A copy of `instance` that leaves out every key whose value is a null that `schema` refuses."""
-    validator = _validator(json.dumps(schema, sort_keys=True))
+    validator = _validator(json.dumps(schema, sort_keys=True), linear=False)
     refused = {tuple(error.instance_path) for error in _all_errors(validator.iter_errors(instance))}
     return _without(instance, refused, ())
 
@@ -86,10 +91,11 @@ def segments(path: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _validator(schema: str) -> jsonschema_rs.Validator:
+def _validator(schema: str, *, linear: bool) -> jsonschema_rs.Validator:
     import jsonschema_rs  # noqa: PLC0415 - takes 3 MB, which who checks nothing can do without
 
-    return jsonschema_rs.validator_for(json.loads(schema), retriever=_refuse)
+    engine = jsonschema_rs.RegexOptions() if linear else jsonschema_rs.FancyRegexOptions()
+    return jsonschema_rs.validator_for(json.loads(schema), retriever=_refuse, pattern_options=engine)
 
 
 def _refuse(uri: str) -> Any:
