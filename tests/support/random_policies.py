@@ -1,0 +1,302 @@
+"""Random policies from a seed, quickly: valid by construction, and rich in what rules can say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+__all__ = [
+    "ARGUMENTS",
+    "CALLERS",
+    "HOSTS",
+    "KINDS",
+    "LABELS",
+    "NAMES",
+    "NUMBERS",
+    "PATHS",
+    "SERVERS",
+    "SHAPES",
+    "VERBS",
+    "Argument",
+    "random_policy",
+]
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What a policy has, and how much of it. A range is (fewest, most); a number is a probability."""
+
+    servers: tuple[int, int] = (2, 5)
+    tools: tuple[int, int] = (5, 10)
+    rules: tuple[int, int] = (20, 60)
+    invariants: tuple[int, int] = (1, 4)
+    lists: tuple[int, int] = (2, 5)
+    across: float = 0.15
+    opaque: float = 0.05
+
+
+SHAPES: dict[str, _Shape] = {
+    "mixed": _Shape(),
+    "by_server": _Shape(across=0.0, opaque=0.0),
+    "small": _Shape((1, 2), (1, 3), (1, 6), (0, 2), (0, 2)),
+    "opaque": _Shape(opaque=0.6),
+    "many": _Shape(servers=(5, 5), tools=(10, 10), rules=(200, 400)),
+}
+"""`by_server` has only rules that are about one server each, and that can be analysed."""
+
+SERVERS = ("alpha", "beta", "gamma", "delta", "epsilon")
+VERBS = ("read", "write", "list", "send", "fetch", "move", "remove", "tag", "count", "share")
+_READING = frozenset({"read", "list", "fetch", "count"})
+_ENDING = frozenset({"remove", "write", "move"})
+CALLERS = ("first", "second", "third", "guest")
+_MODES = ("plain", "quick", "full")
+LABELS = ("one", "two", "three", "four", "five")
+PATHS = ("/a", "/a/b", "/a/b/c", "/a/d", "/e", "/e/f", "/e/f/g", "/h", "/h/i/j")
+HOSTS = ("a.example", "b.example", "c.a.example", "d.c.a.example", "e.test")
+NAMES = ("x", "y", "z")
+NUMBERS = (0, 1, 5, 10, 25, 50, 99.5, 100)
+_QUANTIFIERS = ("all", "any", "none", "not_all", None, None)
+
+# The roles of arguments, each with the kind of what stands there.
+KINDS = {
+    "source_path": "path",
+    "target_path": "path",
+    "origin": "domain",
+    "recipient": "email",
+    "label": "identifier",
+}
+_ANY_TEXT: Json = {"type": "string", "minLength": 1, "maxLength": 200}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What tools may take: where it stands, what it means, and its schema."""
+
+    name: str
+    schema: Json
+    role: str = ""
+
+    @property
+    def pointer(self) -> str:
+        return f"/{self.name.replace('.', '/')}"
+
+
+ARGUMENTS = (
+    Argument("path", _ANY_TEXT, "source_path"),
+    Argument("to_path", _ANY_TEXT, "target_path"),
+    Argument("paths", {"type": "array", "items": _ANY_TEXT, "maxItems": 4}, "source_path"),
+    Argument("url", _ANY_TEXT, "origin"),
+    Argument("options.host", _ANY_TEXT, "origin"),
+    Argument("to", {"type": "array", "items": _ANY_TEXT, "maxItems": 4}, "recipient"),
+    Argument("copy_to", _ANY_TEXT, "recipient"),
+    Argument("label", {"enum": [*LABELS]}, "label"),
+    Argument("labels", {"type": "array", "items": {"enum": [*LABELS]}, "maxItems": 4}, "label"),
+    Argument("amount", {"type": "number", "minimum": 0, "maximum": 1000}),
+    Argument("size", {"type": "integer", "minimum": 0, "maximum": 1000}),
+    Argument("options.depth", {"type": "integer", "minimum": 0, "maximum": 20}),
+    Argument("force", {"type": "boolean"}),
+    Argument("mode", {"type": "string", "enum": [*_MODES]}),
+)
+
+
+def random_policy(random: Random, shape: str = "mixed") -> Json:
+    """A policy document of one of the `SHAPES` that passes every check."""
+    return _Writer(random, SHAPES[shape]).policy()
+
+
+class _Writer:
+    """Writes one policy."""
+
+    def __init__(self, random: Random, shape: _Shape) -> None:
+        self._random = random
+        self._shape = shape
+        self._lists: Json = {}
+        self._tools: dict[str, dict[str, list[Argument]]] = {}
+
+    def policy(self) -> Json:
+        tools = [self._tool(server, verb) for server, verb in self._offered()]
+        self._write_lists()
+        servers = [*self._tools]
+        rules = sorted(
+            (self._rule(self._random.choice(servers)) for _ in range(self._count(self._shape.rules))),
+            key=lambda when: -len(when[0]) + self._random.random(),
+        )
+        return {
+            "policy_version": "1.0",
+            "id": "random",
+            "name": "A random policy",
+            "tools": tools,
+            "lists": self._lists,
+            "invariants": [self._invariant(n) for n in range(self._count(self._shape.invariants))],
+            "rules": [self._named(f"r{n}", when, then) for n, (when, then) in enumerate(rules)],
+        }
+
+    def _count(self, bounds: tuple[int, int]) -> int:
+        return self._random.randint(*bounds)
+
+    # --- tools and lists ---
+
+    def _offered(self) -> list[tuple[str, str]]:
+        servers = SERVERS[: self._count(self._shape.servers)]
+        return [
+            (server, verb)
+            for server in servers
+            for verb in self._random.sample(VERBS, self._count(self._shape.tools))
+        ]
+
+    def _tool(self, server: str, verb: str) -> Json:
+        arguments = self._random.sample(ARGUMENTS, self._random.randint(1, 4))
+        self._tools.setdefault(server, {})[verb] = arguments
+        tool: Json = {
+            "server_name": server,
+            "tool_name": verb,
+            "description": f"Does what its name says, with {', '.join(one.name for one in arguments)}.",
+            "input_schema": self._schema(arguments),
+            "argument_roles": [{"path": one.pointer, "role": one.role} for one in arguments if one.role],
+        }
+        if verb in _READING:
+            tool["read_only"] = True
+        if verb in _ENDING:
+            tool["destructive"] = True
+        return tool
+
+    def _schema(self, arguments: Sequence[Argument]) -> Json:
+        whole: Json = {"type": "object", "properties": {}, "additionalProperties": False}
+        for argument in arguments:
+            outer, _, inner = argument.name.partition(".")
+            if inner:
+                nested = whole["properties"].setdefault(
+                    outer, {"type": "object", "properties": {}, "additionalProperties": False}
+                )
+                nested["properties"][inner] = argument.schema
+            else:
+                whole["properties"][outer] = argument.schema
+        required = [one.name for one in arguments if "." not in one.name and self._random.random() < 0.5]
+        return whole | ({"required": required} if required else {})
+
+    def _write_lists(self) -> None:
+        for number in range(self._count(self._shape.lists)):
+            kind = self._random.choice([*_ENTRIES])
+            before = [f"@{name}" for name, one in self._lists.items() if one["kind"] == kind]
+            values = self._some(_ENTRIES[kind], 3)
+            if before and self._random.random() < 0.5:
+                values.append(self._random.choice(before))
+            self._lists[f"list{number}"] = {"kind": kind, "values": values}
+
+    def _some(self, choices: Sequence[Any], most: int) -> list[Any]:
+        return self._random.sample(choices, self._random.randint(1, min(most, len(choices))))
+
+    # --- rules ---
+
+    def _named(self, rule_id: str, when: Json, then: str) -> Json:
+        return {
+            "id": rule_id,
+            "description": f"What {rule_id} is about.",
+            "principle": f"Sentence {rule_id} of the written policy.",
+            "when": when,
+            "then": then,
+            "reason": f"{rule_id} says {then}.",
+        }
+
+    def _invariant(self, number: int) -> Json:
+        server = self._random.choice([*self._tools])
+        role = self._random.choice([one.role for one in ARGUMENTS if one.role])
+        if self._random.random() < 0.7:
+            matcher = self._matcher(role) | {"quantifier": "any"}
+            return self._named(f"structural-{number}", {"arguments": [matcher]}, "deny")
+        tools = self._some([*self._tools[server]], 1)
+        then = self._random.choice(("allow", "escalate"))
+        return self._named(f"structural-{number}", {"servers": [server], "tools": tools}, then)
+
+    def _rule(self, server: str) -> tuple[Json, str]:
+        random = self._random
+        tools = self._some([*self._tools[server]], 3)
+        arguments = [one for tool in tools for one in self._tools[server][tool]]
+        when: Json = {"servers": [server]}
+        if random.random() < self._shape.across:
+            when["servers"] = self._some([*self._tools], 3)
+        if random.random() < 0.8:
+            when["tools"] = tools
+        if random.random() < 0.3:
+            when["roles"] = self._some(CALLERS, 2)
+        roles = [one.role for one in arguments if one.role]
+        if roles and random.random() < 0.15:
+            when["argument_roles"] = self._some(sorted({*roles}), 2)
+        if random.random() < 0.1:
+            when[random.choice(("read_only", "destructive"))] = random.random() < 0.5
+        if roles and random.random() < 0.6:
+            when["arguments"] = [self._matcher(role) for role in self._some(sorted({*roles}), 2)]
+        if random.random() < (0.35 if len(when) > 2 else 0.7):
+            when["logic"] = self._logic(arguments)
+        return when, random.choice(("allow", "allow", "allow", "deny", "deny", "escalate", "escalate"))
+
+    def _matcher(self, role: str) -> Json:
+        kind = KINDS[role]
+        roles = [role]
+        if self._random.random() < 0.2:
+            roles = sorted(other for other, of in KINDS.items() if of == kind)
+        among = self._some(_ENTRIES[kind], 3)
+        lists = [f"@{name}" for name, one in self._lists.items() if one["kind"] == kind]
+        if lists and self._random.random() < 0.4:
+            among.append(self._random.choice(lists))
+        matcher: Json = {"argument_roles": roles, "kind": kind, "among": among}
+        quantifier = self._random.choice(_QUANTIFIERS)
+        return matcher if quantifier is None else matcher | {"quantifier": quantifier}
+
+    def _logic(self, arguments: Sequence[Argument]) -> Json:
+        random = self._random
+        if random.random() < self._shape.opaque:
+            return random.choice(_OPAQUE)(random)
+        atoms = [self._atom(random.choice(arguments)) for _ in range(random.choice((1, 1, 2, 3)))]
+        if len(atoms) == 1:
+            return atoms[0] if random.random() < 0.8 else {"!": atoms}
+        return {random.choice(("and", "or")): atoms}
+
+    def _atom(self, argument: Argument) -> Json:
+        random = self._random
+        value = {"var": f"arguments.{argument.name}"}
+        match argument.schema.get("type"):
+            case "number" | "integer":
+                return {random.choice(("<", "<=", ">", ">=")): [value, random.choice(NUMBERS)]}
+            case "boolean":
+                return random.choice(({"!": [value]}, {"==": [value, True]}, {"!!": [value]}))
+        if "enum" in argument.schema and random.random() < 0.9:
+            allowed = argument.schema["enum"]
+            if random.random() < 0.5:
+                return {random.choice(("==", "!=", "===")): [value, random.choice(allowed)]}
+            return {"in": [value, self._some(allowed, 2)]}
+        if random.random() < 0.5:
+            return {"in": [random.choice(CALLERS), {"var": "roles"}]}
+        return {"missing": [f"arguments.{argument.name}"]} if random.random() < 0.5 else {"!!": [value]}
+
+
+_ENTRIES: dict[str, Sequence[str]] = {
+    "path": PATHS,
+    "domain": (*HOSTS, *(f"*.{host}" for host in HOSTS[:3])),
+    "email": (
+        *(f"{name}@{host}" for name in NAMES for host in HOSTS[:2]),
+        *(f"*@{host}" for host in HOSTS[:3]),
+        "*@*.a.example",
+    ),
+    "identifier": LABELS,
+}
+
+# What no analysis looks into: two arguments at once, arithmetic, texts put together.
+_OPAQUE: tuple[Callable[[Random], Json], ...] = (
+    lambda random: {
+        "<": [{"+": [{"var": "arguments.amount"}, {"var": "arguments.size"}]}, random.choice(NUMBERS)]
+    },
+    lambda random: {
+        "==": [{"cat": [{"var": "arguments.mode"}, {"var": "arguments.label"}]}, random.choice(_MODES)]
+    },
+    lambda _random: {"<": [{"var": "arguments.size"}, {"var": "arguments.amount"}]},
+    lambda random: {
+        "some": [{"var": "arguments.labels"}, {"==": [{"var": ""}, random.choice(LABELS)]}],
+    },
+)
