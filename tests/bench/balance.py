@@ -18,7 +18,7 @@ from peripety.scenarios.balancing.balancing import Balancer
 from peripety.scenarios.balancing.model import Balanced, BalanceOrder, Target
 from peripety.scenarios.model import DryRunOptions
 from peripety.scenarios.random_specs import random_spec
-from peripety.scenarios.workers import Workers
+from peripety.workers import Workers
 
 if TYPE_CHECKING:
     from peripety.sim import Persona

@@ -18,7 +18,7 @@ from peripety.scenarios.certificates.report.drawing import style
 from peripety.scenarios.certificates.report.plots import plots
 from peripety.scenarios.drawing.frame import standalone
 from peripety.scenarios.drawing.markup import xml
-from peripety.scenarios.workers import Workers
+from peripety.workers import Workers
 from support.pages import with_output
 from support.repository import ROOT
 

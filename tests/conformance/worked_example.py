@@ -11,7 +11,7 @@ from peripety.scenarios.inspecting.drawing.svg import svg
 from peripety.scenarios.inspecting.inspecting import inspect
 from peripety.scenarios.inspecting.model import INSPECTING_RUNS, Inspection
 from peripety.scenarios.model import DryRunOptions
-from peripety.scenarios.workers import Workers
+from peripety.workers import Workers
 from support.pages import with_output
 from support.repository import ROOT
 

@@ -13,7 +13,7 @@ from peripety import sim
 from peripety.scenarios.certificates.certifying import certificate_of
 from peripety.scenarios.certificates.model import CertificateOptions
 from peripety.scenarios.random_specs import random_spec
-from peripety.scenarios.workers import Workers
+from peripety.workers import Workers
 from support.planting import DEFECTS, plant
 
 if TYPE_CHECKING:

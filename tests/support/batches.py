@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pytest
 
     from peripety.scenarios.batch import BatchOptions, Verdict
-    from peripety.scenarios.workers import Worker
     from peripety.sim import Checked
+    from peripety.workers import Worker
 
 DICE = batch.BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64))
 

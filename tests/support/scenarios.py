@@ -15,8 +15,8 @@ from peripety.scenarios.compile import Compiler
 from peripety.scenarios.model import DryRunOptions
 from peripety.scenarios.programs import Programs
 from peripety.scenarios.registry import ScenarioRegistry
-from peripety.scenarios.workers import Workers
 from peripety.storage import Database
+from peripety.workers import Workers
 from support.specs import at_most, event, never, spec
 
 if TYPE_CHECKING:

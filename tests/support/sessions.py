@@ -30,7 +30,6 @@ from peripety.gateway.objects.structured import ask_until_valid
 from peripety.gateway.streams import completion_of, following
 from peripety.scenarios.model import CompiledScenario
 from peripety.scenarios.programs import Programs
-from peripety.scenarios.workers import Workers
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest
 from peripety.sessions.narrating.narrator import Narrator
 from peripety.sessions.odds import OddsTeller
@@ -39,6 +38,7 @@ from peripety.sessions.service import SessionServicer, room
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
 from peripety.storage import Database
+from peripety.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator

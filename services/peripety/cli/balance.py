@@ -21,7 +21,7 @@ from peripety.scenarios.balancing.model import CONFIRMING_RUNS, Balanced, Balanc
 from peripety.scenarios.checks import check_options
 from peripety.scenarios.gate import rate_sentence
 from peripety.scenarios.model import DryRunOptions
-from peripety.scenarios.workers import Workers
+from peripety.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

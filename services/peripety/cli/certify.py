@@ -25,8 +25,8 @@ from peripety.scenarios.certificates.model import (
 )
 from peripety.scenarios.certificates.report.page import page
 from peripety.scenarios.checks import check_certificate_options
-from peripety.scenarios.workers import Workers
 from peripety.sim import PERSONAS
+from peripety.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,7 +26,7 @@ from peripety.scenarios.inspecting.heat import told_heat
 from peripety.scenarios.inspecting.inspecting import inspect as inspecting
 from peripety.scenarios.inspecting.model import Inspection
 from peripety.scenarios.inspecting.wording import told_doings, told_runs
-from peripety.scenarios.workers import Workers
+from peripety.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peripety.answering.log import RequestLog
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import add_ScenarioServiceServicer_to_server
 from peripety.gateway.model import ModelGateway
@@ -17,11 +18,10 @@ from peripety.scenarios.inspecting.inspector import Inspector
 from peripety.scenarios.model import ScenarioSource
 from peripety.scenarios.programs import Programs
 from peripety.scenarios.registry import ScenarioRegistry
-from peripety.scenarios.requests import RequestLog
 from peripety.scenarios.service import ScenarioServicer
-from peripety.scenarios.workers import Workers
 from peripety.scenarios.writing.drafts import Drafts
 from peripety.scenarios.writing.generator import Generator
+from peripety.workers import Workers
 
 if TYPE_CHECKING:
     from peripety.config import Config

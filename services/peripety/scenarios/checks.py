@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.errors import FieldViolation, UnsupportedError
-from peripety.requests import refuse
+from peripety.requests import require
 from peripety.scenarios.certificates.model import LEAST_RUNS, MOST_RUNS
 from peripety.scenarios.gate import BLOCK
 
@@ -23,7 +23,6 @@ __all__ = [
     "check_document",
     "check_options",
     "check_order",
-    "require",
     "unsupported",
 ]
 
@@ -34,16 +33,6 @@ MAX_SPEC_BYTES = 1024 * 1024
 _MAX_SEED = 2**53 - 1
 _MAX_RUNS = 100_000
 _MAX_HORIZON = 1_000
-
-
-def require(condition: object, field: str, reason: str) -> None:
-    """Refuse a request unless a condition holds.
-
-    Raises:
-        InvalidArgumentError: it does not.
-    """
-    if not condition:
-        raise refuse(field, reason)
 
 
 def unsupported(field: str, what: str) -> UnsupportedError:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from peripety.scenarios.model import DryRunOptions
-    from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Program, RuleError
+    from peripety.workers import Worker
 
 __all__ = ["BLOCK", "Miss", "Verdict", "judge", "rate_sentence", "rule_finding", "verdict_of"]
 

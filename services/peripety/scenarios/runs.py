@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from peripety.scenarios.model import DryRunOptions
-    from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Persona
+    from peripety.workers import Worker
 
 __all__ = ["MOST_SECONDS", "Playable", "Runner", "too_slow"]
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from peripety.answering.log import Pending
+from peripety.answering.recording import Recorder
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceServicer
 from peripety.gateway.streams import following
-from peripety.requests import check_request_id
+from peripety.requests import require
 from peripety.scenarios.batch.streaming import validated
-from peripety.scenarios.checks import check_certificate_options, check_options, require
+from peripety.scenarios.checks import check_certificate_options, check_options
 from peripety.scenarios.messages import asked, certificates, events, stored, verdicts
 from peripety.scenarios.messages.inspection import inspection_response
-from peripety.scenarios.requests import Pending
 from peripety.scenarios.tools import require_taken, scenario_tools
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
-    from google.protobuf.message import Message
-    from sqlalchemy.ext.asyncio import AsyncConnection
-
+    from peripety.answering.log import RequestLog
     from peripety.scenarios.amending.amender import Amender
     from peripety.scenarios.amending.model import Amended, AmendEvent
     from peripety.scenarios.balancing.balancing import Balancer
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from peripety.scenarios.model import CompileEvent
     from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
-    from peripety.scenarios.requests import RequestLog
     from peripety.scenarios.writing.drafts import Writes
 
 __all__ = ["ScenarioServicer"]
@@ -42,16 +39,6 @@ __all__ = ["ScenarioServicer"]
 _MAX_ITEMS = 1_000
 _SOURCE = "is required: send spec, or the scenario_id of a stored scenario"
 _LAST = frozenset({"completed", "compiled", "certificate", "balanced", "amended", "rejected"})
-
-_Event = TypeVar("_Event")
-_Response = TypeVar(
-    "_Response",
-    pb.GenerateScenarioResponse,
-    pb.CompileScenarioResponse,
-    pb.AmendScenarioResponse,
-    pb.BalanceScenarioResponse,
-    pb.CertifyScenarioResponse,
-)
 
 
 class ScenarioServicer(ScenarioServiceServicer):
@@ -92,35 +79,35 @@ class ScenarioServicer(ScenarioServiceServicer):
         self._inspector = inspector
         self._registry = registry
         self._programs = programs
-        self._requests = requests
+        self._record = Recorder(requests, _LAST)
 
     def GenerateScenario(  # noqa: N802 - the contract's name
         self, request: pb.GenerateScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateScenarioResponse]:
         """Write a specification from a description."""
         written = self._generator.generate(asked.order(request))
-        return self._recorded(request, written, events.generation_response, pb.GenerateScenarioResponse)
+        return self._record.answers(request, written, events.generation_response, pb.GenerateScenarioResponse)
 
     def CompileScenario(  # noqa: N802 - the contract's name
         self, request: pb.CompileScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.CompileScenarioResponse]:
         """Check, dry-run, repair and store a specification."""
         compiled = self._compiling(request)
-        return self._recorded(request, compiled, events.compile_response, pb.CompileScenarioResponse)
+        return self._record.answers(request, compiled, events.compile_response, pb.CompileScenarioResponse)
 
     def AmendScenario(  # noqa: N802 - the contract's name
         self, request: pb.AmendScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.AmendScenarioResponse]:
         """Change a stored scenario by a text."""
         amended = self._amender.amend(asked.amendment(request))
-        return self._recorded(request, amended, _amend_response, pb.AmendScenarioResponse)
+        return self._record.answers(request, amended, _amend_response, pb.AmendScenarioResponse)
 
     def BalanceScenario(  # noqa: N802 - the contract's name
         self, request: pb.BalanceScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.BalanceScenarioResponse]:
         """Move the numbers of a specification until a persona loses as often as wanted."""
         balanced = self._balancer.balance(asked.balance_order(request))
-        return self._recorded(request, balanced, events.balance_response, pb.BalanceScenarioResponse)
+        return self._record.answers(request, balanced, events.balance_response, pb.BalanceScenarioResponse)
 
     async def ValidateScenarios(  # noqa: N802 - the contract's name
         self, requests: AsyncIterator[pb.ValidateScenariosRequest], _context: Any
@@ -170,10 +157,8 @@ class ScenarioServicer(ScenarioServiceServicer):
         self, request: pb.DeleteScenarioRequest, _context: Any
     ) -> pb.DeleteScenarioResponse:
         """Forget a stored scenario."""
-        check_request_id(request.request_id)
         require(request.scenario_id, ".scenario_id", "is required")
-        change = partial(self._registry.delete, request.scenario_id)
-        await self._requests.change_once(request.request_id, _fingerprint(request), change)
+        await self._record.change_once(request, partial(self._registry.delete, request.scenario_id))
         return pb.DeleteScenarioResponse()
 
     async def InspectScenario(  # noqa: N802 - the contract's name
@@ -206,7 +191,9 @@ class ScenarioServicer(ScenarioServiceServicer):
     ) -> AsyncIterator[pb.CertifyScenarioResponse]:
         """Measure how fair a specification is."""
         certified = self._certifying(request)
-        return self._recorded(request, certified, certificates.certify_response, pb.CertifyScenarioResponse)
+        return self._record.answers(
+            request, certified, certificates.certify_response, pb.CertifyScenarioResponse
+        )
 
     async def GetCertificate(  # noqa: N802 - the contract's name
         self, request: pb.GetCertificateRequest, _context: Any
@@ -251,73 +238,11 @@ class ScenarioServicer(ScenarioServiceServicer):
         require(not request.version_of, ".version_of", "goes with spec; a stored scenario stays what it is")
         return self._compiler.recompile(request.scenario_id, options, auto_repair=auto_repair)
 
-    async def _recorded(
-        self,
-        request: pb.GenerateScenarioRequest
-        | pb.CompileScenarioRequest
-        | pb.AmendScenarioRequest
-        | pb.BalanceScenarioRequest
-        | pb.CertifyScenarioRequest,
-        work: AsyncIterator[_Event],
-        respond: Callable[[_Event], _Response | Pending[_Response]],
-        kind: type[_Response],
-    ) -> AsyncIterator[_Response]:
-        """The responses to a request, or the same ones again when it was answered before."""
-        check_request_id(request.request_id)
-        require(request.after_sequence >= 0, ".after_sequence", "must not be negative")
-        answer = self._requests.once(
-            request.request_id,
-            _fingerprint(request),
-            _encoded(work, respond),
-            after=request.after_sequence,
-        )
-        async with following(answer) as responses:
-            async for data in responses:
-                yield kind.FromString(data)
-
 
 def _amend_response(
     event: AmendEvent | Pending[Amended],
 ) -> pb.AmendScenarioResponse | Pending[pb.AmendScenarioResponse]:
     return event.told(events.amend_response) if isinstance(event, Pending) else events.amend_response(event)
-
-
-async def _encoded(
-    work: AsyncIterator[_Event], respond: Callable[[_Event], _Response | Pending[_Response]]
-) -> AsyncIterator[bytes | Pending[bytes]]:
-    """Events as numbered responses in bytes, of which the last is pending."""
-    sequence = 0
-    async with following(work):
-        async for event in work:
-            response, sequence = respond(event), sequence + 1
-            numbered = partial(_numbered, sequence)
-            if isinstance(response, Pending):
-                yield response.told(numbered)
-            elif response.WhichOneof("event") in _LAST:
-                yield Pending(partial(_unchanged, response)).told(numbered)
-            else:
-                yield numbered(response)
-
-
-def _numbered(sequence: int, response: _Response) -> bytes:
-    response.sequence = sequence
-    return response.SerializeToString()
-
-
-async def _unchanged(response: _Response, _connection: AsyncConnection) -> _Response:
-    """A last response that comes with no change."""
-    return response
-
-
-def _fingerprint(request: Message) -> str:
-    """What makes a request the same: all of it but where the caller wants to go on."""
-    same = type(request)()
-    same.CopyFrom(request)
-    if "after_sequence" in same.DESCRIPTOR.fields_by_name:
-        same.ClearField("after_sequence")
-    return hashlib.sha256(
-        same.DESCRIPTOR.name.encode() + same.SerializeToString(deterministic=True)
-    ).hexdigest()
 
 
 async def _documents(

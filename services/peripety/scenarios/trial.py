@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.scenarios.model import DryRunOptions, NumberEdit
-    from peripety.scenarios.workers import Workers
     from peripety.sim import Program
+    from peripety.workers import Workers
 
 __all__ = ["Trial"]
 

@@ -11,13 +11,13 @@ from peripety.gateway.remote import RemoteModelGateway
 from peripety.scenarios.model import ScenarioSource
 from peripety.scenarios.programs import Programs
 from peripety.scenarios.remote import RemoteScenarioSource
-from peripety.scenarios.workers import Workers
 from peripety.sessions.narrating.narrator import Narrator
 from peripety.sessions.odds import OddsTeller
 from peripety.sessions.rulesets import Rulesets
 from peripety.sessions.service import SessionServicer, room
 from peripety.sessions.sessions import Sessions
 from peripety.sessions.store import SessionStore
+from peripety.workers import Workers
 
 if TYPE_CHECKING:
     from peripety.wiring import Wiring

@@ -18,11 +18,11 @@ from peripety.sessions.mechanics import Board
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from peripety.scenarios.workers import Worker
     from peripety.sessions.model import OddsRequest, Session
     from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.store import SessionStore
     from peripety.sim import DryRunReport, Persona, Program, State
+    from peripety.workers import Worker
 
 __all__ = ["EndOdds", "Odds", "OddsTeller"]
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.client import Client
-    from peripety.scenarios.workers import Worker
+    from peripety.workers import Worker
 
 PLAYED = pb.ValidationOptions(
     level=pb.VALIDATION_LEVEL_DRY_RUN, dry_run=pb.DryRunOptions(max_runs=DICE.dry_run.max_runs)

@@ -6,10 +6,10 @@ import pytest
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.scenarios.programs import Programs
-from peripety.scenarios.workers import Workers
 from peripety.sessions.model import ActionCall, OddsRequest
 from peripety.sessions.odds import OddsTeller
 from peripety.sessions.rulesets import Rulesets
+from peripety.workers import Workers
 from support.sessions import table
 from support.specs import action, at_most, document, event, never
 

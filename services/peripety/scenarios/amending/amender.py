@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peripety.answering.log import Pending
 from peripety.config import ProviderName
 from peripety.errors import InternalError
 from peripety.gateway.choosing import choose_provider
@@ -15,7 +16,6 @@ from peripety.scenarios.checks import check_amendment
 from peripety.scenarios.diff import rule_edits
 from peripety.scenarios.model import Level
 from peripety.scenarios.registry import version_changed
-from peripety.scenarios.requests import Pending
 from peripety.scenarios.writing.judging import Judge, insisted_on
 from peripety.scenarios.writing.risk import risk_kept
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from peripety.scenarios.model import ScenarioRecord
     from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
-    from peripety.scenarios.workers import Workers
     from peripety.scenarios.writing.judging import Judgement
     from peripety.sim import Program
+    from peripety.workers import Workers
 
 __all__ = ["Amender"]
 

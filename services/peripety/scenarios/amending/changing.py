@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from peripety.gateway.model import ModelGateway
     from peripety.scenarios.amending.model import AmendmentOrder
-    from peripety.scenarios.workers import Worker
     from peripety.scenarios.writing.judging import Judge
     from peripety.scenarios.writing.writer import WritingEvent
     from peripety.sim import Program
+    from peripety.workers import Worker
 
 __all__ = ["Change", "ChangeEvent"]
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from peripety import sim
 from peripety.errors import Finding
 from peripety.gateway.streams import following
+from peripety.requests import require
 from peripety.scenarios.balancing.choosing import balanceable
 from peripety.scenarios.balancing.knobs import LARGEST_MOVE
 from peripety.scenarios.balancing.model import Balanced, NotBalanced
 from peripety.scenarios.balancing.searching import FRESH_RUN, Trials
 from peripety.scenarios.balancing.steering import Aim, Steering
 from peripety.scenarios.checking import load
-from peripety.scenarios.checks import check_document, check_options, require
+from peripety.scenarios.checks import check_document, check_options
 from peripety.scenarios.gate import rate_sentence, rule_finding
 from peripety.scenarios.model import Progress, Stage, errors_among
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.balancing.model import BalanceEvent, BalanceOrder, Target
     from peripety.scenarios.balancing.searching import Trial
-    from peripety.scenarios.workers import Workers
     from peripety.sim import Program
+    from peripety.workers import Workers
 
 __all__ = ["Balancer", "check_target"]
 

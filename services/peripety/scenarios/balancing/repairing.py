@@ -18,8 +18,8 @@ from peripety.scenarios.rates import INDIFFERENCE
 if TYPE_CHECKING:
     from peripety.scenarios.balancing.searching import Trial
     from peripety.scenarios.model import DryRunOptions, NumberEdit
-    from peripety.scenarios.workers import Workers
     from peripety.sim import Program
+    from peripety.workers import Workers
 
 __all__ = ["Repair", "repair"]
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.balancing.knobs import Knob
     from peripety.scenarios.model import DryRunOptions, NumberEdit
-    from peripety.scenarios.workers import Workers
     from peripety.sim import DryRunReport, Program
+    from peripety.workers import Workers
 
 __all__ = ["FRESH_RUN", "Setting", "Trial", "Trials", "tipping"]
 

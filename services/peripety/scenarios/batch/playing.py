@@ -14,8 +14,8 @@ from peripety.scenarios.proving import proved
 
 if TYPE_CHECKING:
     from peripety.scenarios.batch.model import BatchOptions, Verdict
-    from peripety.scenarios.workers import Worker
     from peripety.sim import Checked
+    from peripety.workers import Worker
 
 __all__ = ["played"]
 

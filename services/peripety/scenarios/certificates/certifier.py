@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from peripety.scenarios.certificates.model import CertificateOptions
     from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
-    from peripety.scenarios.workers import Workers
+    from peripety.workers import Workers
 
 __all__ = ["Certifier", "CertifyEvent", "NotCertifiable"]
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from peripety.scenarios.certificates.model import CertificateOptions
     from peripety.scenarios.drift import Drift
     from peripety.scenarios.gate import Verdict
-    from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Persona, Program
+    from peripety.workers import Worker
 
 __all__ = ["certificate_of", "certify"]
 

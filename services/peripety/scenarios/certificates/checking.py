@@ -21,8 +21,8 @@ from peripety.sim.schema import pointer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from peripety.scenarios.workers import Worker
     from peripety.sim import Program
+    from peripety.workers import Worker
 
 __all__ = ["Comparison", "check"]
 

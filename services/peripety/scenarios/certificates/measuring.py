@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
     from peripety.scenarios.certificates.model import CertificateOptions
-    from peripety.scenarios.workers import Worker
     from peripety.sim import DryRunReport, Persona, Program
+    from peripety.workers import Worker
 
 __all__ = ["measure", "most_runs"]
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.scenarios.model import DryRunOptions
-    from peripety.scenarios.workers import Worker
     from peripety.sim import Program
+    from peripety.workers import Worker
 
 __all__ = ["inspect"]
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from peripety.scenarios.model import DryRunOptions
     from peripety.scenarios.programs import Programs
     from peripety.scenarios.registry import ScenarioRegistry
-    from peripety.scenarios.workers import Workers
     from peripety.sim import Program
+    from peripety.workers import Workers
 
 __all__ = ["Inspector"]
 

@@ -8,10 +8,11 @@ from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.config import ProviderName
 from peripety.gateway.messages.requests import budget_from_proto
+from peripety.requests import require
 from peripety.scenarios.amending.model import AmendmentOrder
 from peripety.scenarios.balancing.model import CONFIRMING_RUNS, BalanceOrder, Target
 from peripety.scenarios.batch import BatchOptions
-from peripety.scenarios.checks import require, unsupported
+from peripety.scenarios.checks import unsupported
 from peripety.scenarios.inspecting.model import INSPECTING_RUNS
 from peripety.scenarios.messages import parts
 from peripety.scenarios.messages.certificates import options_asked

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.requests import require
 from peripety.scenarios.certificates.certifier import NotCertifiable
 from peripety.scenarios.certificates.checking import Comparison
 from peripety.scenarios.certificates.document import certificate_hash, encode
@@ -15,7 +16,6 @@ from peripety.scenarios.certificates.model import (
     CertificateOptions,
     PersonaReport,
 )
-from peripety.scenarios.checks import require
 from peripety.scenarios.messages import parts
 from peripety.scenarios.model import Progress
 from peripety.sim import PERSONAS

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.client.items import item_error
 from peripety.errors import InvalidArgumentError
+from peripety.requests import require
 from peripety.scenarios.batch import Verdict
 from peripety.scenarios.certificates.document import decode
-from peripety.scenarios.checks import require
 from peripety.scenarios.messages import parts
 from peripety.scenarios.messages.certificates import certificate
 

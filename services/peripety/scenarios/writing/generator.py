@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from peripety.gateway.model import ModelGateway
     from peripety.scenarios.model import GenerationEvent, GenerationOrder
     from peripety.scenarios.stepwise.stepwise import Candidate
-    from peripety.scenarios.workers import Workers
     from peripety.scenarios.writing.asking import Answer
+    from peripety.workers import Workers
 
 __all__ = ["Generator"]
 

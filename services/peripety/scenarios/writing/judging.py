@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from peripety.scenarios.model import NumberEdit
     from peripety.scenarios.parts import Name
-    from peripety.scenarios.workers import Workers
     from peripety.sim import DryRunReport, Program
+    from peripety.workers import Workers
 
 __all__ = ["Depth", "Judge", "Judgement", "as_json", "insisted_on"]
 

@@ -14,7 +14,7 @@ from peripety.scenarios.runs import Runner
 
 if TYPE_CHECKING:
     from peripety.scenarios.certificates.model import Certificate
-    from peripety.scenarios.workers import Worker
+    from peripety.workers import Worker
 
 __all__ = ["risk_kept"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.answering.log import Pending
 from peripety.config import ProviderName
 from peripety.errors import ConflictError, InvalidArgumentError, NotFoundError
 from peripety.gateway.model import CacheConfig, Spent
@@ -17,7 +18,6 @@ from peripety.scenarios.certificates.model import CertificateVerdict
 from peripety.scenarios.model import FoundWrong, GenerationLimits, Level, NumbersMoved, Progress
 from peripety.scenarios.programs import Programs
 from peripety.scenarios.prompts import prompt
-from peripety.scenarios.requests import Pending
 from support.certificates import FEWEST, certified, contest
 from support.scenarios import WORKERS, chance, opened_registry, program, siege
 from support.sessions import SPENT, ScriptedGateway

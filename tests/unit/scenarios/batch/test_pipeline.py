@@ -36,7 +36,7 @@ from support.specs import spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.scenarios.workers import Worker
+    from peripety.workers import Worker
 
 STATIC = BatchOptions()
 FOUR = [("good", GOOD), ("easy", EASY), ("wrong", WRONG), ("bytes", BYTES)]

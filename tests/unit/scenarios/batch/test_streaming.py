@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from peripety.scenarios.batch import Verdict
-    from peripety.scenarios.workers import Worker
+    from peripety.workers import Worker
 
 FOUR = [("good", GOOD), ("easy", EASY), ("wrong", WRONG), ("bytes", BYTES)]
 

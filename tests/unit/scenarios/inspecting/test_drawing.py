@@ -25,7 +25,7 @@ from peripety.scenarios.inspecting.inspecting import inspect
 from peripety.scenarios.inspecting.model import Inspection
 from peripety.scenarios.model import DryRunOptions
 from peripety.scenarios.random_specs import random_spec
-from peripety.scenarios.workers import Workers
+from peripety.workers import Workers
 from support.specs import action, full_spec, spec
 
 HOSTILE = "</style><script>alert(1)</script>\"'`;|#quot; & \x00\u202e"

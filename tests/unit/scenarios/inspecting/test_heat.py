@@ -12,7 +12,7 @@ from peripety.scenarios.inspecting.heat import LEVELS, heat_levels, told_heat
 from peripety.scenarios.inspecting.inspecting import inspect
 from peripety.scenarios.inspecting.model import Inspection
 from peripety.scenarios.model import DryRunOptions
-from peripety.scenarios.workers import Workers
+from peripety.workers import Workers
 from support.scenarios import chance
 from support.specs import action, at_most, event, never, spec
 

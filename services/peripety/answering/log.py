@@ -39,6 +39,7 @@ __all__ = ["Pending", "RequestLog"]
 
 _KEPT_SECONDS = 24 * 60 * 60
 
+# Named after the service that was the first to keep answers; stored databases have them.
 _requests = Table(
     "scenario_requests",
     METADATA,

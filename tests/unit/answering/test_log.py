@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.answering.log import Pending, RequestLog
 from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
-from peripety.scenarios.requests import Pending, RequestLog
 from peripety.storage import Database
 from support.scenarios import chance, opened_registry, program
 
@@ -149,7 +149,7 @@ async def test_what_work_changes_at_its_end_is_not_changed_without_the_record_of
             yield Pending(save)
 
         with monkeypatch.context() as broken:
-            broken.setattr("peripety.scenarios.requests._keep", failing)
+            broken.setattr("peripety.answering.log._keep", failing)
             with pytest.raises(type(fault)):
                 await anext(one async for one in log.once(ID, "same", work()) if one != b"a")
         assert (await registry.scenarios()).items == ()
@@ -194,7 +194,7 @@ async def test_a_change_whose_record_cannot_be_kept_is_not_made(
     async def failing(*_: object) -> None:
         raise UnavailableError("the disk is full")
 
-    monkeypatch.setattr("peripety.scenarios.requests._keep", failing)
+    monkeypatch.setattr("peripety.answering.log._keep", failing)
     async with opened_registry(database_url) as registry:
         rules = program(chance(0.5))
         scenario = (await registry.save(rules, rules.dry_run(runs=64), (), ())).scenario

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.scenarios.model import Compiled
-from peripety.scenarios.workers import Workers
 from peripety.sim.schema import check
+from peripety.workers import Workers
 from support.scenarios import chance, compiling, document, opened_registry
 
 if TYPE_CHECKING:
