@@ -22,12 +22,16 @@ SOURCES = ROOT / "services" / "peripety"
 CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 LONGEST_FIX = 200
 
-# What the engine refuses to do for a caller says nothing about a document.
+# What the engine refuses to do for a caller, or cannot read in a request, says nothing about a document.
 REFUSALS = {
+    "BAD_DOMAIN",
+    "BAD_EMAIL",
+    "BAD_VALUE",
     "CHANGE_INVALID",
     "ILLEGAL_PARAM",
     "OUT_OF_SCOPE",
     "PRECONDITION_FAILED",
+    "REQUEST_INVALID",
     "ROLL_INVALID",
     "RUN_ENDED",
     "SNAPSHOT_INVALID",

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
     import jsonschema_rs
 
-__all__ = ["MAX_FINDINGS", "check", "pointer", "segments", "without_nulls"]
+__all__ = ["MAX_FINDINGS", "check", "defects", "pointer", "segments", "without_nulls"]
 
 MAX_FINDINGS = 50
 _MAX_LISTED = 24
 _MAX_SHOWN = 60
+_LONGEST_REASON = 300
+_LARGEST_PATTERN = 1 << 20
 _BOUNDS = {
     "minimum": "at least",
     "exclusiveMinimum": "more than",
@@ -45,6 +47,23 @@ def check(schema: Mapping[str, Any], instance: Any, *, linear: bool = False) -> 
     validator = _validator(json.dumps(schema, sort_keys=True), linear=linear)
     found = {f: None for error in validator.iter_errors(instance) for f in _findings(error, schema)}
     return sorted(found, key=_place)[:MAX_FINDINGS]
+
+
+def defects(schema: Mapping[str, Any]) -> list[Finding]:
+    """Why `check` refuses a schema with `linear`; empty when it does not."""
+    import jsonschema_rs  # noqa: PLC0415 - as below
+
+    try:
+        _validator(json.dumps(schema, sort_keys=True), linear=True)
+    except jsonschema_rs.ValidationError as error:
+        return [Finding("BAD_SCHEMA", pointer(error.instance_path), _defect(error))]
+    return []
+
+
+def _defect(error: jsonschema_rs.ValidationError) -> str:
+    if error.kind.as_dict().get("format") == "regex":
+        return f"{_shown(error.instance)} is no pattern that can be matched in linear time"
+    return f"it is no JSON Schema that stands for itself: {error.message}"[:_LONGEST_REASON]
 
 
 def without_nulls(schema: Mapping[str, Any], instance: Any) -> Any:
@@ -90,11 +109,15 @@ def segments(path: str) -> tuple[str, ...]:
     return tuple(segment.replace("~1", "/").replace("~0", "~") for segment in path.split("/")[1:])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _validator(schema: str, *, linear: bool) -> jsonschema_rs.Validator:
     import jsonschema_rs  # noqa: PLC0415 - takes 3 MB, which who checks nothing can do without
 
-    engine = jsonschema_rs.RegexOptions() if linear else jsonschema_rs.FancyRegexOptions()
+    engine = (
+        jsonschema_rs.RegexOptions(size_limit=_LARGEST_PATTERN, dfa_size_limit=_LARGEST_PATTERN)
+        if linear
+        else jsonschema_rs.FancyRegexOptions()
+    )
     return jsonschema_rs.validator_for(json.loads(schema), retriever=_refuse, pattern_options=engine)
 
 

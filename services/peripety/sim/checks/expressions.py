@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from peripety.errors import Finding
 from peripety.sim._pure.operators import OPERATORS
-from peripety.sim._pure.paths import split_variable
+from peripety.sim._pure.paths import Path, split_variable
 from peripety.sim.schema import pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from peripety.sim.checks.world import World
 
 __all__ = ["Scope", "check_expression"]
 
@@ -60,36 +57,41 @@ _ARITY: dict[str, tuple[int, int]] = {
 _ITERATORS = frozenset({"map", "filter", "reduce", "all", "some", "none"})
 
 
-@dataclass(frozen=True)
-class Scope:
-    """What a variable may name.
+class Scope(Protocol):
+    """What a variable may name."""
 
-    Attributes:
-        world: the paths under `state`.
-        params: the parameters of the action.
-        derives: the derived values of the rule.
-        inside: whether the expression runs over the elements of an array, which are not known here.
-    """
+    @property
+    def example(self) -> str:
+        """A variable such as there are here, for messages."""
 
-    world: World
-    params: frozenset[str] = frozenset()
-    derives: frozenset[str] = frozenset()
-    inside: bool = False
+    def check_variable(self, text: str, path: Path, place: str) -> Iterator[Finding]:
+        """Findings about a variable.
+
+        Args:
+            text: as it is written.
+            path: its segments, one at least.
+            place: where it stands in the document.
+        """
 
 
-def check_expression(logic: Any, place: str, scope: Scope, depth: int = 1) -> Iterator[Finding]:
+def check_expression(logic: Any, place: str, scope: Scope) -> Iterator[Finding]:
     """Findings about an expression."""
+    yield from _check_value(logic, place, scope, 1)
+
+
+def _check_value(logic: Any, place: str, scope: Scope | None, depth: int) -> Iterator[Finding]:
+    """Findings about a part of it; without a scope where elements of an array, unknown here, are in sight."""
     if depth > MAX_DEPTH:
         yield Finding("TOO_DEEP", place, f"the expression is nested deeper than {MAX_DEPTH} levels")
         return
     if isinstance(logic, list):
         for index, item in enumerate(logic):
-            yield from check_expression(item, f"{place}/{index}", scope, depth + 1)
+            yield from _check_value(item, f"{place}/{index}", scope, depth + 1)
     elif isinstance(logic, dict) and logic:
         yield from _check_operation(logic, place, scope, depth)
 
 
-def _check_operation(logic: dict[str, Any], place: str, scope: Scope, depth: int) -> Iterator[Finding]:
+def _check_operation(logic: dict[str, Any], place: str, scope: Scope | None, depth: int) -> Iterator[Finding]:
     if len(logic) > 1:
         yield Finding("UNKNOWN_OPERATOR", place, "an operation has exactly one key, its operator")
         return
@@ -109,9 +111,9 @@ def _check_operation(logic: dict[str, Any], place: str, scope: Scope, depth: int
     elif name in {"missing", "missing_some"}:
         yield from _check_missing(name, arguments, here, scope)
     for index, argument in enumerate(arguments):
-        inner = replace(scope, inside=True) if name in _ITERATORS and index == 1 else scope
+        inner = None if name in _ITERATORS and index == 1 else scope
         step = f"/{index}" if isinstance(operand, list) else ""
-        yield from check_expression(argument, f"{here}{step}", inner, depth + 1)
+        yield from _check_value(argument, f"{here}{step}", inner, depth + 1)
 
 
 def _check_arity(name: str, arguments: list[Any], place: str) -> Iterator[Finding]:
@@ -123,24 +125,16 @@ def _check_arity(name: str, arguments: list[Any], place: str) -> Iterator[Findin
         yield Finding("WRONG_ARITY", place, f"'{name}' takes {wanted} arguments, not {len(arguments)}")
 
 
-def _check_variable(arguments: list[Any], place: str, scope: Scope) -> Iterator[Finding]:
-    if scope.inside or not arguments:
+def _check_variable(arguments: list[Any], place: str, scope: Scope | None) -> Iterator[Finding]:
+    if scope is None or not arguments:
         return
-    if isinstance(arguments[0], str):
-        yield from _check_name(arguments[0], place, scope)
-    else:
-        yield _dynamic_path(place)
+    text = arguments[0]
+    yield from _check_name(text if isinstance(text, str) else "", place, scope)
 
 
-def _dynamic_path(place: str) -> Finding:
-    return Finding(
-        "DYNAMIC_PATH", place, "a variable outside an iterator names a fixed path, such as state.a"
-    )
-
-
-def _check_missing(name: str, arguments: list[Any], place: str, scope: Scope) -> Iterator[Finding]:
+def _check_missing(name: str, arguments: list[Any], place: str, scope: Scope | None) -> Iterator[Finding]:
     paths = arguments[1] if name == "missing_some" and len(arguments) > 1 else arguments
-    if scope.inside or not isinstance(paths, list):
+    if scope is None or not isinstance(paths, list):
         return
     for path in paths:
         if isinstance(path, str):
@@ -149,20 +143,8 @@ def _check_missing(name: str, arguments: list[Any], place: str, scope: Scope) ->
 
 def _check_name(text: str, place: str, scope: Scope) -> Iterator[Finding]:
     path = split_variable(text)
-    if not path:
-        yield _dynamic_path(place)
-        return
-    root = path[0]
-    name = str(path[1]) if len(path) > 1 else None
-    if root == "state":
-        if not (scope.world.exists(path) or scope.world.may_grow(path)):
-            message = f"'{text[:80]}' is not in the state, and no effect creates it"
-            yield Finding("UNKNOWN_PATH", place, message)
-    elif root in {"params", "derives"}:
-        known = scope.params if root == "params" else scope.derives
-        if name not in known:
-            listed = f"known here: {', '.join(sorted(known))}" if known else f"there are no {root} here"
-            yield Finding("UNKNOWN_PATH", place, f"'{text[:80]}' does not exist; {listed}")
-    elif root not in {"turn", "entities"}:
-        message = f"'{text[:80]}' must start with state, params, derives, turn or entities"
-        yield Finding("UNKNOWN_PATH", place, message)
+    if path:
+        yield from scope.check_variable(text, path, place)
+    else:
+        message = f"a variable outside an iterator names a fixed path, such as {scope.example}"
+        yield Finding("DYNAMIC_PATH", place, message)

@@ -9,7 +9,8 @@ from peripety.sim._pure.border import MAX_SAFE_INTEGER
 from peripety.sim._pure.execution import derive_names
 from peripety.sim.checks.documents import check_duration
 from peripety.sim.checks.effects import check_effects, check_path
-from peripety.sim.checks.expressions import Scope, check_expression
+from peripety.sim.checks.expressions import check_expression
+from peripety.sim.checks.scope import RuleScope
 from peripety.sim.schema import pointer
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def check_rules(spec: dict[str, Any], world: World) -> Iterator[Finding]:
         yield from _check_event(event, f"/random_events/{index}", world)
     for section in ("loss_conditions", "win_conditions"):
         for index, condition in enumerate(spec.get(section, [])):
-            yield from check_expression(condition["when"], f"/{section}/{index}/when", Scope(world))
+            yield from check_expression(condition["when"], f"/{section}/{index}/when", RuleScope(world))
     yield from _check_decay(spec, world)
     yield from _check_visibility(spec, world)
     for index, scope in enumerate(spec.get("narrator_scope", [])):
@@ -39,12 +40,12 @@ def _check_action(action: dict[str, Any], place: str, world: World) -> Iterator[
     for name, schema in action["params"].items():
         yield from _check_param(schema, f"{place}/params{pointer([name])}")
     params = frozenset(action["params"])
-    yield from check_expression(action["preconditions"], f"{place}/preconditions", Scope(world, params))
+    yield from check_expression(action["preconditions"], f"{place}/preconditions", RuleScope(world, params))
     yield from _check_rule(action, place, world, params)
 
 
 def _check_event(event: dict[str, Any], place: str, world: World) -> Iterator[Finding]:
-    yield from check_expression(event["when"], f"{place}/when", Scope(world))
+    yield from check_expression(event["when"], f"{place}/when", RuleScope(world))
     if "duration" in event:
         yield from check_duration(event["duration"], f"{place}/duration")
     yield from _check_rule(event, place, world, frozenset())
@@ -52,7 +53,7 @@ def _check_event(event: dict[str, Any], place: str, world: World) -> Iterator[Fi
 
 def _check_rule(rule: dict[str, Any], place: str, world: World, params: frozenset[str]) -> Iterator[Finding]:
     derives = rule.get("derives", {})
-    scope = Scope(world, params, frozenset(derives))
+    scope = RuleScope(world, params, frozenset(derives))
     for name, expression in derives.items():
         yield from check_expression(expression, f"{place}/derives{pointer([name])}", scope)
         if _reads_itself(name, derives):

@@ -8,6 +8,7 @@ from peripety.errors import Finding, Severity, SpecError
 from peripety.sim._pure.policies.policy import Policy as _CorePolicy
 from peripety.sim._values import loads
 from peripety.sim.documents import canonical_document
+from peripety.sim.policies.checks import check_policy
 from peripety.sim.policies.policy import Policy
 from peripety.sim.schema import check
 from peripety.sim.schemas import POLICY_SPEC, schema_document
@@ -29,7 +30,7 @@ def validate_policy(document: bytes | str) -> list[Finding]:
         spec = loads(canonical_document(document))
     except SpecError as error:
         return list(error.findings)
-    return check(schema_document(POLICY_SPEC), spec)
+    return check(schema_document(POLICY_SPEC), spec) or check_policy(spec)
 
 
 def compile_policy(document: bytes | str) -> Policy:

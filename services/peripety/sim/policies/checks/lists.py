@@ -1,0 +1,95 @@
+"""Checks of the lists of a policy, and of what stands among the values of a matcher."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Finding
+from peripety.sim._core import CoreError
+from peripety.sim._pure.policies.values import ENTRIES
+from peripety.sim.policies.checks.names import unknown
+from peripety.sim.schema import pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["NamedLists", "check_entries", "check_lists"]
+
+MAX_ENTRIES = 10_000
+"""Most entries of one matcher, with the values of lists in the place of their names, which count as well."""
+
+
+class NamedLists:
+    """The lists of a policy, and how much comes of each."""
+
+    def __init__(self, lists: Mapping[str, Any]) -> None:
+        self.lists = lists
+        self._sizes: dict[str, int] = {}
+        self.circular = {name for name in lists if self._leads_to_itself(name)}
+        for name in lists:
+            self._measure(name)
+
+    def size(self, entries: Sequence[str]) -> int:
+        """How many entries there are once lists stand in the place of their names, which count as well."""
+        return len(entries) + sum(self._sizes[name] for name in self._named(entries))
+
+    def _named(self, entries: Sequence[str]) -> list[str]:
+        names = (entry[1:] for entry in entries if entry.startswith("@"))
+        return [name for name in names if name in self.lists and name not in self.circular]
+
+    def _leads_to_itself(self, name: str) -> bool:
+        seen: set[str] = set()
+        pending = [name]
+        while pending:
+            values = self.lists[pending.pop()]["values"]
+            named = {value[1:] for value in values if value.startswith("@")} & self.lists.keys()
+            if name in named:
+                return True
+            pending.extend(named - seen)
+            seen |= named
+        return False
+
+    def _measure(self, name: str) -> None:
+        """Sizes of a list and of all below it, the deepest first, without recursion."""
+        pending = [name]
+        while pending:
+            at = pending[-1]
+            below = [] if at in self.circular else self._named(self.lists[at]["values"])
+            unmeasured = [inner for inner in below if inner not in self._sizes]
+            if unmeasured:
+                pending.extend(unmeasured)
+            else:
+                pending.pop()
+                self._sizes[at] = 0 if at in self.circular else self.size(self.lists[at]["values"])
+
+
+def check_lists(lists: NamedLists) -> Iterator[Finding]:
+    """Findings about the lists."""
+    for name, named in lists.lists.items():
+        place = f"/lists{pointer([name])}"
+        if name in lists.circular:
+            yield Finding("LIST_CYCLE", place, f"the list '{name[:80]}' leads back to itself")
+        yield from check_entries(named["values"], named["kind"], f"{place}/values", lists)
+
+
+def check_entries(entries: Sequence[str], kind: str, place: str, lists: NamedLists) -> Iterator[Finding]:
+    """Findings about the values of a list, or about what stands among those of a matcher."""
+    if lists.size(entries) > MAX_ENTRIES:
+        message = f"more than {MAX_ENTRIES} entries come of it, counting the names of lists in it"
+        yield Finding("LIST_TOO_LONG", place, message)
+    for index, entry in enumerate(entries):
+        if entry.startswith("@"):
+            yield from _check_named(entry[1:], kind, f"{place}/{index}", lists)
+            continue
+        try:
+            ENTRIES[kind](entry)
+        except CoreError as error:
+            yield Finding("BAD_ENTRY", f"{place}/{index}", f"it cannot be read as a {kind}: {error.message}")
+
+
+def _check_named(name: str, kind: str, place: str, lists: NamedLists) -> Iterator[Finding]:
+    if name not in lists.lists:
+        yield Finding("UNKNOWN_LIST", place, unknown("list", name, lists.lists))
+    elif lists.lists[name]["kind"] != kind:
+        message = f"the list '{name[:80]}' is of the kind {lists.lists[name]['kind']}, and {kind} is needed"
+        yield Finding("WRONG_LIST_KIND", place, message)
