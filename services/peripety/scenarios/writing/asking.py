@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, PeripetyError, ResourceExhaustedError
+from peripety.gateway.allowance import Allowance
 from peripety.gateway.model import Completed, Options, Spent, TextDelta
 from peripety.gateway.streams import following
 from peripety.scenarios.model import Progress, Stage
-from peripety.scenarios.writing.allowance import Allowance
 from peripety.scenarios.writing.judging import as_json
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Asker:
 
     def __init__(self, limits: GenerationLimits, seed: int) -> None:
         self._limits = limits
-        self._allowance = Allowance(limits)
+        self._allowance = Allowance(limits.budget, limits.answers)
         self._seed = seed % _SAMPLING_SEEDS
         self._furthest = 0.0
         self._stopped: Finding | None = None

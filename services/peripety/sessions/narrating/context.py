@@ -8,8 +8,7 @@ turn of a long session costs what its twentieth did. Whatever the other parts le
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from importlib import resources
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.model import CacheConfig
@@ -18,6 +17,7 @@ from peripety.sessions.memory import recalled
 from peripety.sessions.narrating.abridging import abridged, clipped, size, text_of
 from peripety.sessions.narrating.background import background
 from peripety.sessions.narrating.past import in_brief, last_rolls, summaries
+from peripety.sessions.prompts import prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -124,12 +124,7 @@ class _Telling:
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _system_text(telling: _Telling) -> str:
     scenario = background(telling.spec, telling.view, telling.language)
-    return f"{_instructions()}\n{text_of(scenario)}\n"
-
-
-@cache
-def _instructions() -> str:
-    return resources.files("peripety.sessions").joinpath("prompts/narrate.md").read_text("utf-8")
+    return f"{prompt('narrate')}\n{text_of(scenario)}\n"
 
 
 # --- the turn ---

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from peripety.gateway.model import Budget
-    from peripety.scenarios.model import GenerationLimits
 
 __all__ = ["Allowance"]
 
@@ -28,7 +27,8 @@ class Allowance:
     Time runs from the beginning of the order, checks and dry-runs included.
 
     Args:
-        limits: what the order may use in all.
+        budget: what the order may use in all.
+        answers: the most answers; None for no limit of their own.
         now: seconds on a clock that never goes back.
 
     Attributes:
@@ -36,8 +36,11 @@ class Allowance:
         spent: what they used; money is not known once an answer that broke off may have cost some.
     """
 
-    def __init__(self, limits: GenerationLimits, now: Callable[[], float] = time.monotonic) -> None:
-        self._limits = limits
+    def __init__(
+        self, budget: Budget, answers: int | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._budget = budget
+        self._most = answers
         self._now = now
         self._begun = now()
         self.answers = 0
@@ -45,8 +48,8 @@ class Allowance:
 
     def used_up(self) -> Finding | None:
         """What keeps the model from being asked again; None while there is something left."""
-        if self.answers >= self._limits.answers:
-            return _used_up(f"the {self._limits.answers} answers that were allowed are used up")
+        if self._most is not None and self.answers >= self._most:
+            return _used_up(f"the {self._most} answers that were allowed are used up")
         try:
             self.left()
         except ResourceExhaustedError as error:
@@ -61,7 +64,7 @@ class Allowance:
         """
         usage = self.spent.usage
         used = Amount(self.spent.calls, usage.input_tokens + usage.output_tokens, self.spent.cost or 0)
-        return remaining(self._limits.budget, used, self._now() - self._begun)
+        return remaining(self._budget, used, self._now() - self._begun)
 
     def ask(self) -> None:
         """Count an answer that the model is asked for."""
@@ -82,7 +85,7 @@ class Allowance:
         return finding
 
     def _refusal(self, error: PeripetyError) -> Finding | None:
-        details, budget = error.details, self._limits.budget
+        details, budget = error.details, self._budget
         if error.code != BUDGET_EXHAUSTED or details.get("budget") != BudgetKind.REQUEST.value:
             return None
         usage = self.spent.usage

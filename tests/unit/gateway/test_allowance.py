@@ -11,9 +11,8 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from peripety.gateway.allowance import Allowance
 from peripety.gateway.model import Budget, Spent, Usage
-from peripety.scenarios.model import GenerationLimits
-from peripety.scenarios.writing.allowance import Allowance
 
 CENT = 10**10
 ANSWER = Spent(2, Usage(input_tokens=70, output_tokens=30, cache_read_tokens=40), cost=CENT, cache_savings=5)
@@ -30,7 +29,7 @@ class Watch:
 
 
 def allowance(watch: Watch | None = None, answers: int = 4, budget: Budget = BUDGET) -> Allowance:
-    return Allowance(GenerationLimits(answers, budget), watch or Watch())
+    return Allowance(budget, answers, watch or Watch())
 
 
 def test_the_next_request_may_use_what_is_left() -> None:
