@@ -1,0 +1,130 @@
+"""What the arguments of a tool have to be, as a condition of a rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from peripety.authoring.policies.literals import PLACE
+from peripety.authoring.policies.words import stems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.authoring.policies.literals import Bound, Literal, Read
+    from peripety.authoring.policies.tools import Subject, Tool
+
+__all__ = ["caller_condition", "conditions", "named_callers", "together"]
+
+_CALLER = re.compile(rf"\broles?\s+(?:{PLACE})|(?:{PLACE})\s+(?:role|caller|user)s?\b", re.IGNORECASE)
+_NUMBERS = {"number", "integer"}
+_BOUNDING = stems("max min maximum minimum limit count number of total")
+
+
+def named_callers(clause: Read, known: frozenset[str]) -> tuple[str, ...]:
+    """The roles of callers that a clause names: quoted names that are neither tools nor servers."""
+    names = [one.value for one in clause.literals if one.kind == "name" and one.value not in known]
+    return tuple(names) if _CALLER.search(clause.text) else ()
+
+
+def conditions(
+    tool: Tool,
+    clause: Read,
+    subject: Subject,
+    lists: Mapping[str, str],
+    *,
+    stops: bool,
+    opposite: bool = False,
+) -> list[dict[str, Any]] | None:
+    """For each thing that a clause names, the member of `when` that says so.
+
+    Args:
+        tool: the tool.
+        clause: what is named.
+        subject: all the tools that the clause is about.
+        lists: the kind of each list.
+        stops: whether the calls are stopped for which it holds; then one value that fits is enough.
+        opposite: say the opposite of each.
+
+    Returns:
+        One condition for each; None where the tool has no argument for one of them.
+    """
+    found: list[dict[str, Any]] = []
+    for (kind, others), entries in _entries(tool, clause.literals, lists).items():
+        roles = _roles(tool, kind, clause, subject, stops=stops)
+        if not roles:
+            return None
+        quantifier = _QUANTIFIERS[stops, others is not opposite]
+        matcher = {"argument_roles": list(roles), "kind": kind, "among": entries, "quantifier": quantifier}
+        found.append({"arguments": [matcher]})
+    if clause.bound is not None:
+        argument = _number(tool, clause)
+        if argument is None:
+            return None
+        bound = clause.bound.opposite if opposite else clause.bound
+        found.append({"logic": _logic(argument, bound, stops=stops)})
+    return found
+
+
+def caller_condition(callers: Sequence[str], *, opposite: bool) -> list[dict[str, Any]]:
+    """The condition that somebody with one of these roles calls, or with none of them."""
+    if not callers:
+        return []
+    if opposite:
+        return [{"logic": {"!": [{"or": [{"in": [caller, {"var": "roles"}]} for caller in callers]}]}}]
+    return [{"roles": list(callers)}]
+
+
+def together(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One condition that holds where all of these do."""
+    matchers = [matcher for one in found for matcher in one.get("arguments", ())]
+    merged = {key: value for one in found for key, value in one.items()}
+    return {**merged, "arguments": matchers} if matchers else merged
+
+
+_QUANTIFIERS = {(False, False): "all", (False, True): "none", (True, False): "any", (True, True): "not_all"}
+
+
+def _entries(
+    tool: Tool, literals: Sequence[Literal], lists: Mapping[str, str]
+) -> dict[tuple[str, bool], list[str]]:
+    """What is named, by kind and by whether the others are meant."""
+    found: dict[tuple[str, bool], list[str]] = {}
+    for literal in literals:
+        kind, value = literal.kind, literal.value
+        if kind == "list":
+            kind = lists.get(value.removeprefix("@"), "unknown")
+        elif kind == "domain" and not tool.roles.get("domain") and tool.roles.get("email"):
+            kind, value = "email", f"*@{value}"
+        elif kind == "name":
+            kind = "identifier"
+        found.setdefault((kind, literal.others), []).append(value)
+    return found
+
+
+def _roles(tool: Tool, kind: str, clause: Read, subject: Subject, *, stops: bool) -> tuple[str, ...]:
+    """The roles of the arguments that are meant; to let a call pass, all of the kind have to be looked at."""
+    said = stems(clause.text)
+    if stops and any(one.roles_said(kind, said) for one in subject.tools):
+        return tool.roles_said(kind, said)
+    return tool.roles.get(kind, ())
+
+
+def _number(tool: Tool, clause: Read) -> str | None:
+    """The one argument that is a number and whose name is said."""
+    said = stems(clause.text)
+    properties = (tool.document.get("input_schema") or {}).get("properties", {})
+    fitting = [
+        name
+        for name, schema in properties.items()
+        if isinstance(schema, Mapping) and schema.get("type") in _NUMBERS and (stems(name) - _BOUNDING) & said
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _logic(argument: str, bound: Bound, *, stops: bool) -> dict[str, Any]:
+    path = f"arguments.{argument}"
+    compared = {bound.operator: [{"var": path}, bound.number]}
+    # What is not there counts as 0 in a comparison, which must not let a call pass.
+    return compared if stops else {"and": [{"!": [{"missing": [path]}]}, compared]}

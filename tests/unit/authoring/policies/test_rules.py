@@ -1,0 +1,226 @@
+"""Rules from a written policy without a model: what is understood, and that nothing else is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from peripety.authoring.policies import rules_from
+
+NAMES = {"type": "object", "properties": {"path": {"type": "string"}, "max_items": {"type": "integer"}}}
+
+
+def tool(name: str, *roles: str, server: str = "alpha", **more: Any) -> dict[str, Any]:
+    annotated = [{"path": f"/{role}", "role": role} for role in roles]
+    return {"server_name": server, "tool_name": name, "argument_roles": annotated, **more}
+
+
+TOOLS = [
+    tool("read_item", "read_path", description="Reads an item.", input_schema=NAMES, read_only=True),
+    tool("write_item", "write_path", description="Writes an item."),
+    tool("move_item", "read_path", "write_path", description="Moves an item elsewhere.", destructive=True),
+    tool("fetch", "url", server="beta", description="Fetches a document by its location."),
+    tool("tell_person", "recipient", server="beta", description="Passes words on to somebody."),
+    tool("call_routine", "routine", server="beta"),
+]
+LISTS = {"known": "domain"}
+
+
+def read(text: str) -> list[tuple[str, list[str], Any]]:
+    """What was understood: for each rule its decision, its tools, and what it asks of arguments."""
+    found = rules_from(text, TOOLS, LISTS)
+    assert not found.unread
+    return [told(rule) for rule in found.rules]
+
+
+def told(rule: dict[str, Any]) -> tuple[str, list[str], Any]:
+    when = {key: value for key, value in rule["when"].items() if key not in {"servers", "tools"}}
+    return rule["then"], rule["when"]["tools"], when
+
+
+def matcher(role: str, kind: str, among: list[str], quantifier: str) -> dict[str, Any]:
+    return {"argument_roles": [role], "kind": kind, "among": among, "quantifier": quantifier}
+
+
+@pytest.mark.parametrize(
+    ("text", "then"),
+    [
+        ("Reading items is allowed.", "allow"),
+        ("It may read items.", "allow"),
+        ("The assistant can read any item.", "allow"),
+        ("Items may be read without asking.", "allow"),
+        ("Never read items.", "deny"),
+        ("Items must not be read.", "deny"),
+        ("Items may not be read.", "deny"),
+        ("Reading items is not allowed.", "deny"),
+        ("It is forbidden to read items.", "deny"),
+        ("No item may be read.", "deny"),
+        ("It can't read items.", "deny"),
+        ("Ask before items are read.", "escalate"),
+        ("Reading items must be approved by a person.", "escalate"),
+        ("Items must not be read without approval.", "escalate"),
+        ("Items may only be read after confirmation.", "escalate"),
+        ("Never read items unless a person has approved it.", "escalate"),
+    ],
+)
+def test_a_sentence_decides_by_its_words(text: str, then: str) -> None:
+    found = rules_from(text, TOOLS)
+    assert [told(rule) for rule in found.rules] == [(then, ["read_item"], {})]
+
+
+@pytest.mark.parametrize(
+    ("text", "tools"),
+    [
+        ("`read_item` is allowed.", ["read_item"]),
+        ("write_item and read_item are allowed.", ["read_item", "write_item"]),
+        ("Moved items are fine.", ["move_item"]),
+        ("All tools on the alpha server are allowed.", ["read_item", "write_item", "move_item"]),
+        ("Read-only tools are allowed.", ["read_item"]),
+        ("It may fetch.", ["fetch"]),
+    ],
+)
+def test_a_tool_is_told_by_its_name_its_server_or_an_annotation(text: str, tools: list[str]) -> None:
+    assert read(text) == [("allow", tools, {})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Anything may be read.",
+        "Those items may be read.",
+        "Items may be read during business hours.",
+        "Items may be read if they are old.",
+        "Secret items may be read.",
+        "Words may be passed on to somebody.",
+        "Items may be read below the usual place.",
+        "Items may be read at 5 places.",
+        "Items may be read from /a, not /b.",
+        "Items may be read from @unheard_of.",
+        "Reading items is not forbidden.",
+        "It need not ask before it reads items.",
+        "Items must not be moved, but may be read.",
+        "Non-destructive tools are allowed.",
+        "Items may be read; but only when it is dark.",
+        "Items may be read in /a unless they are in /b.",
+        "すべて許可。",
+        "Be careful.",
+        f"Items may be read {'really ' * 400}.",
+    ],
+)
+def test_what_is_not_understood_to_its_end_allows_nothing_and_is_named(text: str) -> None:
+    found = rules_from(text, TOOLS, LISTS)
+    assert "allow" not in {rule["then"] for rule in found.rules}
+    assert found.unread == (text,)
+
+
+def test_what_stops_calls_stops_them_altogether_where_its_condition_is_not_understood() -> None:
+    found = rules_from("Items must not be moved on weekends.", TOOLS)
+    assert [told(rule) for rule in found.rules] == [("deny", ["move_item"], {})]
+    assert found.unread == ("Items must not be moved on weekends.",)
+
+
+def test_a_call_is_stopped_by_what_is_said_of_its_tool_but_not_let_pass() -> None:
+    denied = rules_from("Never pass words on.", TOOLS)
+    assert [told(rule) for rule in denied.rules] == [("deny", ["tell_person"], {})]
+    assert rules_from("It may pass words on.", TOOLS).rules == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Items may be read below /a/b and /c.", matcher("read_path", "path", ["/a/b", "/c"], "all")),
+        ("Items must not be read below /a.", matcher("read_path", "path", ["/a"], "any")),
+        ("Items may be read except below /a.", matcher("read_path", "path", ["/a"], "none")),
+        ("Items must not be read outside /a or /b.", matcher("read_path", "path", ["/a", "/b"], "not_all")),
+        ("It may fetch from https://a.test/x?y.", matcher("url", "domain", ["a.test"], "all")),
+        ("It may fetch from *.a.test, @known.", matcher("url", "domain", ["*.a.test", "@known"], "all")),
+        ("It may tell a person at a.test.", matcher("recipient", "email", ["*@a.test"], "all")),
+        ("It may tell persons like b@a.test.", None),
+        ("It may tell the person b@a.test.", matcher("recipient", "email", ["b@a.test"], "all")),
+        ('It may call the routine "one".', matcher("routine", "identifier", ["one"], "all")),
+    ],
+)
+def test_what_is_named_exactly_is_asked_of_the_arguments(text: str, expected: Any) -> None:
+    rules = rules_from(text, TOOLS, LISTS).rules
+    assert [rule["when"]["arguments"] for rule in rules] == ([[expected]] if expected else [])
+
+
+def test_only_also_denies_everything_else() -> None:
+    assert read("Items may only be read below /a.") == [
+        ("deny", ["read_item"], {"arguments": [matcher("read_path", "path", ["/a"], "not_all")]}),
+        ("allow", ["read_item"], {"arguments": [matcher("read_path", "path", ["/a"], "all")]}),
+    ]
+
+
+def test_a_duty_denies_what_does_not_fulfil_it() -> None:
+    assert read("Reads of items must be below /a.") == [
+        ("deny", ["read_item"], {"arguments": [matcher("read_path", "path", ["/a"], "not_all")]})
+    ]
+
+
+def test_callers_are_told_by_their_roles() -> None:
+    denied, allowed = read("Only callers with the role `keeper` may read items.")
+    assert allowed == ("allow", ["read_item"], {"roles": ["keeper"]})
+    assert denied == (
+        "deny",
+        ["read_item"],
+        {"logic": {"!": [{"or": [{"in": ["keeper", {"var": "roles"}]}]}]}},
+    )
+
+
+def test_a_bound_lets_nothing_pass_that_leaves_the_number_out() -> None:
+    ((_, _, when),) = read("At most 1,000 items may be read.")
+    bounded = {"<=": [{"var": "arguments.max_items"}, 1000]}
+    assert when["logic"] == {"and": [{"!": [{"missing": ["arguments.max_items"]}]}, bounded]}
+    ((_, _, when),) = read("Never read more than 10 items.")
+    assert when["logic"] == {">": [{"var": "arguments.max_items"}, 10]}
+
+
+def test_a_way_of_using_an_argument_tells_the_tools_that_have_it() -> None:
+    assert read("Nothing may be written below /a.") == [
+        ("deny", ["write_item", "move_item"], {"arguments": [matcher("write_path", "path", ["/a"], "any")]})
+    ]
+
+
+def test_the_stricter_comes_first_and_the_rest_last_in_whatever_order_they_are_said() -> None:
+    text = """
+# Rules
+
+Everything else must be approved. It may read items.
+- Ask before items are written.
+- Items must not be moved.
+"""
+    rules = rules_from(text, TOOLS[:3]).rules
+    assert [rule["then"] for rule in rules] == ["deny", "escalate", "allow", "escalate"]
+    assert rules[-1]["when"]["tools"] == ["read_item", "write_item", "move_item"]
+
+
+def test_items_of_a_list_are_read_behind_the_line_that_opens_it() -> None:
+    text = "It may:\n\n- read items\n- write items\n\nIt must never:\n1. move\n   items"
+    assert [told[:2] for told in read(text)] == [
+        ("deny", ["move_item"]),
+        ("allow", ["read_item"]),
+        ("allow", ["write_item"]),
+    ]
+
+
+def test_a_rule_names_its_sentence_and_says_that_no_model_wrote_it() -> None:
+    (rule,) = rules_from("Items may be read.", TOOLS).rules
+    assert rule["id"] == "alpha.1.allow"
+    assert rule["principle"] == "Items may be read."
+    assert "(offline, no model)" in rule["description"]
+
+
+def test_each_server_has_rules_of_its_own() -> None:
+    tools = [tool("read_item"), tool("read_item", server="a strange server: ü")]
+    rules = rules_from("Items may be read.", tools).rules
+    assert [rule["id"] for rule in rules] == ["alpha.1.allow", "a-strange-server.1b.allow"]
+    assert [rule["when"]["servers"] for rule in rules] == [["alpha"], ["a strange server: ü"]]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n\n", "# Only a heading", ":", "- ", "※ may ※", "`", '"' * 99, "@@@ /// ..."]
+)
+def test_no_text_is_too_odd(text: str) -> None:
+    assert rules_from(text, TOOLS).rules == ()
