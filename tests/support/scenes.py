@@ -9,8 +9,9 @@ from peripety import sim
 from peripety.gateway.model import Spent
 from peripety.sessions.events import Accepted, Committed
 from peripety.sessions.mechanics import Board
-from peripety.sessions.model import ActionCall, CommittedTurn, Resolution, Session
+from peripety.sessions.model import ActionCall, CommittedTurn, NewSession, Resolution, Session
 from peripety.sessions.narrating.scene import Scene
+from peripety.sessions.opening import opened
 from peripety.sessions.stage import set_up
 from peripety.sessions.visibility import Viewers
 
@@ -22,27 +23,9 @@ __all__ = ["scene_of", "session_of", "turn_of"]
 
 def session_of(program: sim.Program, **more: Any) -> Session:
     """A session of a scenario before its first turn, or as `more` says."""
-    state = program.new_state()
-    seed = program.spec["seed"]
-    session = Session(
-        session_id="s",
-        scenario_id="scenario",
-        spec_hash=program.spec_hash,
-        seed=seed,
-        first_seed=seed,
-        reseeded=False,
-        turn=0,
-        status=state.status,
-        snapshot=state.to_json(),
-        state_hash=state.hash(),
-        chain_hash=sim.chain_start(seed, program.spec_hash),
-        last_sequence=0,
-        usage=Spent(),
-        created=0,
-        updated=0,
-        line_id="l",
-    )
-    return replace(session, **more)
+    session = opened(program, NewSession("request", "scenario"))
+    fixed: dict[str, Any] = {"session_id": "s", "line_id": "l", "created": 0, "updated": 0}
+    return replace(session, **fixed | more)
 
 
 def scene_of(

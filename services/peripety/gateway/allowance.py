@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from peripety.errors import Finding, PeripetyError, ResourceExhaustedError
 from peripety.gateway.calling.budgets import Amount, BudgetKind, remaining
 from peripety.gateway.calling.budgets.refusals import BUDGET_EXHAUSTED
-from peripety.gateway.calling.faults import was_answered
 from peripety.gateway.catalogue import in_dollars
 from peripety.gateway.model import Spent
-from peripety.gateway.objects.structured import used_until
+from peripety.gateway.used import used_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +80,7 @@ class Allowance:
             What is used up, where that is why none came; None for any other failure.
         """
         finding = self._refusal(error)
-        self.spent += used_until(error) or _at_least(error)
+        self.spent += used_by(error)
         return finding
 
     def _refusal(self, error: PeripetyError) -> Finding | None:
@@ -99,16 +98,6 @@ class Allowance:
             case _:
                 limit, used = f"{budget.max_tokens} tokens", str(usage.input_tokens + usage.output_tokens)
         return _used_up(f"of the {limit} that were allowed {used} are used, and another answer may take more")
-
-
-def _at_least(error: PeripetyError) -> Spent:
-    """What a failed request has used, as far as that is known."""
-    is_over = error.details.get("cap") == "max_time"
-    if error.code == BUDGET_EXHAUSTED and not is_over:
-        return Spent()  # it was never sent
-    if was_answered(error) and not is_over:
-        return Spent(calls=1)
-    return Spent(calls=1, cost=None, cache_savings=None)
 
 
 def _used_up(what: str) -> Finding:

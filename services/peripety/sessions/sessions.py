@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peripety import sim
 from peripety.errors import NotFoundError
-from peripety.gateway.model import Spent
 from peripety.pages import Position, page_of, page_size, position_in
 from peripety.sessions.branches import Branches
 from peripety.sessions.bundles.exporting import Exporter
@@ -17,7 +13,7 @@ from peripety.sessions.bundles.importing import Importer
 from peripety.sessions.checks import check_deletion, check_new_session, check_players, check_session_id
 from peripety.sessions.events import Accepted
 from peripety.sessions.looks import look
-from peripety.sessions.model import Session, microseconds_now
+from peripety.sessions.opening import opened
 from peripety.sessions.seats.rounds import Rounds
 from peripety.sessions.seen import SeenTurn, seen_events
 from peripety.sessions.turns import Turns
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
     from peripety.sessions.bundles.exporting import ReplayCompleted
     from peripety.sessions.bundles.replaying import ReplayedTurn
     from peripety.sessions.looks import SeenSession
-    from peripety.sessions.model import CommittedTurn, NewSession, TurnRequest
+    from peripety.sessions.model import CommittedTurn, NewSession, Session, TurnRequest
     from peripety.sessions.narrating.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.seats.model import Submission
@@ -95,7 +91,7 @@ class Sessions:
         ruleset.viewers.view(new.pov)
         if new.table is not None:
             check_players(new.table, ruleset.spec)
-        session = await asyncio.to_thread(_opened, ruleset, new)
+        session = await asyncio.to_thread(opened, ruleset.program, new)
         return await self._seen(await self._store.add(session, scenario.document, new.named()), new.pov)
 
     async def get(self, session_id: str, pov: str | None) -> SeenSession:
@@ -238,35 +234,6 @@ class Sessions:
     async def _seen(self, session: Session, pov: str | None) -> SeenSession:
         ruleset = await self._rulesets.of(session.spec_hash)
         return await aside(lambda: look(session, ruleset, pov), len(session.snapshot))
-
-
-def _opened(ruleset: Ruleset, new: NewSession) -> Session:
-    """A session before its first turn."""
-    program = ruleset.program
-    seed = program.spec["seed"] if new.seed is None else new.seed
-    state = program.new_state(seed)
-    now = microseconds_now()
-    session = Session(
-        session_id=str(uuid.uuid4()),
-        scenario_id=new.scenario_id,
-        spec_hash=program.spec_hash,
-        seed=seed,
-        first_seed=seed,
-        reseeded=False,
-        turn=0,
-        status=state.status,
-        snapshot=state.to_json(),
-        state_hash=state.hash(),
-        chain_hash=sim.chain_start(seed, program.spec_hash),
-        last_sequence=0,
-        usage=Spent(),
-        created=now,
-        updated=now,
-        line_id=str(uuid.uuid4()),
-        narrator=new.narrator,
-        table=new.table,
-    )
-    return replace(session, due=session.next_due(now))
 
 
 def _attempt_of(turn: CommittedTurn) -> str | None:

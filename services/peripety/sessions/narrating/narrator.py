@@ -25,9 +25,9 @@ from peripety.gateway.model import (
     ToolChoice,
     ToolChoiceMode,
 )
-from peripety.gateway.objects.structured import used_until
 from peripety.gateway.streams import following
 from peripety.gateway.tool_limits import not_taken
+from peripety.gateway.used import used_by
 from peripety.sessions.narrating.allowance import Allowance
 from peripety.sessions.narrating.context import cache_plan, fixed_bytes, question, system_text
 from peripety.sessions.narrating.telling import Telling, Told, invalid
@@ -191,9 +191,8 @@ class _Questions:
                         async for happened in happening:
                             yield happened
         except PeripetyError as error:
-            used = used_until(error)
-            if used is not None:
-                self._allowance.note(used)
+            if self._completion is None:
+                self._allowance.note(used_by(error))
             raise
         completion = self._completion
         if completion is not None and self._repaired_before and completion.findings:

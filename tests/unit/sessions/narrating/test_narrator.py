@@ -14,6 +14,7 @@ from peripety.errors import (
     FailedPreconditionError,
     InternalError,
     NotFoundError,
+    PeripetyError,
     ResourceExhaustedError,
     UnavailableError,
 )
@@ -62,10 +63,14 @@ def prose_of(events: Sequence[Any]) -> str:
     return text
 
 
-def assert_told_by_server(events: list[Any], reason: str, used: Spent | None = None) -> None:
+# A call that broke off, after which nobody knows what it cost.
+OF_UNKNOWN_COST = Spent(calls=1, cost=None, cache_savings=None)
+
+
+def assert_told_by_server(events: list[Any], reason: str, used: Spent) -> None:
     last = events[-1]
     assert isinstance(last, Told)
-    assert (last.resolution, last.model, last.usage) == (Resolution.SERVER_RESOLVED, "", used or Spent())
+    assert (last.resolution, last.model, last.usage) == (Resolution.SERVER_RESOLVED, "", used)
     assert "Act now" in last.narrative
     assert prose_of(events) == last.narrative
     assert [event.reason for event in events if isinstance(event, Degraded)] == [reason]
@@ -157,19 +162,24 @@ async def test_after_a_second_refusal_the_server_tells_the_turn_from_its_facts()
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        (UnavailableError("away"), "MODEL_UNAVAILABLE"),
+        (UnavailableError("busy", code="PROVIDER_BUSY"), "MODEL_UNAVAILABLE"),
         (ResourceExhaustedError("used up"), "MODEL_UNAVAILABLE"),
         (NotFoundError("no such model"), "MODEL_UNAVAILABLE"),
         (FailedPreconditionError("no key"), "MODEL_UNAVAILABLE"),
         (InternalError("broken"), "MODEL_UNAVAILABLE"),
         (FailedPreconditionError("declined", code="ANSWER_REFUSED"), "OUTCOME_INVALID"),
-        (DeadlineError("too late"), "NARRATOR_TIMEOUT"),
         (RuntimeError("a defect"), "NARRATOR_FAILED"),
         (TimeoutError("of its own"), "NARRATOR_FAILED"),
     ],
 )
 async def test_without_a_model_the_server_tells_the_turn(fault: Exception, reason: str) -> None:
-    assert_told_by_server(await answered(fault), reason)
+    used = Spent(calls=1) if isinstance(fault, PeripetyError) else Spent()
+    assert_told_by_server(await answered(fault), reason, used)
+
+
+async def test_a_question_that_is_never_put_is_no_call() -> None:
+    fault = ResourceExhaustedError("used up", code="BUDGET_EXHAUSTED")
+    assert_told_by_server(await answered(fault), "BUDGET_EXHAUSTED", Spent())
 
 
 async def test_a_model_that_breaks_off_has_its_prose_taken_back() -> None:
@@ -179,20 +189,24 @@ async def test_a_model_that_breaks_off_has_its_prose_taken_back() -> None:
             raise UnavailableError("gone")
 
     events = await told(BreaksOff())
-    assert_told_by_server(events, "MODEL_UNAVAILABLE")
+    assert_told_by_server(events, "MODEL_UNAVAILABLE", OF_UNKNOWN_COST)
     assert isinstance(events[1], NarrativeRetracted)
+
+
+async def test_a_call_that_takes_too_long_is_a_call() -> None:
+    assert_told_by_server(await answered(DeadlineError("too late")), "NARRATOR_TIMEOUT", OF_UNKNOWN_COST)
 
 
 async def test_a_model_that_falls_silent_is_given_up_on_and_its_call_ended() -> None:
     gateway = ScriptedGateway([['{"narrative": "Half a', SILENCE]])
-    assert_told_by_server(await told(gateway, seconds=0.05), "NARRATOR_TIMEOUT")
+    assert_told_by_server(await told(gateway, seconds=0.05), "NARRATOR_TIMEOUT", OF_UNKNOWN_COST)
     assert gateway.cancelled == 1
 
 
 async def test_the_caller_s_time_bounds_the_narrator_and_leaves_room_to_store_the_turn() -> None:
     gateway = ScriptedGateway([[SILENCE]])
     async with context.bounded(0.2):
-        assert_told_by_server(await told(gateway, seconds=60), "NARRATOR_TIMEOUT")
+        assert_told_by_server(await told(gateway, seconds=60), "NARRATOR_TIMEOUT", OF_UNKNOWN_COST)
         left = context.remaining()
         assert left is not None
         assert left > 0
@@ -215,7 +229,7 @@ async def test_an_answer_without_end_is_cut_off() -> None:
                 yield TextDelta("word " * 100)
 
     events = await told(Endless())
-    assert_told_by_server(events, "OUTCOME_INVALID")
+    assert_told_by_server(events, "OUTCOME_INVALID", Spent(calls=1))
     released = sum(len(event.text) for event in events[:-2] if isinstance(event, NarrativeChunk))
     assert released <= 1_500 + len(events[-1].narrative)
 
@@ -225,7 +239,7 @@ async def test_a_stream_without_an_end_event_is_no_answer() -> None:
         async def stream(self, _request: GenerateRequest) -> Any:
             yield TextDelta(outcome())
 
-    assert_told_by_server(await told(NoEnd()), "OUTCOME_INVALID")
+    assert_told_by_server(await told(NoEnd()), "OUTCOME_INVALID", Spent())
 
 
 class Sends(ScriptedGateway):
