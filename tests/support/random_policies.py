@@ -118,6 +118,7 @@ class _Writer:
         self._shape = shape
         self._lists: Json = {}
         self._tools: dict[str, dict[str, list[Argument]]] = {}
+        self._roles: set[str] = set()
 
     def policy(self) -> Json:
         tools = [self._tool(server, verb) for server, verb in self._offered()]
@@ -153,6 +154,7 @@ class _Writer:
     def _tool(self, server: str, verb: str) -> Json:
         arguments = self._random.sample(ARGUMENTS, self._random.randint(1, 4))
         self._tools.setdefault(server, {})[verb] = arguments
+        self._roles |= {one.role for one in arguments if one.role}
         tool: Json = {
             "server_name": server,
             "tool_name": verb,
@@ -206,9 +208,8 @@ class _Writer:
 
     def _invariant(self, number: int) -> Json:
         server = self._random.choice([*self._tools])
-        role = self._random.choice([one.role for one in ARGUMENTS if one.role])
-        if self._random.random() < 0.7:
-            matcher = self._matcher(role) | {"quantifier": "any"}
+        if self._roles and self._random.random() < 0.7:
+            matcher = self._matcher(self._random.choice(sorted(self._roles))) | {"quantifier": "any"}
             return self._named(f"structural-{number}", {"arguments": [matcher]}, "deny")
         tools = self._some([*self._tools[server]], 1)
         then = self._random.choice(("allow", "escalate"))
@@ -217,21 +218,22 @@ class _Writer:
     def _rule(self, server: str) -> tuple[Json, str]:
         random = self._random
         tools = self._some([*self._tools[server]], 3)
-        arguments = [one for tool in tools for one in self._tools[server][tool]]
+        # Whatever the condition asks for, the first of the tools has.
+        first, arguments = tools[0], self._tools[server][tools[0]]
         when: Json = {"servers": [server]}
         if random.random() < self._shape.across:
-            when["servers"] = self._some([*self._tools], 3)
+            when["servers"] = sorted({server, *self._some([*self._tools], 2)})
         if random.random() < 0.8:
             when["tools"] = tools
         if random.random() < 0.3:
             when["roles"] = self._some(CALLERS, 2)
-        roles = [one.role for one in arguments if one.role]
+        roles = sorted({one.role for one in arguments if one.role})
         if roles and random.random() < 0.15:
-            when["argument_roles"] = self._some(sorted({*roles}), 2)
+            when["argument_roles"] = self._some(roles, 2)
         if random.random() < 0.1:
-            when[random.choice(("read_only", "destructive"))] = random.random() < 0.5
+            when.update(random.choice(({"read_only": first in _READING}, {"destructive": first in _ENDING})))
         if roles and random.random() < 0.6:
-            when["arguments"] = [self._matcher(role) for role in self._some(sorted({*roles}), 2)]
+            when["arguments"] = [self._matcher(role) for role in self._some(roles, 2)]
         if random.random() < (0.35 if len(when) > 2 else 0.7):
             when["logic"] = self._logic(arguments)
         return when, random.choice(("allow", "allow", "allow", "deny", "deny", "escalate", "escalate"))
@@ -240,7 +242,7 @@ class _Writer:
         kind = KINDS[role]
         roles = [role]
         if self._random.random() < 0.2:
-            roles = sorted(other for other, of in KINDS.items() if of == kind)
+            roles = sorted(other for other in self._roles if KINDS[other] == kind)
         among = self._some(_ENTRIES[kind], 3)
         lists = [f"@{name}" for name, one in self._lists.items() if one["kind"] == kind]
         if lists and self._random.random() < 0.4:
@@ -252,7 +254,8 @@ class _Writer:
     def _logic(self, arguments: Sequence[Argument]) -> Json:
         random = self._random
         if random.random() < self._shape.opaque:
-            return random.choice(_OPAQUE)(random)
+            values = [{"var": f"arguments.{random.choice(arguments).name}"} for _ in range(2)]
+            return random.choice(_OPAQUE)(random, *values)
         atoms = [self._atom(random.choice(arguments)) for _ in range(random.choice((1, 1, 2, 3)))]
         if len(atoms) == 1:
             return atoms[0] if random.random() < 0.8 else {"!": atoms}
@@ -288,15 +291,9 @@ _ENTRIES: dict[str, Sequence[str]] = {
 }
 
 # What no analysis looks into: two arguments at once, arithmetic, texts put together.
-_OPAQUE: tuple[Callable[[Random], Json], ...] = (
-    lambda random: {
-        "<": [{"+": [{"var": "arguments.amount"}, {"var": "arguments.size"}]}, random.choice(NUMBERS)]
-    },
-    lambda random: {
-        "==": [{"cat": [{"var": "arguments.mode"}, {"var": "arguments.label"}]}, random.choice(_MODES)]
-    },
-    lambda _random: {"<": [{"var": "arguments.size"}, {"var": "arguments.amount"}]},
-    lambda random: {
-        "some": [{"var": "arguments.labels"}, {"==": [{"var": ""}, random.choice(LABELS)]}],
-    },
+_OPAQUE: tuple[Callable[[Random, Json, Json], Json], ...] = (
+    lambda random, one, other: {"<": [{"+": [one, other]}, random.choice(NUMBERS)]},
+    lambda random, one, other: {"==": [{"cat": [one, other]}, random.choice(_MODES)]},
+    lambda _random, one, other: {"<": [one, other]},
+    lambda random, one, _other: {"some": [one, {"==": [{"var": ""}, random.choice(LABELS)]}]},
 )
