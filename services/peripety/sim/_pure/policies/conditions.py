@@ -1,4 +1,4 @@
-"""Conditions: each member becomes a test of a request, and all of them are made in their fixed order."""
+"""Conditions: what of them depends on the tool alone, and the other members as tests in their fixed order."""
 
 from __future__ import annotations
 
@@ -8,29 +8,14 @@ from typing import TYPE_CHECKING, Any
 from peripety.sim._core import CoreError
 from peripety.sim._pure.convert import truthy
 from peripety.sim._pure.logic import evaluate
-from peripety.sim._pure.policies.values import ENTRIES, READERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from peripety.sim._pure.policies.tools import Read
+    from peripety.sim._pure.policies.entries import Lists
+    from peripety.sim._pure.policies.tools import Annotation, Read
 
-__all__ = ["Condition", "Lists"]
-
-
-class Lists:
-    """The lists of a policy, with the values of those that they name in their place."""
-
-    def __init__(self, lists: dict[str, Any]) -> None:
-        self._lists = lists
-
-    def entries(self, among: Iterable[str]) -> Iterator[str]:
-        """The entries, without names of lists among them."""
-        for entry in among:
-            if entry.startswith("@"):
-                yield from self.entries(self._lists[entry[1:]]["values"])
-            else:
-                yield entry
+__all__ = ["Condition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +35,26 @@ class Condition:
     """
 
     def __init__(self, when: dict[str, Any], lists: Lists) -> None:
+        self._when = when
         self._members = [*_members(when, lists)]
 
+    def fits(self, tool: Annotation) -> bool:
+        """Whether it can hold for a tool, whatever the rest of a request.
+
+        Nothing in this can fail, and where it is false, the condition comes to that before anything fails:
+        members that depend on the tool alone stand before all others but `roles`, which cannot fail either.
+        """
+        when = self._when
+        return (
+            ("servers" not in when or tool.server in when["servers"])
+            and ("tools" not in when or tool.name in when["tools"])
+            and ("read_only" not in when or tool.read_only is when["read_only"])
+            and ("destructive" not in when or tool.destructive is when["destructive"])
+            and ("argument_roles" not in when or not tool.roles.isdisjoint(when["argument_roles"]))
+        )
+
     def holds(self, read: Read) -> bool:
-        """Whether it holds for a request.
+        """Whether it holds for a request whose tool it fits.
 
         Raises:
             CoreError: it cannot be evaluated; the path says which member.
@@ -68,26 +69,10 @@ class Condition:
 
 
 def _members(when: dict[str, Any], lists: Lists) -> Iterator[_Member]:
-    if "servers" in when:
-        servers = frozenset(when["servers"])
-        yield _Member("/when/servers", lambda read: read.server in servers)
-    if "tools" in when:
-        tools = frozenset(when["tools"])
-        yield _Member("/when/tools", lambda read: read.tool in tools)
+    """The members that depend on more than the tool."""
     if "roles" in when:
         roles = frozenset(when["roles"])
         yield _Member("/when/roles", lambda read: not roles.isdisjoint(read.roles))
-    if "argument_roles" in when:
-        argument_roles = frozenset(when["argument_roles"])
-        yield _Member(
-            "/when/argument_roles", lambda read: not argument_roles.isdisjoint(read.annotation.roles)
-        )
-    if "read_only" in when:
-        read_only = when["read_only"]
-        yield _Member("/when/read_only", lambda read: read.annotation.read_only is read_only)
-    if "destructive" in when:
-        destructive = when["destructive"]
-        yield _Member("/when/destructive", lambda read: read.annotation.destructive is destructive)
     for index, matcher in enumerate(when.get("arguments", ())):
         yield _Member(f"/when/arguments/{index}", _matcher(matcher, lists))
     if "logic" in when:
@@ -96,24 +81,17 @@ def _members(when: dict[str, Any], lists: Lists) -> Iterator[_Member]:
 
 
 def _matcher(matcher: dict[str, Any], lists: Lists) -> Callable[[Read], bool]:
-    roles = frozenset(matcher["argument_roles"])
-    read_value, entry = READERS[matcher["kind"]], ENTRIES[matcher["kind"]]
-    entries = [entry(text) for text in lists.entries(matcher["among"])]
+    roles, kind = frozenset(matcher["argument_roles"]), matcher["kind"]
+    match = lists.among(kind, matcher["among"]).match
     quantifier = matcher.get("quantifier", "all")
 
     def holds(read: Read) -> bool:
-        values = [read_value(text) for text in read.values(roles)]
+        values = read.values(roles, kind)
         if not values:
             return False
-        matching = [any(matches(value) for matches in entries) for value in values]
-        match quantifier:
-            case "all":
-                return all(matching)
-            case "any":
-                return any(matching)
-            case "none":
-                return not any(matching)
-            case _:
-                return not all(matching)
+        matching = map(match, values)
+        if quantifier in {"all", "not_all"}:
+            return all(matching) is (quantifier == "all")
+        return any(matching) is (quantifier == "any")
 
     return holds

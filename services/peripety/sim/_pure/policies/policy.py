@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from peripety.sim._core import CoreError
 from peripety.sim._pure.border import parse_canonical
 from peripety.sim._pure.canonical import canonical
-from peripety.sim._pure.policies.conditions import Condition, Lists
+from peripety.sim._pure.policies.conditions import Condition
+from peripety.sim._pure.policies.entries import Lists
 from peripety.sim._pure.policies.tools import Annotation, Read
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Policy:
         rules = [*spec.get("invariants", ()), *spec["rules"]]
         self._conditions = self._compiled(rules)
         self._allows = [rule["then"] == "allow" for rule in rules]
+        self._fitting: dict[tuple[str, str], list[int]] = {}
 
     def requests(self, requests: bytes) -> list[Read | None]:
         """Requests, read; None for one whose tool the policy is not about."""
@@ -57,27 +59,26 @@ class Policy:
     def matches(self, requests: list[Read | None], rules: bytes | None) -> list[tuple[bytes, bytes]]:
         """For each rule, the requests that it holds for, and those that fail."""
         conditions = self._conditions if rules is None else self._compiled(parse_canonical(rules))
-        return [_matches(condition, requests) for condition in conditions]
+        by_tool: dict[Annotation, list[int]] = {}
+        for number, read in enumerate(requests):
+            if read is not None:
+                by_tool.setdefault(read.tool, []).append(number)
+        return [_matches(condition, requests, by_tool) for condition in conditions]
 
     def _compiled(self, rules: list[dict[str, Any]]) -> list[Condition]:
         return [Condition(rule["when"], self._lists) for rule in rules]
 
     def _read(self, request: dict[str, Any]) -> Read | None:
-        server, tool = request["server_name"], request["tool_name"]
-        annotation = self._tools.get((server, tool))
-        if annotation is None:
-            return None
-        roles, arguments = request["roles"], request["arguments"]
-        root = {"server": server, "tool": tool, "arguments": arguments, "roles": roles}
-        return Read(server, tool, tuple(roles), annotation, root)
+        tool = self._tools.get((request["server_name"], request["tool_name"]))
+        return None if tool is None else Read(request, tool)
 
     def _found(self, read: Read | None) -> tuple[int, list[tuple[int, CoreError]]]:
         if read is None:
             return _UNKNOWN_TOOL, []
         errors: list[tuple[int, CoreError]] = []
-        for index, condition in enumerate(self._conditions):
+        for index in self._rules_for(read.tool):
             try:
-                if condition.holds(read):
+                if self._conditions[index].holds(read):
                     return index, errors
             except CoreError as error:
                 errors.append((index, error))
@@ -85,16 +86,31 @@ class Policy:
                     return index, errors
         return _NO_RULE, errors
 
+    def _rules_for(self, tool: Annotation) -> list[int]:
+        """The rules that can take hold of calls of a tool."""
+        name = (tool.server, tool.name)
+        fitting = self._fitting.get(name)
+        if fitting is None:
+            fitting = [index for index, condition in enumerate(self._conditions) if condition.fits(tool)]
+            self._fitting[name] = fitting
+        return fitting
 
-def _matches(condition: Condition, requests: list[Read | None]) -> tuple[bytes, bytes]:
+
+def _matches(
+    condition: Condition, requests: list[Read | None], by_tool: dict[Annotation, list[int]]
+) -> tuple[bytes, bytes]:
     holds: list[int] = []
     fails: list[int] = []
-    for number, read in enumerate(requests):
-        try:
-            if read is not None and condition.holds(read):
-                holds.append(number)
-        except CoreError:
-            fails.append(number)
+    for tool, numbers in by_tool.items():
+        if not condition.fits(tool):
+            continue
+        for number in numbers:
+            read = requests[number]
+            try:
+                if read is not None and condition.holds(read):
+                    holds.append(number)
+            except CoreError:
+                fails.append(number)
     return _bits(holds), _bits(fails)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
+from peripety.sim._pure.policies.values import READERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,51 +14,80 @@ __all__ = ["Annotation", "Read"]
 
 
 class Annotation:
-    """What a policy knows of a tool."""
+    """What a policy knows of a tool.
+
+    Attributes:
+        server: the server that offers it.
+        name: its name.
+        roles: those of its arguments.
+        read_only: whether it is annotated so.
+        destructive: whether it is annotated so.
+    """
 
     def __init__(self, tool: dict[str, Any]) -> None:
-        self._paths: dict[str, set[str]] = {}
-        for argument in tool.get("argument_roles", ()):
-            self._paths.setdefault(argument["path"], set()).add(argument["role"])
-        self.roles = frozenset(role for roles in self._paths.values() for role in roles)
+        self.server: str = tool["server_name"]
+        self.name: str = tool["tool_name"]
         self.read_only = bool(tool.get("read_only", False))
         self.destructive = bool(tool.get("destructive", False))
+        self._roles_at: dict[str, set[str]] = {}
+        for argument in tool.get("argument_roles", ()):
+            self._roles_at.setdefault(argument["path"], set()).add(argument["role"])
+        self.roles = frozenset(role for roles in self._roles_at.values() for role in roles)
 
-    def paths(self, roles: frozenset[str]) -> Iterator[list[str]]:
-        """The segments of the paths with one of the roles, in the order of the annotations."""
-        for path, at in self._paths.items():
-            if not roles.isdisjoint(at):
-                yield [s.replace("~1", "/").replace("~0", "~") for s in path.split("/")[1:]]
+    def paths(self, roles: frozenset[str]) -> Iterator[str]:
+        """The paths of the arguments with one of the roles, in the order of the annotations."""
+        return (path for path, at in self._roles_at.items() if not roles.isdisjoint(at))
 
 
-@dataclass(frozen=True, slots=True)
 class Read:
-    """A request, with what is known of its tool; None when the policy is not about it."""
+    """A request, with what is known of its tool; its arguments are read when they are first asked for.
 
-    server: str
-    tool: str
-    roles: tuple[str, ...]
-    annotation: Annotation
-    root: dict[str, Any]
+    Args:
+        request: the request.
+        tool: its tool.
+    """
 
-    def values(self, roles: frozenset[str]) -> Iterator[str]:
-        """The texts among the arguments with one of the roles.
+    def __init__(self, request: dict[str, Any], tool: Annotation) -> None:
+        self.tool = tool
+        self.roles = frozenset(request["roles"])
+        self.root = {
+            "server": tool.server,
+            "tool": tool.name,
+            "arguments": request["arguments"],
+            "roles": request["roles"],
+        }
+        self._read: dict[tuple[frozenset[str], str], list[str] | CoreError] = {}
+
+    def values(self, roles: frozenset[str], kind: str) -> list[str]:
+        """The values of a kind among the arguments with one of the roles.
 
         Raises:
-            CoreError: `BAD_VALUE`.
+            CoreError: `BAD_VALUE`, or that of the kind; it is about the first that cannot be read.
         """
-        for path in self.annotation.paths(roles):
-            found = _at(self.root["arguments"], path)
-            for value in found if isinstance(found, list) else () if found is None else (found,):
+        found = self._read.get((roles, kind))
+        if found is None:
+            try:
+                found = [READERS[kind](text) for text in self._texts(roles)]
+            except CoreError as error:
+                found = error
+            self._read[roles, kind] = found
+        if isinstance(found, CoreError):
+            raise found
+        return found
+
+    def _texts(self, roles: frozenset[str]) -> Iterator[str]:
+        for path in self.tool.paths(roles):
+            there = _at(self.root["arguments"], path)
+            for value in there if isinstance(there, list) else () if there is None else (there,):
                 if not isinstance(value, str):
-                    raise CoreError(
-                        "BAD_VALUE", "an argument with a role has to be a text or a list of texts"
-                    )
+                    message = "an argument with a role has to be a text or a list of texts"
+                    raise CoreError("BAD_VALUE", message)
                 yield value
 
 
-def _at(value: Any, path: list[str]) -> Any:
-    for segment in path:
+def _at(value: Any, path: str) -> Any:
+    for escaped in path.split("/")[1:]:
+        segment = escaped.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
             value = value.get(segment)
         elif isinstance(value, list) and _is_index(segment) and int(segment) < len(value):

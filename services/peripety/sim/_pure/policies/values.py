@@ -1,8 +1,9 @@
-"""The kinds of values that matchers compare: how each is read, and what matches an entry."""
+"""The kinds of values that matchers compare: how each is read."""
 
 from __future__ import annotations
 
 import re
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import TYPE_CHECKING
 
 from peripety.sim._core import CoreError
@@ -10,13 +11,14 @@ from peripety.sim._core import CoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ENTRIES", "READERS"]
+__all__ = ["READERS", "read_host"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\U0010ffff\\]")
 _PORT = re.compile(r":[0-9]{1,5}\Z")
 _LABELS = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
-_BRACKETED = re.compile(r"\[[0-9a-f:.]{2,}\]")
+_NUMBER_LAST = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
+_BRACKETED = re.compile(r"\[([0-9a-f:.]*)\]")
 _LOCAL = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}")
 _LONGEST_HOST = 253
 
@@ -34,12 +36,28 @@ def _path(text: str) -> str:
     return "".join(f"/{segment}" for segment in kept)
 
 
-def _host(text: str, code: str, *, bracketed: bool) -> str:
+def read_host(text: str, code: str, *, bracketed: bool) -> str:
+    """A host in its one spelling.
+
+    Args:
+        text: the host.
+        code: of the error, when it is none.
+        bracketed: whether it may be an IPv6 address in brackets.
+
+    Raises:
+        CoreError: it is none.
+    """
     host = text.lower().removesuffix(".")
-    if bracketed and _BRACKETED.fullmatch(host):
-        return host
-    if len(host) > _LONGEST_HOST or not _LABELS.fullmatch(host):
-        raise CoreError(code, "a host has to be a name in ASCII, of labels with dots between them")
+    try:
+        if bracketed and (address := _BRACKETED.fullmatch(host)):
+            return f"[{IPv6Address(address[1]).exploded}]"
+        if _NUMBER_LAST.fullmatch(host):
+            return str(IPv4Address(host))
+    except AddressValueError:
+        host = ""
+    if not text.isascii() or len(host) > _LONGEST_HOST or not _LABELS.fullmatch(host):
+        message = "a host has to be a name in ASCII, of labels with dots between them, or a plain IP address"
+        raise CoreError(code, message)
     return host
 
 
@@ -53,14 +71,14 @@ def _domain(text: str) -> str:
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
     else:
         authority = text
-    return _host(_PORT.sub("", authority), "BAD_DOMAIN", bracketed=True)
+    return read_host(_PORT.sub("", authority), "BAD_DOMAIN", bracketed=True)
 
 
 def _email(text: str) -> str:
     local, _, host = text.partition("@")
     if not _LOCAL.fullmatch(local.lower()) or not text.isascii():
         raise CoreError("BAD_EMAIL", "an address has to be one name@host, in ASCII")
-    return f"{local.lower()}@{_host(host, 'BAD_EMAIL', bracketed=False)}"
+    return f"{local.lower()}@{read_host(host, 'BAD_EMAIL', bracketed=False)}"
 
 
 READERS: dict[str, Callable[[str], str]] = {
@@ -70,43 +88,3 @@ READERS: dict[str, Callable[[str], str]] = {
     "identifier": str,
 }
 """For each kind, the function that reads a value; it raises CoreError."""
-
-
-def _below_path(entry: str) -> Callable[[str], bool]:
-    whole, below = _path(entry), f"{_path(entry)}/"
-    return lambda value: value == whole or value.startswith(below)
-
-
-def _among_hosts(pattern: str, code: str) -> Callable[[str], bool]:
-    if pattern == "*":
-        return lambda _value: True
-    if pattern.startswith("*."):
-        ending = f".{_host(pattern[2:], code, bracketed=False)}"
-        return lambda value: value.endswith(ending)
-    host = _host(pattern, code, bracketed=code == "BAD_DOMAIN")
-    return lambda value: value == host
-
-
-def _domain_entry(entry: str) -> Callable[[str], bool]:
-    return _among_hosts(entry, "BAD_DOMAIN")
-
-
-def _email_entry(entry: str) -> Callable[[str], bool]:
-    if entry.startswith("*@"):
-        among = _among_hosts(entry[2:], "BAD_EMAIL")
-        return lambda value: among(value.partition("@")[2])
-    address = _email(entry)
-    return lambda value: value == address
-
-
-def _identifier_entry(entry: str) -> Callable[[str], bool]:
-    return lambda value: value == entry
-
-
-ENTRIES: dict[str, Callable[[str], Callable[[str], bool]]] = {
-    "path": _below_path,
-    "domain": _domain_entry,
-    "email": _email_entry,
-    "identifier": _identifier_entry,
-}
-"""For each kind, the function that makes of an entry what tells whether a value that was read matches it."""

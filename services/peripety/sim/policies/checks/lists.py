@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
 from peripety.sim._core import CoreError
-from peripety.sim._pure.policies.values import ENTRIES
+from peripety.sim._pure.policies.entries import Entries
 from peripety.sim.policies.checks.names import unknown
 from peripety.sim.schema import pointer
 
@@ -82,7 +82,7 @@ def check_entries(entries: Sequence[str], kind: str, place: str, lists: NamedLis
             yield from _check_named(entry[1:], kind, f"{place}/{index}", lists)
             continue
         try:
-            ENTRIES[kind](entry)
+            Entries(kind, [entry])
         except CoreError as error:
             yield Finding("BAD_ENTRY", f"{place}/{index}", f"it cannot be read as a {kind}: {error.message}")
 
