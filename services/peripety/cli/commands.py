@@ -46,6 +46,7 @@ class Service(Enum):
     GATEWAY = "gateway"
     SCENARIOS = "scenarios"
     SESSIONS = "sessions"
+    POLICIES = "policies"
 
 
 def main() -> None:

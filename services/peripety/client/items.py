@@ -1,8 +1,8 @@
-"""Errors in message bodies: of one item of a batch, or of work that goes on without its caller."""
+"""Items of batches, and errors in message bodies: of one item, or of work that goes on without its caller."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import grpc
 
@@ -11,9 +11,18 @@ from peripety.client.errors import ERRORS
 from peripety.errors import FieldViolation, InternalError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from google.protobuf.message import Message
+
     from peripety.errors import PeripetyError
 
-__all__ = ["item_error", "item_error_to_exception"]
+__all__ = ["item_error", "item_error_to_exception", "parcels"]
+
+_MOST_ITEMS = 1_000
+_MOST_BYTES = 1024 * 1024
+
+_Item = TypeVar("_Item", bound="Message")
 
 _KINDS = {status.value[0]: kind for status, kind in ERRORS.items()}
 
@@ -45,3 +54,17 @@ def item_error_to_exception(error: common.ItemError) -> PeripetyError:
         violations=[FieldViolation(v.field, v.description) for v in error.violations],
         retry_after=retry_after,
     )
+
+
+def parcels(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    """Items in as few messages as their sizes allow."""
+    some: list[_Item] = []
+    size = 0
+    for item in items:
+        some.append(item)
+        size += item.ByteSize()
+        if len(some) == _MOST_ITEMS or size >= _MOST_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some

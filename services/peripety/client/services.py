@@ -14,6 +14,7 @@ SERVICES = {
     "gateway": ("peripety.api.gateway.v1.gateway_pb2", "peripety.api.agent.v1.agent_pb2"),
     "scenarios": ("peripety.api.scenario.v1.scenario_pb2",),
     "sessions": ("peripety.api.session.v1.session_pb2",),
+    "policies": ("peripety.api.policy.v1.policy_pb2",),
 }
 
 _READING_VERBS = ("Get", "List")

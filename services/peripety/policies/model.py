@@ -119,6 +119,7 @@ class TestScenario:
         reasoning: why.
         source: where it comes from.
         rule_id: the rule that it is meant to test; empty when nobody said.
+        scenario_id: names it towards whoever wrote it; empty when they gave no name.
     """
 
     __test__ = False  # it is none of pytest's
@@ -129,6 +130,7 @@ class TestScenario:
     reasoning: str = ""
     source: ScenarioSource = ScenarioSource.GENERATED
     rule_id: str = ""
+    scenario_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from peripety import sim
+from peripety.kept import Kept
 
 if TYPE_CHECKING:
     from peripety.sim import Program
@@ -27,14 +27,11 @@ class Programs:
     """
 
     def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._kept: OrderedDict[str, Program] = OrderedDict()
+        self._kept: Kept[Program] = Kept(most)
 
     def kept(self, spec_hash: str) -> Program | None:
         """The compiled form of a version, when it is at hand."""
-        if spec_hash in self._kept:
-            self._kept.move_to_end(spec_hash)
-        return self._kept.get(spec_hash)
+        return self._kept.find(spec_hash)
 
     async def of(self, spec_hash: str, document: bytes) -> Program:
         """The compiled form of a version.
@@ -47,8 +44,4 @@ class Programs:
 
     def keep(self, program: Program) -> Program:
         """Keep a program that was compiled elsewhere; the one to use, which may have been here already."""
-        self._kept.setdefault(program.spec_hash, program)
-        self._kept.move_to_end(program.spec_hash)
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return self._kept[program.spec_hash]
+        return self._kept.keep(program.spec_hash, program)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from peripety import __version__, cli, sim
 from peripety.cli import app
 from peripety.errors import FieldViolation, Finding, InternalError, InvalidArgumentError, SpecError
+from peripety.rpc.app import SERVICES
 from support.specs import document, spec
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def test_numbers_out_of_range_are_misuse(option: tuple[str, str]) -> None:
 def test_serve_knows_its_services() -> None:
     result = run("serve", "nothing")
     assert result.exit_code == 2
-    assert all(name in result.stderr for name in ("gateway", "scenarios", "sessions"))
+    assert all(name in result.stderr for name in SERVICES)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.client.items import item_error
+from peripety.client.items import item_error, parcels
 from peripety.errors import InvalidArgumentError
 from peripety.requests import require
 from peripety.scenarios.batch import Verdict
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["documents", "responses"]
 
-_MOST_VERDICTS = 1_000
-_MOST_BYTES = 1024 * 1024
 _MAX_ITEM_ID_BYTES = 256
 
 
@@ -41,15 +39,7 @@ def _content(item: pb.SpecItem) -> bytes | Verdict:
 
 def responses(found: Iterable[tuple[str, Verdict]]) -> Iterator[pb.ValidateScenariosResponse]:
     """Verdicts in as few messages as their sizes allow; the sequence is left open."""
-    some: list[pb.SpecVerdict] = []
-    size = 0
-    for item_id, verdict in found:
-        some.append(_verdict(item_id, verdict))
-        size += some[-1].ByteSize()
-        if len(some) == _MOST_VERDICTS or size >= _MOST_BYTES:
-            yield pb.ValidateScenariosResponse(verdicts=some)
-            some, size = [], 0
-    if some:
+    for some in parcels(_verdict(item_id, verdict) for item_id, verdict in found):
         yield pb.ValidateScenariosResponse(verdicts=some)
 
 

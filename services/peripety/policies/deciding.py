@@ -1,0 +1,55 @@
+"""What a policy says to many requests, some of which are none."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from peripety.errors import FieldViolation, InvalidArgumentError, PeripetyError
+from peripety.sim import Decided, Policy, ToolRequest
+from peripety.tasks import aside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Outcome", "decisions"]
+
+Outcome: TypeAlias = Decided | PeripetyError
+"""A decision, or why there is none, which is to be read as a denial."""
+
+
+async def decisions(policy: Policy, asked: Sequence[ToolRequest | PeripetyError], size: int) -> list[Outcome]:
+    """What a policy says to each of some requests.
+
+    Args:
+        policy: the policy.
+        asked: the requests; what was wrong with one already comes back in its place.
+        size: of the requests in bytes.
+    """
+    return await aside(partial(_decisions, policy, asked), size + len(policy.document))
+
+
+def _decisions(policy: Policy, asked: Sequence[ToolRequest | PeripetyError]) -> list[Outcome]:
+    sound = [request for request in asked if isinstance(request, ToolRequest)]
+    decided = iter(_decided(policy, sound))
+    return [one if isinstance(one, PeripetyError) else next(decided) for one in asked]
+
+
+def _decided(policy: Policy, requests: Sequence[ToolRequest]) -> Sequence[Outcome]:
+    try:
+        return policy.decide_many(requests)
+    except InvalidArgumentError as error:
+        if len(requests) == 1:
+            return [_of_one(error)]
+        # Few are wrong, if any: the halves that are not are decided at once.
+        middle = len(requests) // 2
+        return [*_decided(policy, requests[:middle]), *_decided(policy, requests[middle:])]
+
+
+def _of_one(error: InvalidArgumentError) -> InvalidArgumentError:
+    """An error about the first request, for who asked about one alone."""
+    violations = [
+        FieldViolation(wrong.field.replace("requests[0]", ".request", 1), wrong.reason)
+        for wrong in error.violations
+    ]
+    return InvalidArgumentError(error.message, code=error.code, violations=violations)

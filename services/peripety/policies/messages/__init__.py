@@ -1,0 +1,1 @@
+"""Policies ↔ protobuf messages, nothing else."""
