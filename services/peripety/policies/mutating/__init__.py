@@ -1,0 +1,1 @@
+"""Small changes of rules, and which scenarios notice them."""

@@ -1,0 +1,74 @@
+"""Mistakes in the lists that rules name: a value is missing, wherever the list is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.policies.entries import some
+from peripety.policies.mutating.changes import GONE, changed
+from peripety.policies.places import own_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from peripety.policies.places import Place
+    from peripety.sim import Policy
+
+__all__ = ["drop_list_value"]
+
+
+def drop_list_value(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int, Any]]]:
+    """A value of a list is missing: its other values stand in place of its name in each rule."""
+    lists = policy.spec.get("lists", {})
+    for name, named in lists.items():
+        leading = _leading_to(name, lists)
+        users = [
+            (index, rule)
+            for index, rule in own_rules(policy)
+            if any(leading.intersection(matcher["among"]) for matcher in rule["when"].get("arguments", ()))
+        ]
+        for index, value in some(named["values"]) if users else ():
+            without = {**lists, name: {**named, "values": changed(named["values"], (index,), GONE)}}
+            written = ((at, _written_out(rule, leading, without)) for at, rule in users)
+            rules = {at: rule for at, rule in written if rule is not None}
+            if rules:
+                yield ("lists", name, "values", index), value, GONE, rules
+
+
+def _leading_to(name: str, lists: Mapping[str, Any]) -> frozenset[str]:
+    """The entries that stand for a list's values among others: its own, and those of lists that name it."""
+    found = {f"@{name}"}
+    while more := {
+        entry
+        for other, named in lists.items()
+        if (entry := f"@{other}") not in found and not found.isdisjoint(named["values"])
+    }:
+        found |= more
+    return frozenset(found)
+
+
+def _written_out(
+    rule: Mapping[str, Any], leading: frozenset[str], lists: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """A rule with values in place of the names of lists; None if a matcher has no entry then."""
+    for number, matcher in enumerate(rule["when"]["arguments"]):
+        if leading.intersection(matcher["among"]):
+            entries = _entries(matcher["among"], leading, lists)
+            if not entries:
+                return None
+            rule = changed(rule, ("when", "arguments", number, "among"), entries)
+    return rule
+
+
+def _entries(among: Sequence[str], leading: frozenset[str], lists: Mapping[str, Any]) -> list[str]:
+    """Entries with the values of lists in their place, each once."""
+    found: dict[str, None] = {}
+    waiting, seen = [*reversed(among)], set()
+    while waiting:
+        entry = waiting.pop()
+        if entry not in leading:
+            found[entry] = None
+        elif entry not in seen:
+            seen.add(entry)
+            waiting.extend(reversed(lists[entry[1:]]["values"]))
+    return [*found]

@@ -1,0 +1,38 @@
+"""Mistakes with whole rules: one is missing, comes too late, or says something else."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from peripety.policies.mutating.changes import GONE, Change
+from peripety.policies.places import own_rules, place_of
+from peripety.sim import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.policies.places import Place
+    from peripety.sim import Policy
+
+__all__ = ["change_decision", "drop_rule", "swap_rules"]
+
+
+def drop_rule(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int, Any]]]:
+    """A rule is missing."""
+    for index, rule in own_rules(policy):
+        yield place_of(policy, index), rule, GONE, {index: None}
+
+
+def swap_rules(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int, Any]]]:
+    """A rule comes after the next one; not where both say the same, as then the order cannot matter."""
+    for (index, rule), (later, follower) in pairwise(own_rules(policy)):
+        if rule["then"] != follower["then"]:
+            yield place_of(policy, index), rule, follower, {index: follower, later: rule}
+
+
+def change_decision(rule: Mapping[str, Any]) -> Iterator[Change]:
+    """A rule says something else."""
+    for decision in Decision:
+        if decision.value != rule["then"]:
+            yield Change(("then",), rule["then"], decision.value)

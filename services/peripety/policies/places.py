@@ -1,0 +1,27 @@
+"""Where the rules of a policy stand in its document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.sim import Policy
+
+__all__ = ["Place", "own_rules", "place_of"]
+
+Place = tuple["str | int", ...]
+"""The way to a part of a document: keys and indices."""
+
+
+def own_rules(policy: Policy) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The rules that are no invariants, with their indices in `Policy.rules`."""
+    invariants = len(policy.rules) - len(policy.spec["rules"])
+    yield from enumerate(policy.spec["rules"], invariants)
+
+
+def place_of(policy: Policy, index: int) -> Place:
+    """The place in the document of a rule, or invariant, given its index in `Policy.rules`."""
+    invariants = len(policy.rules) - len(policy.spec["rules"])
+    return ("invariants", index) if index < invariants else ("rules", index - invariants)

@@ -1,0 +1,129 @@
+"""What rules decide about many requests at once, a bit for each; and what changed rules would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety.sim import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from peripety.sim import Matches, Policy, Requests
+
+__all__ = ["Changed", "Decisions", "Outcomes", "bits", "taking"]
+
+Changed: TypeAlias = Mapping[int, Mapping[str, Any] | None]
+"""What stands in place of rules, by their index in `Policy.rules`; None takes one away."""
+
+
+def bits(numbers: int) -> Iterator[int]:
+    """The numbers of the bits that are set, the lowest first."""
+    while numbers:
+        lowest = numbers & -numbers
+        yield lowest.bit_length() - 1
+        numbers ^= lowest
+
+
+def taking(rule: Mapping[str, Any], matches: Matches) -> int:
+    """The requests of which a rule takes hold, when it is asked."""
+    return matches.holds if rule["then"] == "allow" else matches.holds | matches.unevaluated
+
+
+class Decisions:
+    """What is decided about requests: for each decision, the requests that it is made about.
+
+    Attributes:
+        allowed: a bit for each request.
+        escalated: likewise. All others are denied.
+    """
+
+    __slots__ = ("allowed", "escalated")
+
+    def __init__(self, allowed: int = 0, escalated: int = 0) -> None:
+        self.allowed = allowed
+        self.escalated = escalated
+
+    def after(self, takes: int, then: str) -> Decisions:
+        """The decisions when a rule that takes hold of some requests is asked before."""
+        rest = ~takes
+        return Decisions(
+            self.allowed & rest | (takes if then == "allow" else 0),
+            self.escalated & rest | (takes if then == "escalate" else 0),
+        )
+
+    def about(self, decision: Decision) -> int:
+        """The requests that a decision is made about; for a denial, every bit beyond them is set, too."""
+        match decision:
+            case Decision.ALLOW:
+                return self.allowed
+            case Decision.ESCALATE:
+                return self.escalated
+            case Decision.DENY:
+                return ~(self.allowed | self.escalated)
+
+
+class Outcomes:
+    """What the rules of a policy decide about requests, and what others in their place would.
+
+    Attributes:
+        takes: for each rule, the requests that it takes hold of when it is asked.
+        asked: for each rule, the requests that no rule before it takes hold of; then those of which no rule
+            takes hold. Requests with unknown tools are never among them.
+        decisions: what is decided about all of them.
+    """
+
+    def __init__(self, policy: Policy, requests: Requests) -> None:
+        self._policy = policy
+        self._requests = requests
+        found = policy.matches(requests)
+        self._matches = {id(rule["when"]): matches for rule, matches in zip(policy.rules, found, strict=True)}
+        self.takes = [taking(rule, matches) for rule, matches in zip(policy.rules, found, strict=True)]
+        self.asked = [*_asked(self.takes, _known(policy.deciding(requests)))]
+        self._decided_from = _decided_from(policy.rules, self.takes)
+        self.decisions = self._decided_from[0]
+
+    def changed(self, changes: Sequence[Changed]) -> Iterator[tuple[int, Decisions]]:
+        """For each change of the rules, the requests that it may matter to, and what is decided about those.
+
+        Args:
+            changes: for each of them what stands in place of rules, by their index; None takes one away. The
+                engine is asked once about all conditions that the policy has not itself.
+        """
+        rules = [rule for change in changes for rule in change.values() if rule is not None]
+        new = {id(rule["when"]): rule for rule in rules if id(rule["when"]) not in self._matches}
+        found = self._policy.matches(self._requests, [*new.values()]) if new else ()
+        matches = self._matches | dict(zip(new, found, strict=True))
+        for change in changes:
+            yield self.asked[min(change)], self._decided(change, matches)
+
+    def _decided(self, change: Changed, matches: Mapping[int, Matches]) -> Decisions:
+        last = max(change)
+        decisions = self._decided_from[last + 1]
+        for index in range(last, min(change) - 1, -1):
+            if index not in change:
+                decisions = decisions.after(self.takes[index], self._policy.rules[index]["then"])
+            elif (rule := change[index]) is not None:
+                decisions = decisions.after(taking(rule, matches[id(rule["when"])]), rule["then"])
+        return decisions
+
+
+def _known(deciding: Iterable[int]) -> int:
+    unknown_tool = -2
+    return int("".join("0" if index == unknown_tool else "1" for index in deciding)[::-1] or "0", 2)
+
+
+def _asked(takes: Iterable[int], known: int) -> Iterator[int]:
+    yield known
+    for taken in takes:
+        known &= ~taken
+        yield known
+
+
+def _decided_from(rules: Sequence[Mapping[str, Any]], takes: Sequence[int]) -> list[Decisions]:
+    """For each rule, what would be decided if it were the first; then, if there were none."""
+    found = [Decisions()]
+    for rule, taken in zip(reversed(rules), reversed(takes), strict=True):
+        found.append(found[-1].after(taken, rule["then"]))
+    return found[::-1]
