@@ -33,6 +33,7 @@ __all__ = [
     "Seat",
     "SeatOrder",
     "Session",
+    "SessionSummary",
     "Table",
     "TurnRequest",
     "digest_of",
@@ -273,6 +274,20 @@ class OddsRequest:
     horizon: int = 0
     seed: int | None = None
     actions: tuple[ActionCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A session without its weight, for lists; see `Session`."""
+
+    session_id: str
+    scenario_id: str
+    spec_hash: str
+    turn: int
+    status: Status
+    created: int
+    updated: int
+    parent: Parent | None
 
 
 @dataclass(frozen=True, slots=True)

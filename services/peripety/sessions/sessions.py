@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from peripety.sessions.bundles.exporting import ReplayCompleted
     from peripety.sessions.bundles.replaying import ReplayedTurn
     from peripety.sessions.looks import SeenSession
-    from peripety.sessions.model import CommittedTurn, NewSession, Session, TurnRequest
+    from peripety.sessions.model import CommittedTurn, NewSession, Session, SessionSummary, TurnRequest
     from peripety.sessions.narrating.narrator import Narrator
     from peripety.sessions.rulesets import Ruleset, Rulesets
     from peripety.sessions.seats.model import Submission
@@ -104,7 +104,7 @@ class Sessions:
         session, ruleset = await self._session(session_id)
         return await aside(lambda: look(session, ruleset, pov), len(session.snapshot))
 
-    async def list(self, scenario_id: str | None, asked_size: int, token: str) -> Page[Session]:
+    async def list(self, scenario_id: str | None, asked_size: int, token: str) -> Page[SessionSummary]:
         """Sessions, newest first; only those of a scenario when one is named.
 
         Raises:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from peripety.sessions.branches.model import Compared
     from peripety.sessions.looks import SeenSession
-    from peripety.sessions.model import Session
+    from peripety.sessions.model import SessionSummary
     from peripety.sessions.odds import Odds
     from peripety.sessions.seen import Seen, SeenTurn
 
@@ -86,7 +86,7 @@ def _narrator(options: NarratorOptions) -> pb.NarratorOptions | None:
     )
 
 
-def summary(session: Session) -> pb.SessionSummary:
+def summary(session: SessionSummary) -> pb.SessionSummary:
     """A session without its weight."""
     return pb.SessionSummary(
         session_id=session.session_id,

@@ -6,22 +6,26 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from peripety.sessions.events import decode, encode, event_of
-from peripety.sessions.model import CommittedTurn, Session
+from peripety.sessions.model import CommittedTurn, Session, SessionSummary
 from peripety.sessions.remembered import decode_changes, encode_changes
 from peripety.sessions.store.tables import sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sqlalchemy import Row
 
     from peripety.sessions.model import Kept, Memory
 
 __all__ = [
     "SESSION",
+    "SUMMARY",
     "committed",
     "memories_of",
     "memory_changes",
     "session_columns",
     "session_of",
+    "summary_of",
     "turn_columns",
 ]
 
@@ -29,6 +33,9 @@ _STRUCTURED = ("status", "usage", "memories", "narrator", "table", "parent")
 
 SESSION = [sessions.c[name] for name in Session.__dataclass_fields__]
 """The columns that make a session."""
+
+SUMMARY = [sessions.c[name] for name in SessionSummary.__dataclass_fields__]
+"""The columns that make its summary."""
 
 
 def session_columns(session: Session) -> dict[str, Any]:
@@ -41,11 +48,20 @@ def session_columns(session: Session) -> dict[str, Any]:
 
 def session_of(row: Row[Any]) -> Session:
     """The session of a row that has the columns of one."""
-    plain = {name: getattr(row, name) for name in Session.__dataclass_fields__}
-    parsed = {
-        name: None if plain[name] is None else decode(name, json.loads(plain[name])) for name in _STRUCTURED
+    return Session(**_parsed(row, Session.__dataclass_fields__))
+
+
+def summary_of(row: Row[Any]) -> SessionSummary:
+    """The summary of a row that has the columns of one."""
+    return SessionSummary(**_parsed(row, SessionSummary.__dataclass_fields__))
+
+
+def _parsed(row: Row[Any], names: Iterable[str]) -> dict[str, Any]:
+    values = {name: getattr(row, name) for name in names}
+    return {
+        name: decode(name, json.loads(value)) if name in _STRUCTURED and value is not None else value
+        for name, value in values.items()
     }
-    return Session(**plain | parsed)
 
 
 def turn_columns(line_id: str, turn: CommittedTurn) -> dict[str, Any]:

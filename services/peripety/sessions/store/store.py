@@ -20,13 +20,13 @@ from peripety.sessions.model import Rewind
 from peripety.sessions.store import arriving, lines, tables
 from peripety.sessions.store import statements as say
 from peripety.sessions.store.refusals import stale, unknown
-from peripety.sessions.store.rows import SESSION, memories_of, memory_changes, session_of
+from peripety.sessions.store.rows import SUMMARY, memories_of, memory_changes, summary_of
 from peripety.sessions.store.seats import SeatStore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from peripety.sessions.model import CommittedTurn, Kept, Memory, Request, Session
+    from peripety.sessions.model import CommittedTurn, Kept, Memory, Request, Session, SessionSummary
     from peripety.sessions.store.statements import End
     from peripety.storage import Database
 
@@ -233,8 +233,8 @@ class SessionStore:
 
     async def sessions(
         self, scenario_id: str | None, before: tuple[Any, ...] | None, limit: int
-    ) -> list[Session]:
-        """Sessions, newest first.
+    ) -> list[SessionSummary]:
+        """Sessions without their weight, newest first.
 
         Args:
             scenario_id: only those of this scenario; None for all.
@@ -242,13 +242,13 @@ class SessionStore:
             limit: the most to return.
         """
         found = tables.sessions.c
-        query = select(*SESSION).order_by(found.created.desc(), found.session_id.desc())
+        query = select(*SUMMARY).order_by(found.created.desc(), found.session_id.desc())
         if scenario_id is not None:
             query = query.where(found.scenario_id == scenario_id)
         if before is not None:
             query = query.where(tuple_(found.created, found.session_id) < before)
         async with self._database.read() as connection:
-            return [session_of(row) for row in await connection.execute(query.limit(limit))]
+            return [summary_of(row) for row in await connection.execute(query.limit(limit))]
 
     async def document(self, spec_hash: str) -> bytes:
         """The specification of a version that some session plays."""
