@@ -1,0 +1,112 @@
+"""How scenarios come together: replacements take the place of what is gone, and nothing is said twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety import sim
+from peripety.errors import InvalidArgumentError
+from peripety.policies.model import ScenarioSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peripety.policies.model import (
+        ScenarioCorrection,
+        ScenarioFeedback,
+        TestScenario,
+        ToolRequest,
+    )
+
+__all__ = ["corrected", "merged", "request_key", "without_repetition"]
+
+
+def request_key(request: ToolRequest) -> bytes:
+    """What tells a request from others: the same bytes for the same request."""
+    parts = [request.server_name, request.tool_name, dict(request.arguments), [*request.roles]]
+    try:
+        return sim.canonical(parts)
+    except InvalidArgumentError:
+        return repr(parts).encode("utf-8", "backslashreplace")  # the engine will refuse it
+
+
+def corrected(
+    scenarios: Iterable[TestScenario], corrections: Iterable[ScenarioCorrection]
+) -> tuple[TestScenario, ...]:
+    """The scenarios with their corrections made, in their places; handwritten ones stay as they are."""
+    wanted = {correction.scenario_description: correction for correction in corrections}
+    return tuple(_with(scenario, wanted.get(scenario.description)) for scenario in scenarios)
+
+
+def without_repetition(
+    scenarios: Iterable[TestScenario], beside: Sequence[TestScenario] = ()
+) -> tuple[TestScenario, ...]:
+    """The scenarios whose request is new among them and beside others.
+
+    Which request is asked is all that counts: one that is there already is not asked again with another
+    expectation. A description that is taken gets a number.
+    """
+    requests = {request_key(scenario.request) for scenario in beside}
+    names = {scenario.description for scenario in beside}
+    fresh: list[TestScenario] = []
+    for scenario in scenarios:
+        key = request_key(scenario.request)
+        if key in requests:
+            continue
+        name, number = scenario.description, 2
+        while name in names:
+            name, number = f"{scenario.description} ({number})", number + 1
+        requests.add(key)
+        names.add(name)
+        fresh.append(replace(scenario, description=name))
+    return tuple(fresh)
+
+
+def merged(
+    scenarios: Sequence[TestScenario],
+    feedback: ScenarioFeedback,
+    replacements: Iterable[TestScenario],
+    *,
+    replace_corrected: bool = False,
+) -> tuple[TestScenario, ...]:
+    """The scenarios after feedback was answered: those that stay, then the replacements that are new.
+
+    Discarded scenarios are gone, and so are corrected ones when replacements for them were asked for;
+    handwritten ones never are. A replacement is left out when its description is one that stays, or its
+    request is: also that of a corrected one that goes, unless it expects what the correction says.
+
+    Args:
+        scenarios: as they were, corrections made.
+        feedback: what the author of the replacements was told.
+        replacements: what was answered.
+        replace_corrected: whether corrected scenarios were to be replaced.
+    """
+    gone = {discarded.scenario.description for discarded in feedback.discarded}
+    if replace_corrected:
+        gone |= {correction.scenario_description for correction in feedback.corrections}
+    kept = [s for s in scenarios if s.source is ScenarioSource.HANDWRITTEN or s.description not in gone]
+    names = {scenario.description for scenario in kept}
+    decided = {correction.scenario_description for correction in feedback.corrections}
+    bound = {
+        request_key(scenario.request): scenario.expected_decision
+        for scenario in scenarios
+        if scenario.description in decided
+    }
+    fitting = (
+        new
+        for new in replacements
+        if new.description not in names
+        and bound.get(request_key(new.request), new.expected_decision) is new.expected_decision
+    )
+    return (*kept, *without_repetition(fitting, kept))
+
+
+def _with(scenario: TestScenario, correction: ScenarioCorrection | None) -> TestScenario:
+    if correction is None or scenario.source is ScenarioSource.HANDWRITTEN:
+        return scenario
+    return replace(
+        scenario,
+        expected_decision=correction.corrected_decision,
+        reasoning=correction.corrected_reasoning,
+    )

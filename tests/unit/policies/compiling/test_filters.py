@@ -1,0 +1,65 @@
+"""What is thrown out before it is run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from peripety import sim
+from peripety.policies.compiling.filters import ARGUMENT_SCHEMA, Filter
+from peripety.policies.compiling.material import tool_document
+from peripety.policies.model import Decision, ScenarioSource, ToolRequest
+from support.policy_models import below, rule, scenario, tool
+
+TOOLS = (tool("a"),)
+INVARIANT = {**rule("structural-kept", "deny", arguments=below("/kept")), "id": "structural-kept"}
+POLICY = sim.compile_policy(
+    json.dumps(
+        {
+            "policy_version": "1.0",
+            "id": "p",
+            "name": "p",
+            "tools": [tool_document(one) for one in TOOLS],
+            "invariants": [INVARIANT],
+            "rules": [rule("all", "allow", tools=["a"])],
+        }
+    )
+)
+FILTER = Filter(POLICY, TOOLS)
+
+
+def test_what_an_invariant_decides_otherwise_is_discarded_by_its_name() -> None:
+    wrong, right = scenario("wrong", "allow", at="/kept/x"), scenario("right", "deny", at="/kept/x")
+    found = FILTER.apply([wrong, right])
+    assert found.kept == (right,)
+    ((discarded),) = found.discarded
+    assert (discarded.scenario, discarded.rule, discarded.actual) == (wrong, "structural-kept", Decision.DENY)
+
+
+def test_what_a_rule_decides_otherwise_is_not_discarded() -> None:
+    wrong = scenario("wrong", "deny", at="/other")
+    assert FILTER.apply([wrong]).kept == (wrong,)
+
+
+def test_arguments_that_the_tool_refuses_are_discarded_whatever_is_expected() -> None:
+    for expected in ("allow", "deny"):
+        ((discarded),) = FILTER.apply([scenario("x", expected, other=1)]).discarded
+        assert (discarded.rule, discarded.actual) == (ARGUMENT_SCHEMA, Decision.DENY)
+
+
+def test_what_the_engine_cannot_read_is_discarded() -> None:
+    beyond = replace(scenario("x"), request=ToolRequest("alpha", "a", {"amount": 2**70}))
+    assert FILTER.apply([beyond]).discarded[0].rule == ARGUMENT_SCHEMA
+
+
+def test_a_call_of_an_unknown_tool_is_only_expected_to_be_refused() -> None:
+    allowed, denied = scenario("x", "allow", "zz"), scenario("y", "deny", "zz")
+    found = FILTER.apply([allowed, denied])
+    assert found.kept == (denied,)
+    assert found.discarded[0].rule == "structural-unknown-tool"
+
+
+def test_handwritten_scenarios_are_never_discarded() -> None:
+    for one in (scenario("a", "allow", at="/kept"), scenario("b", other=1)):
+        kept = replace(one, source=ScenarioSource.HANDWRITTEN)
+        assert FILTER.apply([kept]).kept == (kept,)

@@ -1,0 +1,90 @@
+"""How scenarios come together."""
+
+from __future__ import annotations
+
+import pytest
+
+from peripety.policies.compiling.merging import corrected, merged, request_key, without_repetition
+from peripety.policies.model import (
+    Decision,
+    DiscardedScenario,
+    Expectation,
+    ScenarioCorrection,
+    ScenarioFeedback,
+    ScenarioSource,
+    ToolRequest,
+)
+from support.policy_models import scenario
+
+HANDWRITTEN = scenario("by hand", source=ScenarioSource.HANDWRITTEN, at="/h")
+WRONG = scenario("wrong", "allow", at="/w")
+IMPOSSIBLE = scenario("impossible", "allow", at="/i")
+FINE = scenario("fine", at="/f")
+ALL = (HANDWRITTEN, WRONG, FINE, IMPOSSIBLE)
+CORRECTION = ScenarioCorrection("wrong", Expectation.ALLOW, Expectation.DENY, "nobody may")
+DISCARDED = DiscardedScenario(IMPOSSIBLE, "structural-x", Decision.DENY)
+FEEDBACK = ScenarioFeedback((CORRECTION,), (DISCARDED,))
+
+
+def names(scenarios: object) -> list[str]:
+    return [one.description for one in scenarios]  # type: ignore[attr-defined]
+
+
+def test_discarded_scenarios_go_and_all_others_stay_in_their_order_before_the_new_ones() -> None:
+    after = merged(ALL, FEEDBACK, [scenario("new", at="/n")])
+    assert names(after) == ["by hand", "wrong", "fine", "new"]
+
+
+def test_corrected_scenarios_go_when_replacements_were_asked_for() -> None:
+    after = merged(ALL, FEEDBACK, [scenario("new", at="/n")], replace_corrected=True)
+    assert names(after) == ["by hand", "fine", "new"]
+
+
+def test_a_correction_is_made_in_place() -> None:
+    after = corrected(ALL, [CORRECTION])
+    assert names(after) == names(ALL)
+    assert after[1].expected_decision is Expectation.DENY
+    assert after[1].reasoning == "nobody may"
+    assert (after[0], after[2], after[3]) == (HANDWRITTEN, FINE, IMPOSSIBLE)
+
+
+def test_handwritten_scenarios_are_never_removed_or_changed() -> None:
+    about = ScenarioCorrection("by hand", Expectation.DENY, Expectation.ESCALATE, "no")
+    feedback = ScenarioFeedback((about,), (DiscardedScenario(HANDWRITTEN, "structural-x", Decision.DENY),))
+    for replace_corrected in (False, True):
+        assert merged(ALL, feedback, [], replace_corrected=replace_corrected) == ALL
+    assert corrected(ALL, [about]) == ALL
+
+
+def test_a_replacement_whose_description_is_kept_is_dropped() -> None:
+    assert names(merged(ALL, FEEDBACK, [scenario("fine", at="/other")])) == ["by hand", "wrong", "fine"]
+
+
+def test_a_replacement_may_have_the_name_of_what_it_replaces() -> None:
+    after = merged(ALL, FEEDBACK, [scenario("impossible", "deny", at="/i")])
+    assert after[-1].expected_decision is Expectation.DENY
+
+
+@pytest.mark.parametrize("expected", ["allow", "deny"])
+def test_the_same_request_never_comes_again_whatever_is_expected_of_it(expected: str) -> None:
+    assert names(merged(ALL, FEEDBACK, [scenario("new", expected, at="/f")])) == ["by hand", "wrong", "fine"]
+
+
+def test_a_replacement_cannot_undo_the_correction_whose_scenario_it_replaces() -> None:
+    patched = corrected(ALL, [CORRECTION])
+    undone = merged(patched, FEEDBACK, [scenario("new", "allow", at="/w")], replace_corrected=True)
+    assert names(undone) == ["by hand", "fine"]
+    kept = merged(patched, FEEDBACK, [scenario("new", "deny", at="/w")], replace_corrected=True)
+    assert names(kept) == ["by hand", "fine", "new"]
+
+
+def test_of_equal_requests_the_first_stays_and_names_stay_different() -> None:
+    one, again, named = scenario("a", at="/1"), scenario("b", at="/1"), scenario("a", at="/2")
+    assert names(without_repetition([one, again, named], [scenario("a (2)", at="/3")])) == ["a", "a (3)"]
+
+
+def test_the_same_request_has_one_key_however_it_is_written() -> None:
+    one = ToolRequest("s", "t", {"a": 1, "b": [2.0]})
+    assert request_key(one) == request_key(ToolRequest("s", "t", {"b": [2], "a": 1.0}))
+    assert request_key(one) != request_key(ToolRequest("s", "t", {"a": 1, "b": ["2"]}))
+    assert request_key(ToolRequest("s", "t", {"a": 2**70})) != request_key(ToolRequest("s", "t", {}))
