@@ -12,6 +12,7 @@ import typer
 
 from peripety.cli.agent_commands import agent
 from peripety.cli.options import MAX_SEED, About, Seed
+from peripety.cli.policy_commands import policies
 from peripety.cli.scenario_commands import scenarios
 from peripety.cli.session_commands import sessions
 from peripety.cli.stored_commands import stored
@@ -37,6 +38,7 @@ app.add_typer(agent)
 app.add_typer(scenarios)
 app.add_typer(stored)
 app.add_typer(sessions)
+app.add_typer(policies)
 
 
 class Service(Enum):

@@ -1,0 +1,111 @@
+"""Messages from plain JSON values, as `peripety.cli.jsonify` writes them: JSON inside, enums as words."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from peripety.cli.jsonify import enum_word
+from peripety.errors import FieldViolation, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+__all__ = ["messages_in"]
+
+M = TypeVar("M", bound="Message")
+
+_SCALARS: dict[int, tuple[type, str]] = {
+    FieldDescriptor.TYPE_STRING: (str, "a text"),
+    FieldDescriptor.TYPE_BOOL: (bool, "true or false"),
+}
+
+
+def messages_in(kind: type[M], value: Any, source: str) -> list[M]:
+    """The messages that a list of objects describes.
+
+    Args:
+        kind: what each of them is. Its fields are texts, booleans, enums, JSON and messages of such.
+        value: the list, as it was read.
+        source: what it was read from, for the messages about it.
+
+    Raises:
+        InvalidArgumentError: it describes none; the violations name every place.
+    """
+    problems: list[FieldViolation] = []
+    messages = []
+    if not isinstance(value, list):
+        problems.append(FieldViolation(source, "has to be a list"))
+    for index, item in enumerate(value if isinstance(value, list) else ()):
+        message = kind()
+        _fill(message, item, f"{source}[{index}]", problems)
+        messages.append(message)
+    if problems:
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        raise InvalidArgumentError(
+            f"{source} cannot be used: {count}", code="FILE_INVALID", violations=problems
+        )
+    return messages
+
+
+def _fill(message: Message, value: Any, place: str, problems: list[FieldViolation]) -> None:
+    if not isinstance(value, dict):
+        problems.append(FieldViolation(place, "has to be an object"))
+        return
+    fields = message.DESCRIPTOR.fields_by_name
+    for name, given in value.items():
+        field = fields.get(name)
+        inner = f"{place}.{name}"
+        if not isinstance(field, FieldDescriptor):
+            problems.append(
+                FieldViolation(inner, f"is no key that is known here; known are {', '.join(fields)}")
+            )
+        elif not field.is_repeated:
+            _set(message, field, given, inner, problems)
+        elif not isinstance(given, list):
+            problems.append(FieldViolation(inner, "has to be a list"))
+        else:
+            for index, item in enumerate(given):
+                _add(message, field, item, f"{inner}[{index}]", problems)
+
+
+def _set(
+    message: Message, field: FieldDescriptor, value: Any, place: str, problems: list[FieldViolation]
+) -> None:
+    if field.message_type is not None:
+        getattr(message, field.name).SetInParent()
+        _fill(getattr(message, field.name), value, place, problems)
+        return
+    try:
+        setattr(message, field.name, _scalar(field, value))
+    except ValueError as error:
+        problems.append(FieldViolation(place, str(error)))
+
+
+def _add(
+    message: Message, field: FieldDescriptor, value: Any, place: str, problems: list[FieldViolation]
+) -> None:
+    items = getattr(message, field.name)
+    if field.message_type is not None:
+        _fill(items.add(), value, place, problems)
+        return
+    try:
+        items.append(_scalar(field, value))
+    except ValueError as error:
+        problems.append(FieldViolation(place, str(error)))
+
+
+def _scalar(field: FieldDescriptor, value: Any) -> Any:
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    if field.enum_type is not None:
+        words = {enum_word(field, one.number): one.number for one in field.enum_type.values[1:]}
+        if not isinstance(value, str) or value not in words:
+            raise ValueError(f"has to be one of {', '.join(words)}")
+        return words[value]
+    kind, told = _SCALARS[field.type]
+    if isinstance(value, kind):
+        return value
+    raise ValueError(f"has to be {told}")

@@ -1,0 +1,239 @@
+"""`peripety policy`: its commands and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import Annotated
+
+import typer
+
+from peripety.cli.options import (  # noqa: TC001 - typer reads the annotations
+    MaxCost,
+    MaxTime,
+    MaxTokens,
+    Model,
+    Server,
+)
+
+__all__ = ["policies"]
+
+policies = typer.Typer(
+    name="policy",
+    help="Turn a written policy into rules about tool calls, and prove them by scenarios.",
+    no_args_is_help=True,
+)
+
+Policy = Annotated[
+    str,
+    typer.Argument(
+        metavar="POLICY",
+        help="A folder that compile wrote, a policy document (- reads it), or the id of a stored policy.",
+    ),
+]
+Scenarios = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="The scenarios. [default: those in the folder, or stored with the policy]"
+    ),
+]
+PolicyId = Annotated[str, typer.Argument(metavar="ID", help="The policy; see `peripety policy list`.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
+
+
+@policies.command("compile")
+def compile_(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="A folder with constitution.md and tools.json; handwritten.json, foundation.json if there.",
+        ),
+    ] = None,
+    constitution: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The written policy; - reads standard input.")
+    ] = None,
+    tools: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The tools that it is about: a list in JSON.")
+    ] = None,
+    handwritten: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Scenarios that must hold as they are: a list in JSON.")
+    ] = None,
+    foundation: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What stands above the rules: {invariants, lists} in JSON."),
+    ] = None,
+    version_of: Annotated[
+        str | None, typer.Option(metavar="ID", help="Store it as the latest version of this policy.")
+    ] = None,
+    model: Model = "",
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Write policy.json and scenarios.json there."),
+    ] = None,
+    server: Server = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the stored policy as one line of JSON.")
+    ] = False,
+) -> None:
+    """Turn a written policy into rules and a suite that proves them, and store both.
+
+    Exit code 0 when they agree, 1 when they could not be brought together: the findings say why.
+    """
+    from peripety.cli import policy_compile as command  # noqa: PLC0415 - loads the services
+    from peripety.cli import policy_input  # noqa: PLC0415
+    from peripety.cli.spending import budget  # noqa: PLC0415
+
+    command.require_folder(out)
+    request = policy_input.order(folder, constitution, tools, handwritten, foundation).request()
+    request.policy_id = version_of or ""
+    request.model = model
+    request.budget.CopyFrom(budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0))
+    command.compile_policy(request, server, out=out, as_json=as_json)
+
+
+@policies.command()
+def verify(
+    policy: Policy,
+    scenarios: Scenarios = None,
+    mutation: Annotated[bool, typer.Option("--mutation", help="Measure the mutation score as well.")] = False,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run scenarios against rules: exit code 0 when all pass, 1 when one does not. No model is asked."""
+    from peripety.cli import policy_checks, policy_input  # noqa: PLC0415 - loads the services
+
+    source = policy_input.source(policy, scenarios)
+    raise typer.Exit(policy_checks.verify(source, server, mutation=mutation, as_json=as_json))
+
+
+@policies.command()
+def analyze(policy: Policy, server: Server = None, as_json: AsJson = False) -> None:
+    """Find dead, shadowed and redundant rules: exit code 0 when there are none, 1 when there are."""
+    from peripety.cli import policy_checks, policy_input  # noqa: PLC0415 - loads the services
+
+    raise typer.Exit(policy_checks.analyze(policy_input.source(policy), server, as_json=as_json))
+
+
+@policies.command()
+def diff(
+    before: Policy,
+    after: Policy,
+    most: Annotated[int, typer.Option(min=1, max=1000, help="The most examples.")] = 50,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell which calls two policies decide differently, those newly allowed first.
+
+    Exit code 0 when it is proved that there are none, 1 when there are or it cannot be told.
+    """
+    from peripety.cli import policy_checks, policy_input  # noqa: PLC0415 - loads the services
+
+    old, new = policy_input.source(before), policy_input.source(after)
+    raise typer.Exit(policy_checks.diff(old, new, most, server, as_json=as_json))
+
+
+@policies.command()
+def mutate(
+    policy: Policy,
+    scenarios: Scenarios = None,
+    operator: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="How to change rules; may be repeated. [default: every way]"),
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change rules in small ways, and tell how many of the changes the scenarios notice."""
+    from peripety.cli import policy_input, policy_proving  # noqa: PLC0415 - loads the services
+
+    source = policy_input.source(policy, scenarios)
+    policy_proving.mutate(source, operator or (), server, as_json=as_json)
+
+
+@policies.command()
+def cover(
+    policy: Policy,
+    scenarios: Scenarios = None,
+    most: Annotated[
+        int | None, typer.Option(min=1, help="The most scenarios to make. [default: as many as it takes]")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write all scenarios to a file, the new ones last."),
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make scenarios for what the given ones miss. They expect what the rules say; read them."""
+    from peripety.cli import policy_input, policy_proving  # noqa: PLC0415 - loads the services
+    from peripety.cli.output import require_place  # noqa: PLC0415
+
+    require_place(out)
+    source = policy_input.source(policy, scenarios)
+    policy_proving.cover(source, most or 0, server, out=out, as_json=as_json)
+
+
+@policies.command()
+def decide(
+    policy: Policy,
+    server_name: Annotated[str, typer.Argument(metavar="SERVER", help="The server that offers the tool.")],
+    tool_name: Annotated[str, typer.Argument(metavar="TOOL", help="The tool that is called.")],
+    arguments: Annotated[
+        str, typer.Argument(metavar="[ARGUMENTS]", help="What it is called with, in JSON; - reads it.")
+    ] = "{}",
+    role: Annotated[list[str] | None, typer.Option(help="A role of whoever calls; may be repeated.")] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what a policy says to a call, and why: exit code 0 when it is allowed, 1 when it is not."""
+    from peripety.api.policy.v1.policy_pb2 import PolicyRequest  # noqa: PLC0415 - loads protobuf
+    from peripety.cli import policy_checks, policy_input  # noqa: PLC0415
+    from peripety.cli.text import read_text  # noqa: PLC0415
+
+    if policy == arguments == "-":
+        raise typer.BadParameter("only one of POLICY and ARGUMENTS can come from standard input")
+    call = PolicyRequest(
+        server_name=server_name,
+        tool_name=tool_name,
+        arguments=read_text(arguments, "ARGUMENTS").encode(),
+        roles=role or (),
+    )
+    raise typer.Exit(policy_checks.decide(policy_input.source(policy), call, server, as_json=as_json))
+
+
+@policies.command("list")
+def list_(
+    count: Annotated[int, typer.Option(min=1, max=1000, help="The most to print.")] = 20,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """List policies in their latest versions, newest first."""
+    from peripety.cli.policy_stored import list_policies  # noqa: PLC0415 - loads the services
+
+    list_policies(count, server, as_json=as_json)
+
+
+@policies.command()
+def show(
+    policy_id: PolicyId,
+    version: Annotated[
+        str | None, typer.Option(metavar="HASH", help="This version of it. [default: the latest]")
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a policy rule by rule, its suite, how they fit, and what was decided on the way."""
+    from peripety.cli import policy_stored as command  # noqa: PLC0415 - loads the services
+
+    command.show(policy_id, version, server, as_json=as_json)
+
+
+@policies.command()
+def delete(policy_id: PolicyId, server: Server = None) -> None:
+    """Delete a policy with all its versions."""
+    from peripety.cli import policy_stored as command  # noqa: PLC0415 - loads the services
+
+    command.delete(policy_id, server)

@@ -1,0 +1,110 @@
+"""`peripety policy mutate` and `cover`: how well scenarios prove rules, and what they miss."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.cli.jsonify import enum_word, jsonify
+from peripety.cli.output import asides, progress, results, save, write_json
+from peripety.cli.policy_checks import policies_at, usable
+from peripety.cli.policy_input import suite_bytes
+from peripety.cli.policy_telling import counted, coverage_lines, mutation_lines, request_words
+from peripety.errors import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from peripety.api.common.v1 import quality_pb2 as quality
+    from peripety.cli.policy_input import Source
+
+__all__ = ["cover", "mutate"]
+
+_EXPECTED = pb.PolicyScenario.DESCRIPTOR.fields_by_name["expected"]
+
+
+def mutate(source: Source, operators: Sequence[str], server: str | None, *, as_json: bool) -> None:
+    """Change rules in small ways, and tell how many of the changes scenarios notice.
+
+    Args:
+        source: the rules and the scenarios.
+        operators: the names of the operators; none for all.
+        server: whom to ask; None for this process.
+        as_json: whether to print every mutant, and the score, as a line of JSON each.
+
+    Raises:
+        SpecError: the policy has errors.
+    """
+    request = pb.MutatePolicyRequest(
+        policy=source.policy, scenarios=source.required_scenarios(), operators=operators
+    )
+    score = asyncio.run(_mutated(request, server, as_json=as_json))
+    if as_json:
+        write_json({"score": jsonify(score)})
+        return
+    for line in mutation_lines(score):
+        results().print(line.removeprefix("  "))
+
+
+def cover(source: Source, most: int, server: str | None, *, out: Path | None, as_json: bool) -> None:
+    """Make scenarios for what others miss, and tell what all of them reach.
+
+    Args:
+        source: the rules and the scenarios there are.
+        most: most scenarios to make; 0 for as many as it takes.
+        server: whom to ask; None for this process.
+        out: a file for all scenarios together, those that were given first; None for none.
+        as_json: whether to print the new ones as lines of JSON.
+
+    Raises:
+        SpecError: the policy has errors.
+    """
+    given = list(source.required_scenarios())
+    request = pb.CoverPolicyRequest(policy=source.policy, scenarios=given, max_scenarios=most)
+    made, covered = asyncio.run(_covered(request, server, as_json=as_json))
+    if out is not None:
+        save(suite_bytes([jsonify(one) for one in [*given, *made]]), out)
+    console = asides() if as_json else results()
+    console.print(f"{counted(len(made), 'scenario')} made; a person should agree with what they expect")
+    for line in (*coverage_lines(covered.coverage), *mutation_lines(covered.mutation)):
+        console.print(line)
+
+
+async def _mutated(
+    request: pb.MutatePolicyRequest, server: str | None, *, as_json: bool
+) -> quality.MutationScore:
+    async with policies_at(server) as stub:
+        with progress("mutating", 1.0) as advance:
+            async for event in stub.MutatePolicy(request):
+                if event.HasField("scored"):
+                    usable(event.scored.findings)
+                    return event.scored.score
+                if event.HasField("mutants"):
+                    advance(len(event.mutants.mutants) / max(event.mutants.total, 1))
+                    for mutant in event.mutants.mutants if as_json else ():
+                        write_json(jsonify(mutant))
+    raise InternalError("The policy service ended its stream without a score")
+
+
+async def _covered(
+    request: pb.CoverPolicyRequest, server: str | None, *, as_json: bool
+) -> tuple[list[pb.PolicyScenario], pb.CoverPolicyResponse.Covered]:
+    made: list[pb.PolicyScenario] = []
+    async with policies_at(server) as stub:
+        if not request.scenarios:
+            wanted = pb.GetPolicyRequest(policy_id=request.policy.policy_id)
+            request.scenarios.extend((await stub.GetPolicy(wanted)).policy.scenarios)
+        async for event in stub.CoverPolicy(request):
+            if event.HasField("covered"):
+                usable(event.covered.findings)
+                return made, event.covered
+            if event.HasField("scenario"):
+                made.append(event.scenario)
+                if as_json:
+                    write_json(jsonify(event.scenario))
+                else:
+                    expected = enum_word(_EXPECTED, event.scenario.expected)
+                    results().print(f"{expected}: {request_words(event.scenario.request)}")
+    raise InternalError("The policy service ended its stream without a result")

@@ -1,0 +1,103 @@
+"""What is told of policies, a line each."""
+
+from __future__ import annotations
+
+from peripety.api.common.v1 import quality_pb2 as quality
+from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.cli.policy_telling import (
+    audit_line,
+    counted,
+    coverage_lines,
+    decision_words,
+    failure_lines,
+    mutation_lines,
+    request_words,
+    sources_words,
+)
+
+DENIED = pb.DecisionResult(decision=pb.DECISION_DENY, rule_id="r")
+ALLOWED = pb.PolicyScenario(scenario_id="s", description="about\nalpha", expected=pb.EXPECTATION_ALLOW)
+
+
+def test_a_failure_says_what_was_expected_and_what_decided() -> None:
+    results = [
+        pb.ScenarioResult(scenario_id="s", actual=DENIED),
+        pb.ScenarioResult(scenario_id="t", passed=True),
+    ]
+    assert [*failure_lines(results, {"s": ALLOWED})] == ["  failed: about alpha: expects allow, is deny by r"]
+    assert [*failure_lines(results, {})] == ["  failed: s: is deny by r"]
+
+
+def test_a_long_list_of_failures_is_cut_and_says_so() -> None:
+    *_, last = failure_lines([pb.ScenarioResult(scenario_id="s", actual=DENIED)] * 25, {})
+    assert last == "  ... and 5 more"
+
+
+def test_no_rule_is_told_as_such() -> None:
+    assert decision_words(pb.DecisionResult(decision=pb.DECISION_DENY)) == "deny by no rule"
+
+
+def test_a_call_is_told_on_one_line_with_who_calls() -> None:
+    call = pb.PolicyRequest(server_name="a", tool_name="b", arguments=b'{"n":1}', roles=["x", "y"])
+    assert request_words(call) == 'a/b {"n":1} as x, y'
+    assert request_words(pb.PolicyRequest(server_name="a", tool_name="b")) == "a/b {}"
+
+
+def test_coverage_is_of_what_can_be_reached() -> None:
+    kinds = [
+        quality.Coverage(kind="condition_decision", covered=3, reachable=4),
+        quality.Coverage(kind="rule"),
+    ]
+    assert [*coverage_lines(kinds)] == [
+        "  condition/decision coverage: 3 of 4 (75%)",
+        "  rule coverage: 0 of 0",
+    ]
+
+
+def test_survivors_are_told_with_what_they_change() -> None:
+    survivor = quality.Mutant(operator="drop_rule", path="/rules/0", before=b'{"id":"a"}')
+    score = quality.MutationScore(killed=9, survived=1, equivalent=2, score=0.9, survivors=[survivor])
+    assert [*mutation_lines(score)] == [
+        "  mutants killed: 9 of 10 (90.0%), 2 more proved to change nothing",
+        '    survives: drop_rule /rules/0: {"id":"a"} → nothing',
+    ]
+
+
+def test_scenarios_are_counted_by_where_they_are_from() -> None:
+    handwritten = pb.PolicyScenario(source=pb.SCENARIO_SOURCE_HANDWRITTEN)
+    directed = pb.PolicyScenario(source=pb.SCENARIO_SOURCE_DIRECTED)
+    assert sources_words([handwritten, directed, directed]) == "3 scenarios (1 handwritten, 2 directed)"
+    assert sources_words([]) == "0 scenarios"
+    assert counted(1, "rule") == "1 rule"
+
+
+def test_an_entry_of_the_audit_says_who_decided_what() -> None:
+    corrected = pb.ScenarioCorrection(
+        scenario_description="alpha",
+        original=pb.EXPECTATION_DENY,
+        corrected=pb.EXPECTATION_ESCALATE,
+        reasoning="so",
+    )
+    entries = [
+        pb.AuditEntry(actor="model:a/b", correction=corrected),
+        pb.AuditEntry(
+            actor="engine",
+            discarded=pb.DiscardedScenario(scenario=ALLOWED, rule="r", actual=pb.DECISION_DENY),
+        ),
+        pb.AuditEntry(
+            actor="model:a/b",
+            rule_patch=pb.RulePatch(kind=pb.RULE_PATCH_KIND_UPDATE, rule_id="r", reasoning="so"),
+        ),
+        pb.AuditEntry(
+            actor="model:a/b",
+            judgement=pb.Judgement(
+                scenario_description="alpha", blame=pb.BLAME_SCENARIO, reasoning="so", overruled=True
+            ),
+        ),
+    ]
+    assert [*map(audit_line, entries)] == [
+        "  model:a/b: alpha: expects escalate, not deny; so",
+        "  engine: about alpha: discarded, r always says deny",
+        "  model:a/b: rule r: changed; so",
+        "  model:a/b: alpha: blames scenario, which was put aside; so",
+    ]
