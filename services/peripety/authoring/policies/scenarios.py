@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["scenarios_from"]
 
+_LONGEST = 400
+
 
 def scenarios_from(
     constitution: str,
     tools: Sequence[Mapping[str, Any]],
     lists: Mapping[str, Mapping[str, Any]] | None = None,
-    invariants: Iterable[Mapping[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """A scenario for each sentence that decides something by itself.
 
@@ -30,7 +31,6 @@ def scenarios_from(
         constitution: the written policy.
         tools: the tools, as in a policy document.
         lists: the lists, as in a policy document.
-        invariants: what stands above the rules.
     """
     lists = dict(lists or {})
     rules = rules_from(constitution, tools, {name: one["kind"] for name, one in lists.items()}).rules
@@ -42,7 +42,6 @@ def scenarios_from(
         "name": MARK,
         "tools": list(tools),
         "lists": lists,
-        "invariants": list(invariants),
         "rules": list(rules),
     }
     policy = sim.compile_policy(json.dumps(document))
@@ -62,7 +61,7 @@ def _scenarios(
         call = next(reaching, None)
         if call is not None:
             yield {
-                "description": f"{call.server_name}/{call.tool_name}, for the rule {rule['id']} {MARK}",
+                "description": f"{rule['id']}: {call.server_name}/{call.tool_name}"[:_LONGEST] + f" {MARK}",
                 "request": {
                     "server_name": call.server_name,
                     "tool_name": call.tool_name,

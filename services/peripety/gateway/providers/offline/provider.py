@@ -1,4 +1,4 @@
-"""The provider without a model: it authors scenarios and narrates turns, and says so of itself."""
+"""The provider without a model: it authors scenarios, reads policies and narrates turns, and says so."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from peripety.gateway.model import (
 from peripety.gateway.providers.base import Call, Finished, ProviderEvent
 from peripety.gateway.providers.offline.asked import description_in, turn_in
 from peripety.gateway.providers.offline.narrate import narrate
+from peripety.gateway.providers.offline.policies import ANSWERS
 from peripety.gateway.providers.offline.results import with_calls
 from peripety.gateway.providers.offline.words import meant_by
 from peripety.sim.schemas import OUTCOME, SCENARIO_SPEC
@@ -43,8 +44,9 @@ _HOW_TO_GET_A_MODEL = (
     "MODEL_NAME to the model, and start again"
 )
 _NO_MODEL = (
-    "There is no language model here. The offline provider writes scenarios from your own words and narrates "
-    f"turns from their facts; it cannot converse. To talk to a model, {_HOW_TO_GET_A_MODEL}. {MARK}"
+    "There is no language model here. The offline provider writes scenarios and the rules of policies from "
+    "your own words and narrates turns from their facts; it cannot converse. To talk to a model, "
+    f"{_HOW_TO_GET_A_MODEL}. {MARK}"
 )
 
 
@@ -73,7 +75,12 @@ class OfflineProvider:
             yield ToolCallDelta(taken.call_id, taken.arguments, taken.name)
             yield Finished((taken,), StopReason.TOOL_USE, Usage(), self.name)
             return
-        text = _answer(call.request)
+        schema = call.request.schema
+        if schema is not None and schema.name in ANSWERS:
+            # A long policy takes its time, which is not that of other calls.
+            text = await asyncio.to_thread(_answer, call.request)
+        else:
+            text = _answer(call.request)
         for piece in _PIECE.findall(text):
             yield TextDelta(piece)
             await asyncio.sleep(0)
@@ -113,6 +120,8 @@ def _structured(schema: ResponseSchema, request: GenerateRequest) -> dict[str, A
     if schema.name == OUTCOME:
         turn = turn_in(said)
         return narrate(with_calls(turn.facts, request), turn.history)
+    if schema.name in ANSWERS:
+        return ANSWERS[schema.name](request)
     raise FailedPreconditionError(
         f"the offline provider cannot fill the schema '{schema.name}'; for that, {_HOW_TO_GET_A_MODEL}",
         code="MODEL_REQUIRED",

@@ -1,0 +1,131 @@
+"""Answers about written policies, from the words of the policy alone.
+
+The last line of the instructions is a JSON object:
+    {"constitution": TEXT, "tools": [{server_name, tool_name, ...}, ...], "lists": {NAME: {kind, values}, ...}}
+A judge's last message is one, too:
+    {"failed": [{"description": TEXT}, ...]}
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety.authoring.policies import judgement, rules_from, scenarios_from
+from peripety.authoring.reading.languages import MARK
+from peripety.errors import InvalidArgumentError
+from peripety.sim.schema import check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from peripety.gateway.model import GenerateRequest
+
+__all__ = ["ANSWERS"]
+
+_NAME = {"type": "string"}
+_ROLES = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"path": _NAME, "role": _NAME},
+        "required": ["path", "role"],
+    },
+}
+_TOOL = {
+    "type": "object",
+    "properties": {
+        "server_name": _NAME,
+        "tool_name": _NAME,
+        "input_schema": {"type": "object"},
+        "argument_roles": _ROLES,
+    },
+    "required": ["server_name", "tool_name"],
+}
+_LIST = {
+    "type": "object",
+    "properties": {"kind": _NAME, "values": {"type": "array", "items": _NAME}},
+    "required": ["kind", "values"],
+}
+_MATERIAL = {
+    "type": "object",
+    "properties": {
+        "constitution": _NAME,
+        "tools": {"type": "array", "items": _TOOL},
+        "lists": {"type": "object", "additionalProperties": _LIST},
+    },
+    "required": ["constitution", "tools"],
+}
+_FAILED = {
+    "type": "object",
+    "properties": {
+        "failed": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"description": _NAME},
+                "required": ["description"],
+            },
+        }
+    },
+    "required": ["failed"],
+}
+
+
+def _rules(request: GenerateRequest) -> dict[str, Any]:
+    material = _material(request)
+    lists = {name: one["kind"] for name, one in material.get("lists", {}).items()}
+    rules = rules_from(material["constitution"], material["tools"], lists).rules
+    # Whose tools the rules are about is not the author's matter.
+    return {"rules": [{**rule, "when": _without(rule["when"], "servers")} for rule in rules]}
+
+
+def _scenarios(request: GenerateRequest) -> dict[str, Any]:
+    if len(request.messages) > 1:
+        # All that the words give was said in the first answer.
+        return {"scenarios": []}
+    material = _material(request)
+    written = scenarios_from(material["constitution"], material["tools"], material.get("lists"))
+    return {"scenarios": [_without(scenario, "rule_id") for scenario in written]}
+
+
+def _judgement(request: GenerateRequest) -> dict[str, Any]:
+    value = _object(request.messages[-1].text, _FAILED, "the last message")
+    return judgement(failed["description"] for failed in value["failed"])
+
+
+def _patches(_request: GenerateRequest) -> dict[str, Any]:
+    return {"reasoning": f"The rules say what the words of the policy say {MARK}.", "operations": []}
+
+
+ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
+    "policy_rules": _rules,
+    "policy_scenarios": _scenarios,
+    "policy_judgement": _judgement,
+    "policy_patches": _patches,
+}
+"""By the name of its schema, what makes an answer; each raises InvalidArgumentError without its material."""
+
+
+def _material(request: GenerateRequest) -> dict[str, Any]:
+    *_, last = (request.system or "").splitlines() or [""]
+    return _object(last, _MATERIAL, "the last line of the instructions")
+
+
+def _object(text: str, schema: dict[str, Any], where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    findings = check(schema, value)
+    if findings:
+        raise InvalidArgumentError(
+            f"{where} has to be a JSON object with what an answer about a policy is made of",
+            code="MATERIAL_INVALID",
+            violations=[finding.violation for finding in findings],
+        )
+    return dict(value)
+
+
+def _without(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != name}
