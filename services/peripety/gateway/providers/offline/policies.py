@@ -1,7 +1,7 @@
 """Answers about written policies, from the words of the policy alone.
 
 The last line of the instructions is a JSON object:
-    {"constitution": TEXT, "tools": [{server_name, tool_name, ...}, ...], "lists": {NAME: {kind, values}, ...}}
+    {"constitution": TEXT, "tools": [{server_name, tool_name, ...}, ...], "lists": {NAME: {kind, values}}}
 A judge's last message is one, too:
     {"failed": [{"description": TEXT}, ...]}
 """
