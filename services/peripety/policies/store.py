@@ -31,7 +31,6 @@ from peripety.storage import METADATA
 from peripety.tasks import aside
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.policies.model import Compiled
@@ -49,8 +48,7 @@ _versions = Table(
     Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
     Column("policy_id", String(64), nullable=False),
     Column("policy_hash", String(64), nullable=False),
-    Column("input_hash", String(64), nullable=False, index=True),
-    Column("document", LargeBinary, nullable=False),
+    Column("input_hash", String(64), nullable=False),
     Column("result", LargeBinary, nullable=False),
     Column("rules", Integer, nullable=False),
     Column("scenarios", Integer, nullable=False),
@@ -110,13 +108,14 @@ class PolicyStore:
         Raises:
             NotFoundError: there is no such policy or version.
         """
-        which = [_columns.policy_id == policy_id]
+        query = select(_versions).where(_columns.policy_id == policy_id)
         if policy_hash is not None:
-            which.append(_columns.policy_hash == policy_hash)
-        stored = await self._latest(*which)
-        if stored is None:
+            query = query.where(_columns.policy_hash == policy_hash)
+        async with self._database.read() as connection:
+            row = (await connection.execute(query.order_by(_columns.position.desc()).limit(1))).first()
+        if row is None:
             raise _not_found(policy_id, policy_hash)
-        return stored
+        return await aside(partial(_policy, row), len(row.result))
 
     async def latest_hash(self, policy_id: str) -> str:
         """The hash of the latest version of a policy.
@@ -126,10 +125,6 @@ class PolicyStore:
         """
         async with self._database.read() as connection:
             return await _require(policy_id, connection)
-
-    async def made_from(self, input_hash: str) -> CompiledPolicy | None:
-        """The version that was last compiled from the same inputs in the same way, if one is still there."""
-        return await self._latest(_columns.input_hash == input_hash)
 
     async def policies(self, asked_size: int = 0, page_token: str = "") -> Page[PolicySummary]:
         """A page of all policies, each in its latest version, newest first.
@@ -168,12 +163,6 @@ class PolicyStore:
         if not done.rowcount:
             raise _not_found(policy_id)
 
-    async def _latest(self, *which: ColumnElement[bool]) -> CompiledPolicy | None:
-        query = select(_versions).where(*which).order_by(_columns.position.desc()).limit(1)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).first()
-        return None if row is None else await aside(partial(_policy, row), len(row.result))
-
 
 async def _require(policy_id: str, connection: AsyncConnection) -> str:
     """The hash of the latest version of a policy, which has to be there."""
@@ -190,7 +179,6 @@ def _row(stored: CompiledPolicy) -> dict[str, Any]:
         "policy_id": stored.policy_id,
         "policy_hash": stored.policy_hash,
         "input_hash": stored.input_hash,
-        "document": compiled.document,
         "result": write(compiled),
         "rules": len(loads(compiled.document)["rules"]),
         "scenarios": len(compiled.scenarios),
@@ -199,7 +187,7 @@ def _row(stored: CompiledPolicy) -> dict[str, Any]:
 
 
 def _policy(row: Any) -> CompiledPolicy:
-    compiled = read(row.result, row.document)
+    compiled = read(row.result)
     return CompiledPolicy(row.policy_id, row.policy_hash, compiled, row.input_hash, _moment(row.create_time))
 
 

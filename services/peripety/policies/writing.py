@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from pydantic import TypeAdapter
 
@@ -24,10 +23,10 @@ _RESULT.rebuild(
 
 
 def write(compiled: model.Compiled) -> bytes:
-    """Write a result down, without its document."""
-    return _RESULT.dump_json(replace(compiled, document=b""))
+    """Write a result down."""
+    return _RESULT.dump_json(compiled)
 
 
-def read(written: bytes, document: bytes) -> model.Compiled:
-    """Read what `write` has written of the result with a document."""
-    return replace(_RESULT.validate_json(written), document=document)
+def read(written: bytes) -> model.Compiled:
+    """Read what `write` has written."""
+    return _RESULT.validate_json(written)

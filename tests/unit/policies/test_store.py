@@ -70,15 +70,6 @@ async def test_the_version_that_came_last_is_the_latest(store: PolicyStore) -> N
     assert (listed.policy_hash, listed.rules, listed.scenarios) == (second.policy_hash, 2, 2)
 
 
-async def test_a_version_is_found_by_what_it_was_made_from(store: PolicyStore) -> None:
-    assert await store.made_from("i") is None
-    first = await saved(store)
-    assert await store.made_from("i") == first
-    later = await saved(store, "Other")
-    assert await store.made_from("i") == later
-    assert await store.made_from("j") is None
-
-
 async def test_pages_neither_repeat_nor_miss_a_policy(store: PolicyStore) -> None:
     ids = [(await saved(store, f"Gauge {number}")).policy_id for number in range(5)]
     found, token = [], ""
@@ -101,7 +92,6 @@ async def test_deletion_takes_all_versions(store: PolicyStore) -> None:
         with pytest.raises(NotFoundError) as caught:
             await asking
         assert caught.value.code == "POLICY_NOT_FOUND"
-    assert await store.made_from("i") is None
     with pytest.raises(NotFoundError):
         await forget(store, first.policy_id)
 
