@@ -60,13 +60,14 @@ class Policy:
         policy_hash: SHA-256 of `document`, in hex.
         spec: the parsed document; shared, so not to be changed.
         rules: the invariants, then the rules, in the order in which they are asked; shared as well.
+        invariants: how many of them are invariants.
     """
 
     def __init__(self, document: bytes, core: CorePolicy) -> None:
         self.document = document
         self.policy_hash = sha256(document).hexdigest()
         self.spec: Mapping[str, Any] = loads(document)
-        self._invariants = len(self.spec.get("invariants", ()))
+        self.invariants = len(self.spec.get("invariants", ()))
         self.rules: tuple[Mapping[str, Any], ...] = (
             *self.spec.get("invariants", ()),
             *self.spec["rules"],
@@ -133,7 +134,7 @@ class Policy:
         return Decided(
             Decision(rule["then"]),
             rule["id"],
-            by_invariant=index < self._invariants,
+            by_invariant=index < self.invariants,
             reasons=(rule["reason"],),
         )
 

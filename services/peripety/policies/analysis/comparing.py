@@ -1,0 +1,141 @@
+"""Variants of the rules of a policy: the same by proof, or a request that tells them apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from peripety.policies.analysis.diagrams import NO, TooLargeError
+from peripety.policies.analysis.replaying import Replay
+from peripety.policies.analysis.ruling import different, rulings
+from peripety.policies.analysis.searching import candidates
+from peripety.policies.analysis.verdicts import Differs, Equivalent, Undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from peripety.policies.analysis.ruling import Ruling
+    from peripety.policies.analysis.verdicts import Verdict
+    from peripety.sim.policies.policy import Policy
+    from peripety.sim.policies.types import ToolRequest
+
+__all__ = ["compare"]
+
+_BLOCK = 64
+
+
+@dataclass(slots=True)
+class _Variant:
+    """A variant, and what is known of it so far.
+
+    Attributes:
+        rules: all of its rules.
+        first: how many rules at the beginning are those of the original.
+        last: how many at the end are.
+        open: where it may differ: a ruling for some tool, and the set of requests.
+        why: why it cannot be decided for some tool.
+        verdict: once it is known.
+    """
+
+    rules: Sequence[Mapping[str, Any]]
+    first: int
+    last: int
+    open: list[tuple[Ruling, int]] = field(default_factory=list)
+    why: str = ""
+    verdict: Verdict | None = None
+
+
+def compare(policy: Policy, variants: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[Verdict]:
+    """Compare many variants of its rules with a policy.
+
+    Args:
+        policy: the original.
+        variants: each all rules in their order, invariants first. Rules that are as in the policy are the
+            same objects; others have passed the checks of a document.
+
+    Yields:
+        What is known of each variant, in their order. Only requests that the tools accept count.
+    """
+    if not variants:
+        return
+    compared = [_Variant(rules, *_alike(policy.rules, rules)) for rules in variants]
+    changed = {
+        id(rule): rule for one in compared for rule in one.rules[one.first : len(one.rules) - one.last]
+    }
+    rules = {id(rule): rule for rule in (*policy.rules, *changed.values())}
+    whens = [rule["when"] for rule in rules.values()]
+    numbers = {rule: number for number, rule in enumerate(rules)}
+    for _, applying, ruling in rulings(policy, whens):
+        known = frozenset(applying)
+        for variant in compared:
+            window = (*policy.rules[variant.first : len(policy.rules) - variant.last], *_window(variant))
+            if any(numbers[id(rule)] in known for rule in window):
+                _look(variant, ruling, len(policy.rules) - variant.last)
+    for start in range(0, len(compared), _BLOCK):
+        block = compared[start : start + _BLOCK]
+        _replay(policy, block)
+        for variant in block:
+            yield variant.verdict or _searched(policy, variant)
+
+
+def _window(variant: _Variant) -> Sequence[Mapping[str, Any]]:
+    return variant.rules[variant.first : len(variant.rules) - variant.last]
+
+
+def _alike(one: Sequence[Any], other: Sequence[Any]) -> tuple[int, int]:
+    """How many things two sequences have in common at their beginnings, and at their ends besides."""
+    least = min(len(one), len(other))
+    first = 0
+    while first < least and one[first] is other[first]:
+        first += 1
+    last = 0
+    while last < least - first and one[-1 - last] is other[-1 - last]:
+        last += 1
+    return first, last
+
+
+def _look(variant: _Variant, ruling: Ruling | None, after: int) -> None:
+    """Find where a variant differs from the original, for the tools of one kind."""
+    if ruling is None:
+        variant.why = "a tool's arguments have too many regions"
+        return
+    diagrams = ruling.space.diagrams
+    try:
+        decided = ruling.before(_window(variant), ruling.decided(after))
+        differing = diagrams.combine(different, ruling.decided(variant.first), decided)
+        open_ = NO if differing == NO else diagrams.both(ruling.asked(variant.first), differing)
+    except (TooLargeError, RecursionError):
+        variant.why = "the rules for a tool are too intricate"
+        return
+    if open_ != NO:
+        variant.open.append((ruling, open_))
+
+
+def _replay(policy: Policy, block: Sequence[_Variant]) -> None:
+    """Decide what the first example decides."""
+    examples: list[tuple[_Variant, ToolRequest]] = []
+    for variant in block:
+        if not variant.open and not variant.why:
+            variant.verdict = Equivalent()
+        examples.extend((variant, request) for request in islice(_tried(variant), 1))
+    replay = Replay(policy, [request for _, request in examples])
+    replay.ask(rule for one in ([*policy.rules], *(variant.rules for variant, _ in examples)) for rule in one)
+    for number, (variant, request) in enumerate(examples):
+        if replay.differing(policy.rules, variant.rules) >> number & 1:
+            variant.verdict = Differs(request)
+
+
+def _searched(policy: Policy, variant: _Variant) -> Verdict:
+    """Look for a request that tells a variant from the original, where the first example does not."""
+    requests = [*_tried(variant)]
+    replay = Replay(policy, requests)
+    differing = replay.differing(policy.rules, variant.rules)
+    if differing:
+        return Differs(requests[(differing & -differing).bit_length() - 1])
+    return Undecided(variant.why or "it may differ, but no request was found that shows it")
+
+
+def _tried(variant: _Variant) -> Iterator[ToolRequest]:
+    for ruling, wanted in variant.open:
+        yield from candidates(ruling.space, wanted)

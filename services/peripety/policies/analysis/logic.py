@@ -1,0 +1,317 @@
+"""JSONLogic taken apart as far as it is about one argument at a time.
+
+What decides the truth of an expression is a formula over *leaves*. A leaf compares one argument with
+literals; what it says of a value is asked of the engine. Anything else is *opaque*: it may be true, false or
+without a value, whatever the regions of the arguments are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety import sim
+from peripety.errors import PeripetyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = [
+    "And",
+    "Constant",
+    "Formula",
+    "If",
+    "Leaf",
+    "Not",
+    "Opaque",
+    "Or",
+    "RoleIs",
+    "formula",
+    "mentions_tool",
+    "truth",
+]
+
+# Beyond these the fuel of an expression may run out, and what one part says depends on the others.
+_MOST_STEPS = 5_000
+_MOST_CHARACTERS = 30_000
+_MOST_LITERALS = 64
+
+_ORDERED = frozenset({"<", "<=", ">", ">="})
+_LOOSE = frozenset({"==", "!=", *_ORDERED})
+_STRICT = frozenset({"===", "!=="})
+_ITERATING = frozenset({"map", "filter", "reduce", "all", "some", "none"})
+_OF_REQUEST = frozenset({"server", "tool"})
+
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """What is the same for all requests to a tool: true, false, or None without a value."""
+
+    holds: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleIs:
+    """Whether the caller has a role."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """A comparison of one argument with literals.
+
+    Attributes:
+        path: segments of the path of the argument.
+        logic: the expression.
+        key: it as text, the same for the same expression.
+        literals: what it compares with, each with where that stands: equal places, equal treatment.
+        needles: what it looks for in the argument.
+        reads_numbers: whether it takes texts for numbers.
+    """
+
+    path: Path
+    logic: Any
+    key: str
+    literals: tuple[tuple[str, Any], ...]
+    needles: tuple[Any, ...] = ()
+    reads_numbers: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opaque:
+    """An expression that cannot be looked into.
+
+    Attributes:
+        key: it as text, the same for the same expression.
+        reads: segments of the paths of the arguments that it is known to read.
+        reads_roles: whether it may read the roles of the caller.
+        literals: the literals in it.
+    """
+
+    key: str
+    reads: tuple[Path, ...]
+    reads_roles: bool
+    literals: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite."""
+
+    part: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All in order, up to the first that is not so."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any in order, up to the first that is so."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """One where a condition holds, another where it does not."""
+
+    condition: Formula
+    then: Formula
+    otherwise: Formula
+
+
+Formula: TypeAlias = Constant | RoleIs | Leaf | Opaque | Not | And | Or | If
+
+
+def truth(logic: Any, root: Mapping[str, Any]) -> bool | None:
+    """Whether the engine takes an expression for true; None where it has no value."""
+    try:
+        return bool(sim.rule({"!!": [logic]}).evaluate(root))
+    except PeripetyError:
+        return None
+
+
+def formula(logic: Any, server: str, tool: str) -> Formula:
+    """What decides whether an expression is true, for requests to a tool."""
+    steps, characters = _size(logic)
+    if steps > _MOST_STEPS or characters > _MOST_CHARACTERS:
+        return _opaque(logic)
+    return _Reader({"server": server, "tool": tool, "arguments": {}, "roles": []}).formula(logic)
+
+
+def mentions_tool(logic: Any) -> bool:
+    """Whether an expression may depend on the names of the server and the tool."""
+    used = {*_variables(logic)}
+    return None in used or any(path is not None and path[:1] != ("arguments",) for path in used)
+
+
+class _Reader:
+    """Reads expressions for one tool."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+
+    def formula(self, logic: Any) -> Formula:
+        if isinstance(logic, dict) and len(logic) == 1:
+            ((operator, operand),) = logic.items()
+            if isinstance(operand, dict) and operator in {"!", "!!"}:
+                operand = [operand]
+            if isinstance(operand, list):
+                return self._operation(operator, operand) or self._whole(logic)
+        return self._whole(logic)
+
+    def _operation(self, operator: str, operand: list[Any]) -> Formula | None:
+        """What combines formulas; None for anything else."""
+        match operator, operand:
+            case (("and" | "or"), [_, *_]):
+                parts = tuple(map(self.formula, operand))
+                return And(parts) if operator == "and" else Or(parts)
+            case (("!" | "!!"), [one]):
+                return Not(self.formula(one)) if operator == "!" else self.formula(one)
+            case (("if" | "?:"), [_, _, *_]):
+                return self._conditional(operand)
+            case "missing", [_, _, *_] if all(isinstance(name, str) for name in operand):
+                return Or(tuple(self.formula({"missing": [name]}) for name in operand))
+            case "in", [str(), variable] if variable == {"var": "roles"}:
+                return RoleIs(operand[0])
+        return None
+
+    def _conditional(self, operand: list[Any]) -> Formula:
+        condition, then, *rest = operand
+        if not rest:
+            otherwise: Formula = Constant(holds=False)
+        elif len(rest) == 1:
+            otherwise = self.formula(rest[0])
+        else:
+            otherwise = self._conditional(rest)
+        return If(self.formula(condition), self.formula(then), otherwise)
+
+    def _whole(self, logic: Any) -> Formula:
+        used = {*_variables(logic)}
+        if all(path is not None and len(path) == 1 and path[0] in _OF_REQUEST for path in used):
+            return Constant(truth(logic, self._root))
+        (path,) = used if len(used) == 1 else (None,)
+        if path is None or path[0] != "arguments" or len(path) == 1:
+            return _opaque(logic)
+        return _leaf(path[1:], logic) or _opaque(logic)
+
+
+def _opaque(logic: Any) -> Opaque:
+    literals: list[Any] = []
+    names: list[Path] = []
+    pending = [logic]
+    while pending:
+        at = pending.pop()
+        if isinstance(at, list):
+            pending.extend(at)
+        elif isinstance(at, dict):
+            pending.extend(at.values())
+            names.extend(path for path in map(_segments, _named(at)) if path is not None)
+        elif _is_scalar(at):
+            literals.append(at)
+    reads = (path[1:] for path in names if path[0] == "arguments" and len(path) > 1)
+    reads_roles = not names or any(path[0] == "roles" for path in names)
+    return Opaque(
+        sim.canonical(logic).decode(),
+        tuple(dict.fromkeys(reads)),
+        reads_roles,
+        tuple(literals[:_MOST_LITERALS]),
+    )
+
+
+def _named(operation: Mapping[str, Any]) -> Iterator[str]:
+    """The names of variables that stand in an operation itself."""
+    for operator in ("var", "missing"):
+        operand = operation.get(operator)
+        for name in operand if isinstance(operand, list) else (operand,):
+            if isinstance(name, str):
+                yield name
+
+
+def _leaf(path: Path, logic: Any) -> Leaf | None:
+    if not isinstance(logic, dict):
+        return None
+    ((operator, operand),) = logic.items()
+    key = sim.canonical(logic).decode()
+    match operator, operand:
+        case ("var", _) | ("missing", _):
+            return Leaf(path, logic, key, ())
+        case "in", [{"var": _}, [*among]] if all(map(_is_scalar, among)):
+            return Leaf(path, logic, key, tuple((key, literal) for literal in among))
+        case "in", [needle, {"var": _}] if _is_scalar(needle):
+            return Leaf(path, logic, key, (), needles=(needle,))
+        case _, [_, _, *_] if operator in _LOOSE or operator in _STRICT:
+            return _comparison(path, logic, key)
+    return None
+
+
+def _comparison(path: Path, logic: Mapping[str, list[Any]], key: str) -> Leaf | None:
+    ((operator, operand),) = logic.items()
+    literals = [one for one in operand if not _is_variable(one)]
+    if not all(map(_is_scalar, literals)):
+        return None
+    if operator in _ORDERED and any(isinstance(one, str) for one in literals):
+        return None
+    placed = tuple((f"{key}:{number}", literal) for number, literal in enumerate(literals))
+    reads = operator in _LOOSE and not all(isinstance(one, str) for one in literals)
+    return Leaf(path, logic, key, placed, reads_numbers=reads)
+
+
+def _is_variable(logic: Any) -> bool:
+    return isinstance(logic, dict) and len(logic) == 1 and "var" in logic
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _variables(logic: Any) -> Iterator[Path | None]:
+    """Segments of everything that an expression reads; None where it cannot be told."""
+    if isinstance(logic, list):
+        for one in logic:
+            yield from _variables(one)
+    elif isinstance(logic, dict) and logic:
+        if len(logic) > 1:
+            yield None
+            return
+        ((operator, operand),) = logic.items()
+        match operator, operand:
+            case "var", str() | [str()]:
+                yield _segments(operand if isinstance(operand, str) else operand[0])
+            case "var", [str(), other] if _is_scalar(other):
+                yield _segments(operand[0])
+            case "missing", [*names] if all(isinstance(name, str) for name in names):
+                yield from map(_segments, names)
+            case "missing", str():
+                yield _segments(operand)
+            case _ if operator in _ITERATING or operator in {"var", "missing", "missing_some"}:
+                yield None
+            case _:
+                yield from _variables(operand)
+
+
+def _segments(name: str) -> Path | None:
+    """The segments of a variable; None for the whole root, and where they are not those of a pointer."""
+    return None if not name or "[" in name else tuple(name.split("."))
+
+
+def _size(logic: Any) -> tuple[int, int]:
+    steps = characters = 0
+    pending = [logic]
+    while pending:
+        at = pending.pop()
+        steps += 1
+        if isinstance(at, str):
+            characters += len(at)
+        elif isinstance(at, list):
+            pending.extend(at)
+        elif isinstance(at, dict):
+            pending.extend(at.values())
+    return steps, characters

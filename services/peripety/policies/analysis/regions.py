@@ -1,0 +1,384 @@
+"""Values of an argument that nothing tells apart: the regions of what may stand at a path."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import chain, count, islice, product
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from peripety import sim
+from peripety.policies.analysis.diagrams import TooLargeError
+from peripety.policies.analysis.numbers import between, plain
+from peripety.policies.analysis.schemas import TYPES
+from peripety.policies.analysis.texts import UNREADABLE, Classes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from peripety.policies.analysis.schemas import Place, Schema
+
+__all__ = ["MISSING", "NO_VALUE", "Observers", "Region", "regions_of"]
+
+MISSING: Final = object()
+"""What stands where nothing stands."""
+
+NO_VALUE = -2
+"""The class of what gives a matcher no value: nothing, and null."""
+
+_INVALID = 100.0
+_UNKNOWN = 1000.0
+_MOST_EXAMPLES = 4
+_MOST_CELLS = 2000
+_MOST_TRIED = 256
+_MOST_LISTED = 1000
+_MOST_NUMBERS = 1000
+_NUMERIC = re.compile(r"[ \t\n\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[ \t\n\r]*")
+# Impossible together, as no text is both.
+_APART = ({"path", "domain"}, {"domain", "email"}, {"path", "number"}, {"email", "number"})
+
+Classed: TypeAlias = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Observers:
+    """Everything that tells the values at one path apart.
+
+    Attributes:
+        classes: the classes of each kind of matchers.
+        literals: texts and numbers that are compared with, each with the places where; what is compared with
+            in the same places is not told apart by that.
+        needles: texts that are looked for in texts.
+        reads_numbers: whether texts are taken for numbers.
+        logic: what the logic makes of a value; the same for all values of a region.
+    """
+
+    classes: tuple[Classes, ...] = ()
+    literals: dict[Any, set[str]] = field(default_factory=dict)
+    needles: tuple[str, ...] = ()
+    reads_numbers: bool = False
+    logic: Callable[[Any], tuple[Any, ...]] = lambda _value: ()
+
+    def classed(self, text: str) -> Classed:
+        """The class of a text for each kind of matchers."""
+        return tuple(one.of(text) for one in self.classes)
+
+    def classes_without(self, outcome: int) -> Classed:
+        """The same class for each kind of matchers."""
+        return (outcome,) * len(self.classes)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Values that nothing tells apart.
+
+    Attributes:
+        classes: for each kind of matchers its class; `NO_VALUE` for nothing, and null.
+        logic: what the logic makes of them.
+        examples: some of them; none where none is known.
+        cost: how little they are wanted as an example.
+        is_array: whether they are all arrays.
+    """
+
+    classes: Classed
+    logic: tuple[Any, ...]
+    examples: tuple[Any, ...]
+    cost: float
+    is_array: bool = False
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether nothing stands there, if something else is asked about what it would be a part of."""
+        return any(one is MISSING for one in self.examples)
+
+    @property
+    def is_object(self) -> bool:
+        """Whether they are all objects, if something is asked about their parts."""
+        return bool(self.examples) and isinstance(self.examples[0], dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Values of one type that are in one region, with its classes.
+
+    Attributes:
+        values: some of them, or all.
+        whole: whether these are all of them.
+        empty: whether the schema is known to accept none.
+        like: a value that the logic treats the same, when there are no values.
+    """
+
+    classes: Classed
+    values: tuple[Any, ...]
+    cost: float
+    whole: bool = False
+    empty: bool = False
+    like: Any = None
+
+
+def regions_of(
+    seen: Observers, place: Place, schema: Schema, *, all_values: bool, elements: bool = False
+) -> list[Region]:
+    """The regions of the values at a path, those that are wanted most first.
+
+    Args:
+        seen: what tells values apart.
+        place: what the schema says of the path.
+        schema: the schema of the tool.
+        all_values: whether values that the schema refuses are wanted as well.
+        elements: whether they are elements of an array there, which are there, and of which null is one.
+
+    Raises:
+        TooLargeError: there are too many.
+    """
+    builder = _Builder(seen, place, schema, all_values=all_values, elements=elements)
+    merged: dict[tuple[Any, ...], Region] = {}
+    for region in builder.regions():
+        key = (region.classes, region.logic, region.is_array)
+        known = merged.get(key)
+        if known is None:
+            merged[key] = region
+        else:
+            better, other = sorted((known, region), key=lambda one: one.cost)
+            examples = better.examples
+            if other.cost < _INVALID:
+                examples = (*examples, *other.examples)[:_MOST_EXAMPLES]
+            merged[key] = Region(*key[:2], examples, better.cost, region.is_array)
+    return sorted(merged.values(), key=lambda one: one.cost)
+
+
+class _Builder:
+    """Finds the regions at one path."""
+
+    def __init__(
+        self, seen: Observers, place: Place, schema: Schema, *, all_values: bool, elements: bool
+    ) -> None:
+        self._seen = seen
+        self._place = place
+        self._schema = schema
+        self._all = all_values
+        self._elements = elements
+        self._types = schema.types(place.schema)
+        self._asked = frozenset(TYPES) if all_values else self._types
+        listed = schema.finite(place.schema)
+        self._listed = listed if listed is not None and len(listed) <= _MOST_LISTED else None
+        numbers = {0.0, *(one for one in map(_as_number, seen.literals) if one is not None)}
+        if len(numbers) > _MOST_NUMBERS:
+            raise TooLargeError
+        self._thresholds = sorted(numbers)
+
+    def regions(self) -> Iterator[Region]:
+        if not self._elements and (self._place.optional or self._all):
+            yield self._region(self._without(MISSING, 0.5), certain=self._place.optional)
+        for cell in self._cells():
+            region = self._fitting(cell)
+            if region is not None:
+                yield region
+        if "array" in self._asked and not self._elements:
+            cost = 0.2 if "array" in self._types else _INVALID
+            yield Region(self._seen.classes_without(NO_VALUE), (), (), cost, is_array=True)
+
+    def _cells(self) -> Iterator[_Cell]:
+        if self._listed is not None and not self._all:
+            for value in self._listed:
+                if self._elements or not isinstance(value, list):
+                    yield self._of_value(value)
+            return
+        for name, cells in self._by_type().items():
+            if name in self._asked:
+                yield from cells()
+
+    def _by_type(self) -> dict[str, Callable[[], Iterable[_Cell]]]:
+        return {
+            "null": lambda: [self._of_value(None)],
+            "boolean": lambda: [self._of_value(truth) for truth in (False, True)],
+            "number": self._numbers,
+            "string": self._texts,
+            "object": lambda: [self._unreadable(self._objects(), 3.0, empty="object" not in self._types)],
+            "array": lambda: [self._unreadable(([],), 3.0, empty="array" not in self._types)][
+                : self._elements
+            ],
+        }
+
+    def _objects(self) -> tuple[Any, ...]:
+        samples = islice(self._schema.samples(self._schema.only(self._place.schema, "object")), 2)
+        return (*(one for one in samples if isinstance(one, dict)), {})
+
+    def _of_value(self, value: Any) -> _Cell:
+        if value is None and not self._elements:
+            return self._without(None, 2.0)
+        if isinstance(value, str):
+            return _Cell(self._seen.classed(value), (value,), 0.0, whole=True)
+        return self._unreadable((value,), 3.0 if isinstance(value, list | dict) else 0.0, whole=True)
+
+    def _without(self, value: Any, cost: float) -> _Cell:
+        return _Cell(self._seen.classes_without(NO_VALUE), (value,), cost, whole=True)
+
+    def _unreadable(
+        self, values: tuple[Any, ...], cost: float, *, whole: bool = False, empty: bool = False
+    ) -> _Cell:
+        return _Cell(self._seen.classes_without(UNREADABLE), values, cost, whole=whole, empty=empty)
+
+    def _fitting(self, cell: _Cell) -> Region | None:
+        """A cell as a region, as far as the schema accepts it; None when it accepts nothing of it."""
+        accepted = [
+            value for value in cell.values[:_MOST_TRIED] if self._schema.accepts(self._place.schema, value)
+        ]
+        if accepted:
+            chosen = _Cell(cell.classes, tuple(accepted), cell.cost)
+            return self._region(chosen, certain=True)
+        impossible = cell.empty or (cell.whole and len(cell.values) <= _MOST_TRIED)
+        if self._all:
+            return self._region(cell, certain=False)
+        return None if impossible else self._region(cell, certain=False)
+
+    def _region(self, cell: _Cell, *, certain: bool) -> Region:
+        cost = cell.cost if certain else cell.cost + (_INVALID if self._all and cell.values else _UNKNOWN)
+        logic = self._seen.logic(cell.values[0] if cell.values else cell.like)
+        return Region(cell.classes, logic, cell.values[:_MOST_EXAMPLES], cost)
+
+    # --- numbers ---
+
+    def _numbers(self) -> Iterator[_Cell]:
+        possible = "number" in self._types
+        part = self._schema.only(self._place.schema, "number")
+        whole = self._schema.is_whole(self._place.schema)
+        cost = 0.0 if possible else 3.0
+        for low, high in zip((-inf, *self._thresholds), (*self._thresholds, inf), strict=True):
+            fitting = between(low, high, part, whole=whole) if possible else ()
+            values = fitting or between(low, high, {}, whole=False)
+            if values:
+                yield self._unreadable(values, cost, empty=not fitting)
+            if high < inf:
+                yield self._unreadable((plain(high),), cost, whole=True)
+
+    def _interval(self, text: str) -> int:
+        """The position among the thresholds of a text that is taken for a number; -1 of any other."""
+        number = _as_number(text)
+        if number is None:
+            return -1
+        below = sum(one < number for one in self._thresholds)
+        return 2 * below + (number in self._thresholds)
+
+    # --- texts ---
+
+    def _texts(self) -> Iterator[_Cell]:
+        axes = [*self._axes()]
+        points: dict[tuple[Any, ...], list[str]] = {}
+        mentioned = {"", *(one for one in self._seen.literals if isinstance(one, str))}
+        mentioned |= {one for one in self._listed or () if isinstance(one, str)}
+        for kind in self._seen.classes:
+            if kind.kind == "identifier":
+                mentioned |= kind.mentioned
+        for text in sorted(mentioned):
+            places = frozenset(self._seen.literals.get(text, ())) or None
+            key = (places, text == "", *(axis.of(text) for axis in axes), *self._seen.classed(text))
+            points.setdefault(key, []).append(text)
+        for texts in points.values():
+            yield self._text(self._seen.classed(texts[0]), tuple(texts), whole=True)
+        yield from self._other_texts(axes, mentioned)
+
+    def _text(
+        self, classes: Classed, values: tuple[str, ...], *, whole: bool = False, like: Any = None
+    ) -> _Cell:
+        cost = 3.0 if "string" not in self._types or UNREADABLE in classes else 0.0
+        return _Cell(classes, values, cost, whole=whole, empty="string" not in self._types, like=like)
+
+    def _axes(self) -> Iterator[_Axis]:
+        for one in self._seen.classes:
+            if one.kind != "identifier":
+                yield _Axis(one.kind, one.of, one.examples)
+        if self._seen.reads_numbers:
+            yield _Axis("number", self._interval, self._numerals())
+        if self._seen.needles:
+            yield _Axis("needle", self._found, self._containing())
+
+    def _other_texts(self, axes: Sequence[_Axis], mentioned: set[str]) -> Iterator[_Cell]:
+        """The texts that nothing mentions, by what they are to each axis."""
+        found: dict[Classed, list[str]] = {}
+        words = (word for word in _words() if word not in mentioned)
+        candidates = chain(islice(words, 3), (text for axis in axes for text in axis.texts()))
+        for text in candidates:
+            if text not in mentioned:
+                found.setdefault(tuple(axis.of(text) for axis in axes), []).append(text)
+        size = 1
+        for axis in axes:
+            size *= len(axis.examples)
+        if size > _MOST_CELLS:
+            raise TooLargeError
+        for point in product(*(axis.examples for axis in axes)):
+            texts = found.get(point, [])
+            if not texts and _is_impossible(axes, point):
+                continue
+            like = None if texts else self._like(axes, point, found)
+            yield self._text(self._classes_at(axes, point), tuple(texts), like=like)
+
+    def _classes_at(self, axes: Sequence[_Axis], point: Classed) -> Classed:
+        known = {axis.name: outcome for axis, outcome in zip(axes, point, strict=True)}
+        return tuple(known.get(one.kind, 0) for one in self._seen.classes)
+
+    def _like(self, axes: Sequence[_Axis], point: Classed, found: Mapping[Classed, list[str]]) -> str:
+        """A text that the logic treats like those at a point, of which none is known."""
+        logical = [number for number, axis in enumerate(axes) if axis.name in {"number", "needle"}]
+        for other, texts in found.items():
+            if all(other[number] == point[number] for number in logical):
+                return texts[0]
+        raise TooLargeError
+
+    def _numerals(self) -> dict[int, tuple[str, ...]]:
+        found: dict[int, list[str]] = {-1: [*islice(_words(), 2)]}
+        for low, high in zip((-inf, *self._thresholds), (*self._thresholds, inf), strict=True):
+            for number in (*between(low, high, {}, whole=False)[:2], *((high,) if high < inf else ())):
+                text = sim.canonical(plain(number)).decode()
+                found.setdefault(self._interval(text), []).extend((text, f" {text}", f"{text} "))
+        return {interval: tuple(texts) for interval, texts in found.items()}
+
+    def _found(self, text: str) -> int:
+        return sum(1 << number for number, needle in enumerate(self._seen.needles) if needle in text)
+
+    def _containing(self) -> dict[int, tuple[str, ...]]:
+        if len(self._seen.needles) > 6:  # noqa: PLR2004 - 64 classes of texts
+            raise TooLargeError
+        found: dict[int, list[str]] = {}
+        for chosen in product((False, True), repeat=len(self._seen.needles)):
+            parts = [one for one, wanted in zip(self._seen.needles, chosen, strict=True) if wanted]
+            for separator in (" ", "\u0001", "~"):
+                text = separator.join(("", *parts, ""))
+                found.setdefault(self._found(text), []).append(text)
+        return {outcome: tuple(texts) for outcome, texts in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One way to tell texts apart: what a text is to it, and texts for everything that one can be."""
+
+    name: str
+    of: Callable[[str], int]
+    examples: Mapping[int, tuple[str, ...]]
+
+    def texts(self) -> Iterable[str]:
+        return (text for texts in self.examples.values() for text in texts)
+
+
+def _is_impossible(axes: Sequence[_Axis], point: Classed) -> bool:
+    readable = {axis.name for axis, outcome in zip(axes, point, strict=True) if outcome != UNREADABLE}
+    return any(apart <= readable for apart in _APART)
+
+
+def _words() -> Iterator[str]:
+    """Words that mean nothing; without end."""
+    return chain(("other", "another"), (f"z{number}" for number in count()))
+
+
+def _as_number(value: Any) -> float | None:
+    """The number that a literal, or a text, is taken for; None where it is none."""
+    if isinstance(value, bool) or value is None:
+        return float(value or 0)
+    if isinstance(value, int | float):
+        return float(value)
+    if not value.strip(" \t\n\r"):
+        return 0.0
+    numeral = _NUMERIC.fullmatch(value)
+    number = float(numeral.group(1)) if numeral else inf
+    return number if abs(number) < inf else None

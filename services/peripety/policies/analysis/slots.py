@@ -1,0 +1,295 @@
+"""The variables of one path of the arguments: which region a value is in, and what an array there has."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from peripety.policies.analysis.diagrams import NO, YES
+from peripety.policies.analysis.logic import truth
+from peripety.policies.analysis.regions import MISSING, Observers, regions_of
+from peripety.policies.analysis.schemas import ANYTHING, Place
+from peripety.policies.analysis.texts import UNREADABLE, Classes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from peripety.policies.analysis.diagrams import Diagrams
+    from peripety.policies.analysis.logic import Leaf, Path
+    from peripety.policies.analysis.regions import Region
+    from peripety.policies.analysis.schemas import Schema
+    from peripety.policies.analysis.terms import Entries
+
+__all__ = ["Memory", "Seen", "Slot"]
+
+_MOST_ADDED = 64
+_OUTCOMES = (True, None)
+
+
+class Memory:
+    """What the engine said of values, and which texts matchers tell apart; for all tools of a policy."""
+
+    def __init__(self) -> None:
+        self._truths: dict[tuple[str, Any], bool | None] = {}
+        self._classes: dict[tuple[str, tuple[Entries, ...]], Classes] = {}
+
+    def truth(self, leaf: Leaf, value: Any) -> bool | None:
+        """Whether a leaf holds for a value of its argument; None where that cannot be evaluated."""
+        key = (leaf.key, "" if value is MISSING else repr(value))
+        if key not in self._truths:
+            self._truths[key] = truth(leaf.logic, {"arguments": _nested(leaf.path, value)})
+        return self._truths[key]
+
+    def classes(self, kind: str, entries: Iterable[Entries]) -> Classes:
+        """The classes that the matchers with some entries tell apart."""
+        key = (kind, tuple(entries))
+        if key not in self._classes:
+            self._classes[key] = Classes(kind, [one.values for one in key[1]])
+        return self._classes[key]
+
+
+def _nested(path: Path, value: Any) -> dict[str, Any]:
+    if value is MISSING:
+        return {}
+    for segment in reversed(path):
+        value = {segment: value}
+    found: dict[str, Any] = value
+    return found
+
+
+@dataclass(slots=True)
+class Seen:
+    """What conditions ask about the value at one path.
+
+    Attributes:
+        matchers: for each kind the entries that are compared with, each with its number.
+        leaves: what the logic asks, by the text of it.
+        has_outer: whether something is asked about what the value is part of.
+        has_inner: whether something is asked about parts of the value.
+    """
+
+    matchers: dict[str, dict[Entries, int]] = field(default_factory=dict)
+    leaves: dict[str, Leaf] = field(default_factory=dict)
+    has_outer: bool = False
+    has_inner: bool = False
+
+    def match(self, kind: str, entries: Entries) -> None:
+        """Take in that a matcher asks."""
+        numbers = self.matchers.setdefault(kind, {})
+        numbers.setdefault(entries, len(numbers))
+
+
+class Slot:
+    """A path of the arguments as variables of diagrams.
+
+    Args:
+        path: segments of the path.
+        seen: what is asked about it.
+        place: what the schema says of it.
+        schema: the schema of the tool.
+        diagrams: where the variables are made.
+        memory: what is known of values.
+        all_values: whether values that the schema refuses are wanted as well.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        seen: Seen,
+        place: Place,
+        schema: Schema,
+        diagrams: Diagrams,
+        memory: Memory,
+        *,
+        all_values: bool,
+    ) -> None:
+        self.path = path
+        self._seen = seen
+        self._diagrams = diagrams
+        self._memory = memory
+        self._all = all_values
+        self._leaves = [*seen.leaves.values()]
+        self._needles = [*dict.fromkeys(_strict(one) for leaf in self._leaves for one in leaf.needles)]
+        self._kinds = [*seen.matchers]
+        classes = tuple(memory.classes(kind, numbers) for kind, numbers in seen.matchers.items())
+        self.regions = regions_of(self._observers(classes), place, schema, all_values=all_values)
+        self.variable = diagrams.variable([one.cost for one in self.regions])
+        self._array = self._mask(lambda one: one.is_array)
+        self.elements: list[Region] = []
+        self._has: list[int] = []
+        self._array_schema = schema.only(place.schema, "array")
+        if self._array:
+            items = self._array_schema.get("items", ANYTHING)
+            inner = Place(items if isinstance(items, dict) else ANYTHING, optional=False)
+            elements = self._element_observers(classes)
+            self.elements = regions_of(elements, inner, schema, all_values=all_values, elements=True)
+            self._has = [diagrams.variable((0.0, 0.1 + one.cost)) for one in self.elements]
+        self._known: dict[Any, tuple[int, ...]] = {}
+
+    def _observers(self, classes: tuple[Classes, ...]) -> Observers:
+        literals: dict[Any, set[str]] = {}
+        for leaf in self._leaves:
+            for where, literal in leaf.literals:
+                literals.setdefault(literal, set()).add(where)
+        return Observers(
+            classes,
+            literals,
+            tuple(
+                dict.fromkeys(one for leaf in self._leaves for one in leaf.needles if isinstance(one, str))
+            ),
+            any(leaf.reads_numbers for leaf in self._leaves),
+            self._logic,
+        )
+
+    def _logic(self, value: Any) -> tuple[Any, ...]:
+        told = tuple(self._memory.truth(leaf, value) for leaf in self._leaves)
+        if self._seen.has_inner:
+            told = (*told, isinstance(value, dict))
+        return (*told, value is MISSING) if self._seen.has_outer else told
+
+    def _element_observers(self, classes: tuple[Classes, ...]) -> Observers:
+        literals = {literal: {repr(literal)} for _, literal in self._needles}
+        return Observers(
+            classes, literals, logic=lambda value: tuple(_strict(value) == one for one in self._needles)
+        )
+
+    def _mask(self, wanted: Callable[[Region], bool]) -> int:
+        return sum(1 << number for number, one in enumerate(self.regions) if wanted(one))
+
+    def _in(self, wanted: Callable[[Region], bool]) -> int:
+        return self._diagrams.among(self.variable, self._mask(wanted))
+
+    def _has_any(self, wanted: Callable[[Region], bool]) -> int:
+        chosen = (
+            self._diagrams.among(has, 2)
+            for has, one in zip(reversed(self._has), reversed(self.elements), strict=True)
+            if wanted(one)
+        )
+        return self._diagrams.both(self._is_array, self._diagrams.any_of(chosen))
+
+    @property
+    def _is_array(self) -> int:
+        return self._diagrams.among(self.variable, self._array)
+
+    def texts(self, kind: str, entries: Entries) -> tuple[int, int, int]:
+        """Whether a value cannot be read by a matcher, some value matches it, some value does not."""
+        key = (kind, entries)
+        known = self._known.get(key)
+        if known is None:
+            at, bit = self._kinds.index(kind), 1 << self._seen.matchers[kind][entries]
+            wanted: tuple[Callable[[Region], bool], ...] = (
+                lambda one: one.classes[at] == UNREADABLE,
+                lambda one: one.classes[at] >= 0 and bool(one.classes[at] & bit),
+                lambda one: one.classes[at] >= 0 and not one.classes[at] & bit,
+            )
+            known = self._known[key] = tuple(
+                self._diagrams.either(self._in(one), self._has_any(one)) for one in wanted
+            )
+        unreadable, matching, other = known
+        return unreadable, matching, other
+
+    def leaf(self, leaf: Leaf) -> tuple[int, int]:
+        """Whether a leaf holds, and whether it cannot be evaluated."""
+        known = self._known.get(leaf.key)
+        if known is None:
+            known = self._known[leaf.key] = tuple(
+                self._diagrams.either(self._of_others(leaf, outcome), self._of_arrays(leaf, outcome))
+                for outcome in _OUTCOMES
+            )
+        holds, fails = known
+        return holds, fails
+
+    def _of_others(self, leaf: Leaf, outcome: object) -> int:
+        """The values but arrays of which the logic says something."""
+        at = [one.key for one in self._leaves].index(leaf.key)
+        return self._in(lambda one: not one.is_array and one.logic[at] is outcome)
+
+    def _of_arrays(self, leaf: Leaf, outcome: object) -> int:
+        """The arrays of which the logic says something: it sees if they are empty, or what they have."""
+        if not self._array:
+            return NO
+        if leaf.needles:
+            at = self._needles.index(_strict(leaf.needles[0]))
+            return self._has_any(lambda one: one.logic[at]) if outcome else NO
+        some = self._has_any(lambda _one: True)
+        return self._diagrams.choose(
+            some,
+            self._is_array if self._memory.truth(leaf, ["some"]) is outcome else NO,
+            self._is_array if self._memory.truth(leaf, []) is outcome else NO,
+        )
+
+    def possible(self, outer: Slot | None) -> int:
+        """What holds of every request that the tool accepts.
+
+        Args:
+            outer: the slot that this one's value is a part of, if there is one.
+        """
+        diagrams = self._diagrams
+        found = YES
+        if outer is not None:
+            index = self.path[len(outer.path)].isdecimal()
+            inside = outer._in(lambda one: one.is_object or (one.is_array and index))  # noqa: SLF001 - its own kind
+            found = diagrams.either(self._in(lambda one: one.is_missing), inside)
+        if not self.regions:
+            return NO
+        if self._array and not self._all:
+            some = self._has_any(lambda _one: True)
+            if self._array_schema.get("minItems", 0) > 0:
+                found = diagrams.both(found, diagrams.choose(self._is_array, some, YES))
+            most = self._array_schema.get("maxItems")
+            if most is not None and most < len(self._has) <= _MOST_ADDED:
+                found = diagrams.both(found, diagrams.choose(self._is_array, self._at_most(int(most)), YES))
+        return found
+
+    def _at_most(self, most: int) -> int:
+        rows = [YES] * (most + 1)
+        for has in reversed(self._has):
+            present = self._diagrams.among(has, 2)
+            rows = [
+                self._diagrams.choose(present, rows[left - 1] if left else NO, rows[left])
+                for left in range(most + 1)
+            ]
+        return rows[most]
+
+    def examples(self) -> Iterator[Any]:
+        """Values of all regions."""
+        for region in self.regions:
+            yield from (one for one in region.examples if one is not MISSING)
+        for element in self.elements:
+            yield from ([one] for one in element.examples)
+
+    def value(self, chosen: Mapping[int, int], attempt: int) -> Any:
+        """A value in the chosen regions, or `MISSING`.
+
+        Args:
+            chosen: for variables their values; those that are not there may have any.
+            attempt: which of several values, from 0.
+
+        Raises:
+            LookupError: none is known.
+        """
+        region = self.regions[chosen.get(self.variable, 0)]
+        if not region.is_array:
+            return _example(region, attempt)
+        present = [one for one, has in zip(self.elements, self._has, strict=True) if chosen.get(has)]
+        values = [_example(one, attempt) for one in present]
+        missing = int(self._array_schema.get("minItems", 0)) - len(values)
+        if missing > 0 and present:
+            more = [example for one in present for example in one.examples if example not in values]
+            values += (more + values * missing)[:missing]
+        return values
+
+
+def _example(region: Region, attempt: int) -> Any:
+    if not region.examples:
+        raise LookupError
+    value = region.examples[attempt % len(region.examples)]
+    return value if value is MISSING else deepcopy(value)
+
+
+def _strict(value: Any) -> tuple[str, Any]:
+    """A scalar by which it can be told from all that are not strictly equal."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return type(value).__name__, value if isinstance(value, str | bool) else None
+    return "number", float(value)

@@ -1,0 +1,295 @@
+"""All requests to one tool as far as conditions tell them apart, and conditions as sets of them."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from peripety.policies.analysis.diagrams import NO, YES, Diagrams
+from peripety.policies.analysis.logic import And, Constant, If, Leaf, Not, Opaque, Or, RoleIs
+from peripety.policies.analysis.numbers import plain
+from peripety.policies.analysis.regions import MISSING
+from peripety.policies.analysis.schemas import Schema
+from peripety.policies.analysis.slots import Seen, Slot
+from peripety.sim.policies.types import ToolRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from random import Random
+
+    from peripety.policies.analysis.logic import Formula, Path
+    from peripety.policies.analysis.slots import Memory
+    from peripety.policies.analysis.terms import Matching, Resolved, Terms
+
+__all__ = ["Space"]
+
+_STEPS = 150_000
+_VARIED = 0.75
+_MOST_POOLED = 256
+# What an opaque expression may be, besides false.
+_TRUE, _NEITHER = 2, 4
+
+
+class Space:
+    """The requests to one tool, as variables: the roles of the caller, the arguments, and what is opaque.
+
+    Args:
+        terms: the tool.
+        conditions: everything that will be asked.
+        memory: what is known of values.
+        all_values: whether to look at arguments that the tool refuses as well.
+
+    Raises:
+        TooLargeError: there are too many regions.
+    """
+
+    def __init__(
+        self, terms: Terms, conditions: Iterable[Resolved], memory: Memory, *, all_values: bool = False
+    ) -> None:
+        self.terms = terms
+        self.diagrams = Diagrams(_STEPS)
+        self._schema = Schema(terms.schema)
+        self._seen: dict[Path, Seen] = {}
+        self._roles: dict[str, int] = {}
+        self._opaque: dict[str, int] = {}
+        self.opaque: dict[str, Opaque] = {}
+        for condition in conditions:
+            self._see(condition)
+        for role in self._roles:
+            self._roles[role] = self.diagrams.variable((0.0, 0.1))
+        paths = [*self._seen]
+        for path, seen in self._seen.items():
+            seen.has_outer = any(_is_inside(path, other) for other in paths)
+            seen.has_inner = any(_is_inside(other, path) for other in paths)
+        self._slots = {
+            path: Slot(
+                path,
+                seen,
+                self._schema.place(path),
+                self._schema,
+                self.diagrams,
+                memory,
+                all_values=all_values,
+            )
+            for path, seen in self._seen.items()
+        }
+        for key in self.opaque:
+            self._opaque[key] = self.diagrams.variable((0.0, 0.0, 0.0))
+        self._known: dict[int, tuple[Resolved, tuple[int, int]]] = {}
+        self._formulas: dict[int, tuple[int, int]] = {}
+        self._possible: int | None = None
+
+    # --- what is asked ---
+
+    def _see(self, condition: Resolved) -> None:
+        for role in sorted(condition.roles or ()):
+            self._roles.setdefault(role, 0)
+        for matching in condition.matchings:
+            for path in matching.paths:
+                self._seen.setdefault(path, Seen()).match(matching.kind, matching.entries)
+        if condition.formula is not None:
+            self._see_formula(condition.formula)
+
+    def _see_formula(self, formula: Formula) -> None:
+        match formula:
+            case RoleIs(role):
+                self._roles.setdefault(role, 0)
+            case Leaf():
+                self._seen.setdefault(formula.path, Seen()).leaves.setdefault(formula.key, formula)
+            case Opaque():
+                self.opaque.setdefault(formula.key, formula)
+            case Not(part):
+                self._see_formula(part)
+            case And(parts) | Or(parts):
+                for part in parts:
+                    self._see_formula(part)
+            case If(condition, then, otherwise):
+                for part in (condition, then, otherwise):
+                    self._see_formula(part)
+
+    # --- conditions as sets ---
+
+    @property
+    def possible(self) -> int:
+        """The requests that there are."""
+        if self._possible is None:
+            found = YES
+            for slot in reversed(self._slots.values()):
+                outer = [other for path, other in self._slots.items() if _is_inside(slot.path, path)]
+                nearest = max(outer, key=lambda one: len(one.path), default=None)
+                found = self.diagrams.both(slot.possible(nearest), found)
+            self._possible = found
+        return self._possible
+
+    def condition(self, condition: Resolved) -> tuple[int, int]:
+        """The requests that a condition holds for, and those for which it cannot be evaluated."""
+        known = self._known.get(id(condition))
+        if known is None:
+            known = self._known[id(condition)] = (condition, self._condition(condition))
+        return known[1]
+
+    def _condition(self, condition: Resolved) -> tuple[int, int]:
+        holds, fails = YES, NO
+        if condition.roles is not None:
+            holds = self.diagrams.any_of(self._has_role(role) for role in sorted(condition.roles))
+        for matching in condition.matchings:
+            holds, fails = self._then(holds, fails, self._matching(matching))
+        if condition.formula is not None:
+            holds, fails = self._then(holds, fails, self._formula(condition.formula))
+        return holds, fails
+
+    def _then(self, holds: int, fails: int, following: tuple[int, int]) -> tuple[int, int]:
+        """What holds, and what fails, of two conditions; the second is asked where the first holds."""
+        also, broken = following
+        return (
+            self.diagrams.both(holds, also),
+            self.diagrams.either(fails, self.diagrams.both(holds, broken)),
+        )
+
+    def _has_role(self, role: str) -> int:
+        return self.diagrams.among(self._roles[role], 2)
+
+    def _matching(self, matching: Matching) -> tuple[int, int]:
+        asked = [self._slots[path].texts(matching.kind, matching.entries) for path in matching.paths]
+        unreadable, some, others = (self.diagrams.any_of(one[at] for one in asked) for at in range(3))
+        if matching.quantifier == "any":
+            found = some
+        elif matching.quantifier == "not_all":
+            found = others
+        elif matching.quantifier == "none":
+            found = self.diagrams.choose(some, NO, others)
+        else:
+            found = self.diagrams.choose(others, NO, some)
+        return self.diagrams.choose(unreadable, NO, found), unreadable
+
+    def _formula(self, formula: Formula) -> tuple[int, int]:
+        known = self._formulas.get(id(formula))
+        if known is None:
+            known = self._formulas[id(formula)] = self._evaluated(formula)
+        return known
+
+    def _evaluated(self, formula: Formula) -> tuple[int, int]:
+        match formula:
+            case Constant(truth):
+                return (YES if truth else NO), (YES if truth is None else NO)
+            case RoleIs(role):
+                return self._has_role(role), NO
+            case Leaf():
+                return self._slots[formula.path].leaf(formula)
+            case Opaque():
+                variable = self._opaque[formula.key]
+                return self.diagrams.among(variable, _TRUE), self.diagrams.among(variable, _NEITHER)
+        return self._combined(formula)
+
+    def _combined(self, formula: Not | And | Or | If) -> tuple[int, int]:
+        diagrams = self.diagrams
+        holds, fails, left = YES, NO, YES
+        match formula:
+            case Not(part):
+                holds, fails = self._formula(part)
+                holds = diagrams.negation(diagrams.either(holds, fails))
+            case And(parts):
+                for part in parts:
+                    holds, fails = self._then(holds, fails, self._formula(part))
+            case Or(parts):
+                holds = NO
+                for part in parts:
+                    also, broken = self._formula(part)
+                    holds = diagrams.either(holds, diagrams.both(left, also))
+                    fails = diagrams.either(fails, diagrams.both(left, broken))
+                    left = diagrams.choose(diagrams.either(also, broken), NO, left)
+            case If(condition, then, otherwise):
+                which, broken = self._formula(condition)
+                first, second = self._formula(then), self._formula(otherwise)
+                holds = diagrams.choose(broken, NO, diagrams.choose(which, first[0], second[0]))
+                fails = diagrams.either(broken, diagrams.choose(which, first[1], second[1]))
+        return holds, fails
+
+    # --- requests ---
+
+    def example(self, wanted: int) -> dict[int, int] | None:
+        """Where to find a request of a set; None if there is none."""
+        return self.diagrams.example(self.diagrams.both(self.possible, wanted))
+
+    def request(self, chosen: Mapping[int, int], attempt: int = 0) -> ToolRequest | None:
+        """A request, as plain as can be; None when none is known.
+
+        Args:
+            chosen: where it has to be, as `example` says.
+            attempt: which of several, from 0.
+        """
+        arguments: dict[str, Any] = {}
+        try:
+            for slot in sorted(self._slots.values(), key=lambda one: len(one.path)):
+                value = slot.value(chosen, attempt)
+                if value is not MISSING and not _put(arguments, slot.path, value):
+                    return None
+        except LookupError:
+            return None
+        roles = tuple(role for role, variable in self._roles.items() if chosen.get(variable))
+        return self.completed(arguments, roles)
+
+    def completed(self, arguments: dict[str, Any], roles: tuple[str, ...]) -> ToolRequest:
+        """A request with what the tool requires besides."""
+        return ToolRequest(self.terms.server, self.terms.tool, self._schema.fill(arguments), roles)
+
+    def varied(self, chosen: Mapping[int, int], random: Random, times: int) -> Iterator[ToolRequest]:
+        """Requests that differ from one in what opaque expressions read; none without such expressions.
+
+        Args:
+            chosen: where the one is.
+            random: what to draw from.
+            times: how many.
+        """
+        if not self.opaque:
+            return
+        pools = {path: self._pool(path) for one in self.opaque.values() for path in one.reads}
+        for attempt in range(times):
+            base = self.request(chosen, attempt)
+            if base is None:
+                return
+            arguments: dict[str, Any] = deepcopy({**base.arguments})
+            for path, pool in pools.items():
+                if pool and random.random() < _VARIED:
+                    _put(arguments, path, random.choice(pool))
+            roles = base.roles
+            if any(one.reads_roles for one in self.opaque.values()):
+                roles = tuple(role for role in self._roles if random.random() < _VARIED)
+            yield self.completed(arguments, roles)
+
+    def _pool(self, path: Path) -> list[Any]:
+        """Values to try at a path: those that its schema accepts of all that come to mind."""
+        place = self._schema.place(path)
+        literals = [one for opaque in self.opaque.values() for one in opaque.literals]
+        numbers = {float(one) for one in literals if isinstance(one, int | float)} | {0.0}
+        near = (plain(one + step) for one in sorted(numbers) for step in (0, -1, 1, -0.5, 0.5))
+        halves = (plain(one * part) for one in sorted(numbers) for part in (0.5, 2))
+        texts = [one for one in literals if isinstance(one, str)]
+        parts = (text[:at] for text in texts for at in range(len(text) + 1))
+        ends = (text[at:] for text in texts for at in range(len(text)))
+        slot = self._slots.get(path)
+        known = slot.examples() if slot is not None else ()
+        lists = ([], *([text] for text in texts), texts)
+        values = (*known, *near, *halves, *islice(parts, 32), *islice(ends, 32), *lists, False, True)
+        samples = islice(self._schema.samples(place.schema), 8)
+        return [one for one in (*samples, *values) if self._schema.accepts(place.schema, one)][:_MOST_POOLED]
+
+    def accepts(self, request: ToolRequest) -> bool:
+        """Whether the tool accepts the arguments of a request."""
+        return self._schema.accepts_all(request.arguments)
+
+
+def _is_inside(path: Path, outer: Path) -> bool:
+    return len(outer) < len(path) and path[: len(outer)] == outer
+
+
+def _put(arguments: dict[str, Any], path: Path, value: Any) -> bool:
+    """Put a value at a path; false when something is there through which no path leads."""
+    at: Any = arguments
+    for segment in path[:-1]:
+        at = at.setdefault(segment, {})
+        if not isinstance(at, dict):
+            return False
+    at[path[-1]] = value
+    return True

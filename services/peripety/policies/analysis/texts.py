@@ -1,0 +1,154 @@
+"""The texts that matchers of one kind tell apart: classes of them, each with examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, count, islice
+from typing import TYPE_CHECKING
+
+from peripety.sim.policies.reading import read_value
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Sequence
+
+__all__ = ["UNREADABLE", "Classes"]
+
+UNREADABLE = -1
+"""The class of the texts that a kind cannot read."""
+
+_UNREADABLE_EXAMPLES = {"path": ("relative",), "domain": ("no host", "?"), "email": ("nobody", "?")}
+_FRESH = ("other", "another", "z")
+_LONGEST_HOST = 253
+_MOST_EXAMPLES = 6
+
+
+def _fresh(before: str, after: str, taken: Container[str]) -> Iterator[str]:
+    """Texts with a word between two others that are not taken; without end."""
+    words = chain(_FRESH, (f"z{number}" for number in count()))
+    return (text for text in (f"{before}{word}{after}" for word in words) if text not in taken)
+
+
+@dataclass(slots=True)
+class _Hosts:
+    """Patterns of hosts: for each host the matchers that name it, and those that name all below it."""
+
+    exact: dict[str, int] = field(default_factory=dict)
+    below: dict[str, int] = field(default_factory=dict)
+    every: int = 0
+
+    def put(self, pattern: str, bit: int) -> None:
+        if pattern == "*":
+            self.every |= bit
+            return
+        host = read_value("domain", pattern.removeprefix("*.")) or ""
+        table = self.below if pattern.startswith("*.") else self.exact
+        table[host] = table.get(host, 0) | bit
+
+    def matching(self, host: str) -> int:
+        found = self.every | self.exact.get(host, 0)
+        at = host.find(".")
+        while at >= 0:
+            found |= self.below.get(host[at + 1 :], 0)
+            at = host.find(".", at + 1)
+        return found
+
+    def examples(self) -> Iterator[str]:
+        """Hosts, at least one of each class."""
+        known = {**self.exact, **self.below}
+        for host in ("example", *known):
+            if host in known:
+                yield host
+            if host in self.below or host not in known:
+                below = _fresh("", f".{host}", known)
+                yield from (name for name in islice(below, 3) if len(name) <= _LONGEST_HOST)
+
+
+class Classes:
+    """The classes of texts that some matchers of one kind tell apart.
+
+    A class is a mask: bit `n` is set when matcher `n` has an entry that matches.
+
+    Args:
+        kind: of the matchers.
+        matchers: the entries of each, none of them the name of a list.
+    """
+
+    def __init__(self, kind: str, matchers: Sequence[Iterable[str]]) -> None:
+        self.kind = kind
+        self._exact: dict[str, int] = {}
+        self._hosts = _Hosts()
+        for number, entries in enumerate(matchers):
+            for entry in entries:
+                self._put(entry, 1 << number)
+
+    def of(self, text: str) -> int:
+        """The class of a text."""
+        read = read_value(self.kind, text)
+        if read is None:
+            return UNREADABLE
+        match self.kind:
+            case "path":
+                return self._of_path(read)
+            case "domain":
+                return self._hosts.matching(read)
+            case "email":
+                return self._exact.get(read, 0) | self._hosts.matching(read.partition("@")[2])
+            case _:
+                return self._exact.get(read, 0)
+
+    @property
+    def mentioned(self) -> set[str]:
+        """The texts that entries are, without patterns."""
+        return {*self._exact}
+
+    @cached_property
+    def examples(self) -> dict[int, tuple[str, ...]]:
+        """All classes there are, each with a few texts of it, the plainest first."""
+        found: dict[int, list[str]] = {}
+        for text in self._texts():
+            texts = found.setdefault(self.of(text), [])
+            if len(texts) < _MOST_EXAMPLES:
+                texts.append(text)
+        return {one: tuple(texts) for one, texts in found.items()}
+
+    def _texts(self) -> Iterator[str]:
+        yield from _UNREADABLE_EXAMPLES.get(self.kind, ())
+        match self.kind:
+            case "path":
+                yield from islice(_fresh("/", "", self._exact), 3)
+                for path in self._exact:
+                    yield path or "/"
+                    yield from (f"{path}/{word}" for word in _FRESH)
+            case "domain":
+                for host in self._hosts.examples():
+                    yield host
+                    yield f"https://{host}/"
+                    yield f"https://{host}/{_FRESH[0]}"
+            case "email":
+                for address in self._exact:
+                    yield address
+                    yield address.upper()
+                for host in self._hosts.examples():
+                    yield from (f"{word}@{host}" for word in _FRESH)
+                    yield next(_fresh("", f"@{host}", self._exact))
+            case _:
+                yield from islice(_fresh("", "", self._exact), 3)
+                yield from self._exact
+
+    def _put(self, entry: str, bit: int) -> None:
+        if self.kind == "domain":
+            self._hosts.put(entry, bit)
+        elif self.kind == "email" and entry.startswith("*@"):
+            self._hosts.put(entry[2:], bit)
+        else:
+            read = read_value(self.kind, entry) or ""
+            self._exact[read] = self._exact.get(read, 0) | bit
+
+    def _of_path(self, path: str) -> int:
+        found = self._exact.get("", 0)
+        at = path.find("/", 1)
+        while at >= 0:
+            found |= self._exact.get(path[:at], 0)
+            at = path.find("/", at + 1)
+        return found | self._exact.get(path, 0)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.policies_to_analyse import matching, policy_of, rule, tool
+
+from peripety.policies.analysis.issues import analyze
+from peripety.policies.model import RuleIssueKind
+
+
+def _issues(*rules: Any, **options: Any) -> list[tuple[RuleIssueKind, str, tuple[str, ...]]]:
+    return [(one.kind, one.rule_id, one.caused_by) for one in analyze(policy_of(*rules, **options))]
+
+
+def test_good_rules_have_no_issues() -> None:
+    rules = (rule("a", "deny", arguments=[matching("/a/b")]), rule("b", "allow", arguments=[matching("/a")]))
+    assert _issues(*rules) == []
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"logic": {"==": [{"var": "arguments.mode"}, "plian"]}},
+        {"logic": {">": [{"var": "arguments.amount"}, 100]}},
+        {"logic": {"<": [3, {"var": "arguments.amount"}, 4]}},
+        {
+            "logic": {
+                "and": [{"<": [{"var": "arguments.amount"}, 3]}, {">": [{"var": "arguments.amount"}, 7]}]
+            }
+        },
+        {"logic": {"missing": ["arguments.path"]}},
+        {"arguments": [matching("/a"), matching("/b")]},
+        {"destructive": True},
+        {"logic": {"===": [{"var": "server"}, "beta"]}},
+    ],
+)
+def test_a_rule_that_no_request_matches_is_dead(when: Any) -> None:
+    assert _issues(rule("r", "allow", **when)) == [(RuleIssueKind.DEAD, "r", ())]
+
+
+def test_a_rule_that_stops_what_it_cannot_read_is_not_dead() -> None:
+    apart = [matching("/a"), matching("/b")]
+    assert _issues(rule("r", "escalate", arguments=apart)) == []
+
+
+def test_a_rule_is_shadowed_by_all_that_take_hold_of_what_it_matches() -> None:
+    rules = (
+        rule("a", "allow", arguments=[matching("/a")]),
+        rule("b", "escalate", arguments=[matching("/b")]),
+        rule("both", "deny", arguments=[matching("/a/c", "/b")]),
+        rule("c", "allow", arguments=[matching("/c")]),
+    )
+    assert _issues(*rules) == [(RuleIssueKind.SHADOWED, "both", ("a", "b"))]
+
+
+def test_a_rule_that_only_invariants_decide_is_overridden() -> None:
+    invariants = (rule("structural-a", "deny", arguments=[matching("/a", quantifier="any")]),)
+    rules = (rule("r", "allow", arguments=[matching("/a/b")]),)
+    found = [(RuleIssueKind.OVERRIDDEN, "r", ("structural-a",))]
+    assert _issues(*rules, invariants=invariants) == found
+
+
+def test_a_rule_is_redundant_when_those_after_it_say_the_same() -> None:
+    rules = (
+        rule("narrow", "allow", arguments=[matching("/a/b")]),
+        rule("wide", "allow", arguments=[matching("/a")]),
+    )
+    assert _issues(*rules) == [(RuleIssueKind.REDUNDANT, "narrow", ("wide",))]
+
+
+def test_a_denial_at_the_end_is_redundant() -> None:
+    rules = (rule("a", "allow", arguments=[matching("/a")]), rule("rest", "deny"))
+    assert _issues(*rules) == [(RuleIssueKind.REDUNDANT, "rest", ())]
+
+
+def test_an_invariant_is_not_redundant_because_rules_say_the_same() -> None:
+    invariants = (rule("structural-a", "deny", arguments=[matching("/a")]),)
+    found = _issues(rule("b", "allow", arguments=[matching("/b")]), invariants=invariants)
+    assert found == []
+
+
+def test_witnesses_show_what_is_wrong_on_the_engine() -> None:
+    policy = policy_of(
+        rule("a", "allow", arguments=[matching("/a")]),
+        rule("hidden", "allow", arguments=[matching("/a/b")]),
+        rule("same", "escalate", arguments=[matching("/c/d")]),
+        rule("wide", "escalate", arguments=[matching("/c")]),
+    )
+    hidden, same = analyze(policy)
+    assert hidden.witness is not None
+    assert policy.decide(hidden.witness).rule_id == "a"
+    assert policy.matches(policy.prepare([hidden.witness]))[1].holds
+    assert same.witness is not None
+    assert policy.decide(same.witness).rule_id == "same"
+
+
+def test_a_rule_that_cannot_be_looked_into_has_no_issue() -> None:
+    never = {"==": [{"*": [{"var": "arguments.amount"}, 0]}, 1]}
+    assert _issues(rule("r", "allow", logic=never)) == []
+
+
+def test_tools_are_looked_at_once_for_all_that_are_alike() -> None:
+    tools = tuple(tool(tool_name=f"a{number}") for number in range(500))
+    rules = (rule("a", "allow", arguments=[matching("/a")]), rule("b", "deny", arguments=[matching("/a/b")]))
+    assert (RuleIssueKind.REDUNDANT, "b", ()) in _issues(*rules, tools=tools)

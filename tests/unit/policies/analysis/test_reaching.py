@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+from support.policies_to_analyse import matching, policy_of, rule
+
+from peripety.policies.analysis.reaching import reach
+from peripety.policies.analysis.verdicts import Reached, Target, Undecided, Unreachable
+
+_RULES = (
+    rule("first", "deny", arguments=[matching("/a")]),
+    rule(
+        "second", "allow", arguments=[matching("/a/b", "/c")], logic={"<": [{"var": "arguments.amount"}, 10]}
+    ),
+    rule("third", "escalate", arguments=[matching("/a/d")]),
+)
+
+
+def _reach(*targets: Target) -> list[Any]:
+    return [*reach(policy_of(*_RULES), targets)]
+
+
+def test_a_rule_is_reached_where_none_before_it_takes_hold() -> None:
+    policy = policy_of(*_RULES)
+    (found,) = reach(policy, [Target(1, decides=True)])
+    assert isinstance(found, Reached)
+    assert policy.decide(found.request).rule_id == "second"
+
+
+def test_what_happens_when_no_rule_takes_hold_is_reached_as_well() -> None:
+    policy = policy_of(*_RULES[:2])
+    (found,) = reach(policy, [Target(2)])
+    assert isinstance(found, Reached)
+    assert not policy.decide(found.request).rule_id
+
+
+def test_a_rule_that_an_earlier_one_hides_is_proved_to_be_out_of_reach() -> None:
+    assert _reach(Target(2, decides=True)) == [Unreachable()]
+
+
+def test_members_of_a_condition_are_reached_both_ways() -> None:
+    when = _RULES[1]["when"]
+    arguments, logic = {"arguments": when["arguments"]}, {"logic": when["logic"]}
+    found = _reach(
+        Target(1, holds=(arguments,)),
+        Target(1, fails=(arguments,)),
+        Target(1, holds=(arguments, logic)),
+        Target(1, holds=(arguments,), fails=(logic,)),
+    )
+    assert all(isinstance(one, Reached) for one in found)
+    assert found[3].request.arguments["amount"] >= 10
+
+
+def test_values_at_a_boundary_are_reached_unless_the_tool_refuses_them() -> None:
+    def at(number: int) -> Target:
+        return Target(1, holds=({"logic": {"===": [{"var": "arguments.amount"}, number]}},))
+
+    inside, at_it, refused = _reach(at(9), at(10), at(101))
+    assert (inside.request.arguments["amount"], at_it.request.arguments["amount"]) == (9, 10)
+    assert refused == Unreachable()
+
+
+def test_a_lookalike_of_a_path_is_reached() -> None:
+    beside = matching("/cx", kind="identifier")
+    (found,) = _reach(Target(1, holds=({"arguments": [beside]},)))
+    assert found.request.arguments["path"] == "/cx"
+
+
+def test_what_cannot_be_looked_into_is_undecided_when_no_request_is_found() -> None:
+    never = {"==": [{"*": [{"var": "arguments.amount"}, 0]}, 1]}
+    (found,) = _reach(Target(0, holds=({"logic": never},)))
+    assert isinstance(found, Undecided)
