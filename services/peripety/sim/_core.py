@@ -234,6 +234,9 @@ class Core(Protocol):
     def compile(self, document: bytes) -> CoreProgram:
         """A program from a document that has passed `peripety.sim.validate`."""
 
+    def policy(self, document: bytes) -> CorePolicy:
+        """A policy from a document in canonical form that has passed `peripety.sim.validate_policy`."""
+
     def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:
         """Look through documents for those with which nothing is wrong, by threads that share the work.
 

@@ -63,6 +63,11 @@ class NativeCore:
             program.native = peripety_simcore.compile(document)
         return program
 
+    def policy(self, document: bytes) -> _Policy:
+        """A policy from a validated document."""
+        with _REFUSALS:
+            return _Policy(peripety_simcore.Policy(document))
+
     def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:
         """The documents with which nothing is wrong."""
         return [
@@ -167,3 +172,25 @@ class _Program:
 
     def proves_nothing(self, horizon: int) -> bool:
         return self.native.proves_nothing(horizon)
+
+
+class _Policy:
+    """A native policy as a `CorePolicy`."""
+
+    def __init__(self, native: peripety_simcore.Policy) -> None:
+        self._native = native
+
+    def requests(self, requests: bytes) -> peripety_simcore.Requests:
+        with _REFUSALS:
+            return self._native.requests(requests)
+
+    def deciding(self, requests: peripety_simcore.Requests) -> tuple[bytes, bytes]:
+        return self._native.deciding(requests)
+
+    def unevaluated(self, requests: peripety_simcore.Requests, index: int) -> bytes:
+        with _REFUSALS:
+            return self._native.unevaluated(requests, index)
+
+    def matches(self, requests: peripety_simcore.Requests, rules: bytes | None) -> list[tuple[bytes, bytes]]:
+        with _REFUSALS:
+            return self._native.matches(requests, rules)

@@ -10,7 +10,9 @@ from peripety_simcore._errors import SimcoreError
 from peripety_simcore._native import (
     Data,
     Patterns,
+    Policy,
     Program,
+    Requests,
     Rule,
     State,
     __version__,
@@ -25,7 +27,9 @@ from peripety_simcore._native import (
 __all__ = [
     "Data",
     "Patterns",
+    "Policy",
     "Program",
+    "Requests",
     "Rule",
     "SimcoreError",
     "State",

@@ -4,7 +4,9 @@ from typing import Any, Final, TypeAlias, final
 __all__ = [
     "Data",
     "Patterns",
+    "Policy",
     "Program",
+    "Requests",
     "Rule",
     "State",
     "__version__",
@@ -46,6 +48,18 @@ class Patterns:
     def matches(
         self, index: int, text: str, model: str, tool_result: str | None, message_index: int, /
     ) -> bool: ...
+
+@final
+class Requests:
+    def __len__(self) -> int: ...
+
+@final
+class Policy:
+    def __new__(cls, document: bytes) -> Policy: ...
+    def requests(self, requests: bytes) -> Requests: ...
+    def deciding(self, requests: Requests) -> tuple[bytes, bytes]: ...
+    def unevaluated(self, requests: Requests, index: int) -> bytes: ...
+    def matches(self, requests: Requests, rules: bytes | None) -> list[tuple[bytes, bytes]]: ...
 
 @final
 class Program:

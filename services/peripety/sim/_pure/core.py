@@ -10,6 +10,7 @@ from peripety.sim._pure import border, rng
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.logic import evaluate
 from peripety.sim._pure.patterns import PatternIndex
+from peripety.sim._pure.policies.policy import Policy
 from peripety.sim._pure.program import Program
 from peripety.sim._pure.rules import Data, Rule
 
@@ -50,6 +51,10 @@ class PurePythonCore:
             return Program(document)
         except (KeyError, TypeError, AttributeError):
             raise CoreError("SPEC_INVALID", "the document is not a valid scenario") from None
+
+    def policy(self, document: bytes) -> Policy:
+        """A policy from a validated document."""
+        return Policy(document)
 
     def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:  # noqa: ARG002 - has no threads
         """Nothing is screened: the reference itself finds what is wrong."""

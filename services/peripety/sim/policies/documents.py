@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.errors import Finding, Severity, SpecError
-from peripety.sim._pure.policies.policy import Policy as _CorePolicy
+from peripety.sim._backend import CORE
 from peripety.sim._values import loads
 from peripety.sim.documents import canonical_document
 from peripety.sim.policies.checks import check_policy
@@ -43,7 +43,7 @@ def compile_policy(document: bytes | str) -> Policy:
     if errors:
         raise SpecError(f"the policy has {len(errors)} error(s); the first: {errors[0].message}", errors)
     accepted = canonical_document(document)
-    return Policy(accepted, _CorePolicy(accepted))
+    return Policy(accepted, CORE.policy(accepted))
 
 
 def decide(policy: Policy, request: ToolRequest) -> Decided:

@@ -1,6 +1,7 @@
 //! Python bindings of the engine: each function hands its bytes on and turns a refusal into a `SimcoreError`.
 
 mod patterns;
+mod policies;
 mod rules;
 mod values;
 
@@ -28,6 +29,9 @@ mod _native {
 
     #[pymodule_export]
     use super::patterns::Patterns;
+
+    #[pymodule_export]
+    use super::policies::{Policy, Requests};
 
     #[pymodule_export]
     use super::rules::{Data, Rule};

@@ -80,10 +80,16 @@ macro_rules! codes {
 }
 
 codes! {
+    /// A value is no host, or a URL without one.
+    BadDomain = "BAD_DOMAIN",
     /// The text of a duration is malformed.
     BadDuration = "BAD_DURATION",
+    /// A value is no address of e-mail.
+    BadEmail = "BAD_EMAIL",
     /// The text of a path is malformed.
     BadPath = "BAD_PATH",
+    /// An argument has a role that only texts have, and is none.
+    BadValue = "BAD_VALUE",
     /// What the narrator proposes is no change.
     ChangeInvalid = "CHANGE_INVALID",
     /// A value looks like an operation or a template.
@@ -134,7 +140,7 @@ codes! {
     RunEnded = "RUN_ENDED",
     /// A snapshot was not made by this engine.
     SnapshotInvalid = "SNAPSHOT_INVALID",
-    /// A document that was to be compiled is not a valid scenario.
+    /// A document that was to be compiled is not a valid one.
     SpecInvalid = "SPEC_INVALID",
     /// A state would outgrow its limits.
     StateLimit = "STATE_LIMIT",

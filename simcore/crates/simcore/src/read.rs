@@ -61,5 +61,5 @@ pub(crate) fn list_or_empty<'v, T: Json>(object: Members<'v, T>, key: &str) -> R
 }
 
 pub(crate) fn invalid(reason: &str) -> Error {
-    Error::new(Code::SpecInvalid, format!("the document is not a valid scenario: {reason}"))
+    Error::new(Code::SpecInvalid, format!("the document is not valid: {reason}"))
 }

@@ -1,0 +1,245 @@
+//! Policies: rules that decide about the tool calls of an agent.
+//!
+//! docs/policies.md says what they mean. What a rule says of a tool alone is worked out once, so that a request meets
+//! only the rules that may hold for its tool, and texts are read once for all rules.
+
+mod conditions;
+mod entries;
+mod kinds;
+mod requests;
+mod tools;
+
+use std::sync::OnceLock;
+
+use bumpalo::Bump;
+
+use crate::border;
+use crate::canonical::Members as Written;
+use crate::error::Result;
+use crate::json::{Json, Members};
+use crate::node::Node;
+use crate::read;
+use conditions::{Asked, Condition, Known, Trouble};
+use entries::Lists;
+use requests::Request;
+pub use requests::Requests;
+use tools::{Tools, numbered};
+
+/// Who decides when no rule takes hold.
+const NO_RULE: i32 = -1;
+/// Who decides about a tool that the policy is not about.
+const UNKNOWN_TOOL: i32 = -2;
+
+/// A compiled policy. It never changes.
+#[derive(Debug)]
+pub struct Policy {
+    tools: Tools,
+    lists: Lists,
+    rules: Vec<Rule>,
+    /// For each tool the rules that may take hold of its calls, in order; worked out when it is first called.
+    candidates: Vec<OnceLock<Candidates>>,
+}
+
+/// Rules by their places, and what they ask of the arguments of one tool.
+type Candidates = Box<[(u32, Asked)]>;
+
+#[derive(Debug)]
+struct Rule {
+    when: Condition,
+    allows: bool,
+}
+
+/// Numbers of requests, as bits: bit `n % 8` of byte `n / 8` for request `n`. No zeros at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bits(Vec<u8>);
+
+impl Bits {
+    fn insert(&mut self, number: u32) {
+        let byte = number as usize / 8;
+        if byte >= self.0.len() {
+            self.0.resize(byte + 1, 0);
+        }
+        if let Some(byte) = self.0.get_mut(byte) {
+            *byte |= 1 << (number % 8);
+        }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// The requests that a condition holds for, and those for which it cannot be evaluated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matches {
+    /// It holds.
+    pub holds: Bits,
+    /// It cannot be evaluated.
+    pub unevaluated: Bits,
+}
+
+impl Policy {
+    /// Compile a document that has been validated.
+    ///
+    /// # Errors
+    ///
+    /// `SPEC_INVALID`, or what the JSON border or the reading of an entry found, for one that has not.
+    pub fn new(document: &[u8]) -> Result<Self> {
+        let arena = Bump::new();
+        let root = border::borrow_canonical(document, &arena)?;
+        let spec = read::object(&root)?;
+        let tools = Tools::new(read::list(read::field(spec, "tools")?)?)?;
+        let lists = Lists::new(spec.get("lists"))?;
+        let invariants = read::list_or_empty(spec, "invariants")?;
+        let rules = invariants.iter().chain(read::list(read::field(spec, "rules")?)?);
+        let rules =
+            rules.map(|rule| Rule::new(read::object(rule)?, &tools, &lists)).collect::<Result<_>>()?;
+        let candidates = (0..tools.len()).map(|_| OnceLock::new()).collect();
+        Ok(Self { tools, lists, rules, candidates })
+    }
+
+    /// Read requests: a JSON list of `{server_name, tool_name, arguments, roles}`.
+    ///
+    /// # Errors
+    ///
+    /// `SPEC_INVALID`, or what the JSON border found, for what is none.
+    pub fn requests(&self, requests: &[u8]) -> Result<Requests> {
+        Requests::new(&self.tools, requests)
+    }
+
+    /// Who decides each request, and for which ones conditions could not be evaluated before that.
+    ///
+    /// A rule is its place among the invariants and rules; −1 is none, −2 an unknown tool. The requests were read for
+    /// the same tools.
+    #[must_use]
+    pub fn deciding(&self, requests: &Requests) -> (Vec<i32>, Bits) {
+        let mut troubled = Bits::default();
+        let deciding = (0..).zip(requests.iter()).map(|(number, request)| {
+            let mut is_troubled = false;
+            let found = self.found(requests, request, |_, _| is_troubled = true);
+            if is_troubled {
+                troubled.insert(number);
+            }
+            found
+        });
+        (deciding.collect(), troubled)
+    }
+
+    /// The conditions up to the deciding one that could not be evaluated for a request: a JSON list of
+    /// `{rule, code, message, path}`.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: what is written is flat.
+    pub fn unevaluated(&self, requests: &Requests, number: usize) -> Result<String> {
+        let mut troubles = Vec::new();
+        self.found(requests, requests.get(number), |rule, trouble| troubles.push((rule, trouble.told())));
+        let mut out = String::from("[");
+        for (place, (rule, error)) in troubles.iter().enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            let mut members = Written::new(&mut out, 2);
+            members.text("code", error.code().as_str());
+            members.text("message", error.message());
+            members.text("path", error.path());
+            members.begin("rule").push_str(&rule.to_string());
+            members.end();
+        }
+        out.push(']');
+        Ok(out)
+    }
+
+    /// What the condition of each rule holds for, wherever it stands.
+    #[must_use]
+    pub fn matches(&self, requests: &Requests) -> Vec<Matches> {
+        self.rules.iter().map(|rule| self.matches_of(&rule.when, requests)).collect()
+    }
+
+    /// As [`Policy::matches`], of other rules, which use the same tools and lists: a JSON list of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Policy::new`].
+    pub fn matches_of_rules(&self, requests: &Requests, rules: &[u8]) -> Result<Vec<Matches>> {
+        let arena = Bump::new();
+        let rules: Node<'_> = border::borrow_canonical(rules, &arena)?;
+        read::each(read::list(&rules)?, |_, rule| {
+            let rule = Rule::new(read::object(rule)?, &self.tools, &self.lists)?;
+            Ok(self.matches_of(&rule.when, requests))
+        })
+    }
+
+    fn matches_of(&self, when: &Condition, requests: &Requests) -> Matches {
+        let mut matches = Matches::default();
+        let callers: Vec<bool> = requests.callers().iter().map(|roles| when.is_about_caller(roles)).collect();
+        let mut known = when.room(requests);
+        for (tool, calls) in requests.called() {
+            let Some(tool) = self.tools.get(*tool) else { continue };
+            let Some(asked) = when.asked(tool) else { continue };
+            for number in calls {
+                let Some(request) = requests.get(*number as usize) else { continue };
+                if callers.get(request.caller as usize) != Some(&true) {
+                    continue;
+                }
+                match when.holds(requests, request, tool, &asked, &mut known) {
+                    Ok(true) => matches.holds.insert(*number),
+                    Ok(false) => {}
+                    Err(_) => matches.unevaluated.insert(*number),
+                }
+            }
+        }
+        matches
+    }
+
+    /// Who decides a request, and what could not be evaluated before that.
+    fn found(
+        &self,
+        requests: &Requests,
+        request: Option<&Request>,
+        mut troubled: impl FnMut(u32, Trouble),
+    ) -> i32 {
+        let Some((request, tool, candidates)) = request.and_then(|request| {
+            Some((request, self.tools.get(request.tool)?, self.candidates(request.tool)?))
+        }) else {
+            return UNKNOWN_TOOL;
+        };
+        for (number, asked) in candidates {
+            let Some(rule) = self.rules.get(*number as usize) else { continue };
+            let is_about = requests.roles(request).is_some_and(|roles| rule.when.is_about_caller(roles));
+            if !is_about {
+                continue;
+            }
+            let takes_hold = rule
+                .when
+                .holds(requests, request, tool, asked, &mut Known::nothing())
+                .unwrap_or_else(|trouble| {
+                    troubled(*number, trouble);
+                    !rule.allows
+                });
+            if takes_hold {
+                return i32::try_from(*number).unwrap_or(NO_RULE);
+            }
+        }
+        NO_RULE
+    }
+
+    /// The rules that may take hold of calls of a tool, in order.
+    fn candidates(&self, tool: u32) -> Option<&[(u32, Asked)]> {
+        let known = self.candidates.get(tool as usize)?;
+        let tool = self.tools.get(tool)?;
+        Some(known.get_or_init(|| {
+            let rules = self.rules.iter().enumerate();
+            rules.filter_map(|(number, rule)| Some((numbered(number), rule.when.asked(tool)?))).collect()
+        }))
+    }
+}
+
+impl Rule {
+    fn new<T: Json>(rule: Members<'_, T>, tools: &Tools, lists: &Lists) -> Result<Self> {
+        let when = Condition::new(read::object(read::field(rule, "when")?)?, tools, lists)?;
+        Ok(Self { when, allows: read::text(read::field(rule, "then")?)? == "allow" })
+    }
+}

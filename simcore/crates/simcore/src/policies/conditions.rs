@@ -1,0 +1,240 @@
+//! Conditions: when a rule takes hold.
+
+use super::entries::{Among, Lists};
+use super::kinds::{Kind, Unread};
+use super::requests::{Request, Requests};
+use super::tools::{Names, Tool, Tools, meet};
+use crate::error::{Error, Result};
+use crate::json::{Json, Members};
+use crate::logic::{self, Data};
+use crate::read;
+use crate::value::{NOTHING, Value};
+
+/// When a rule takes hold: all members that are there must hold.
+#[derive(Debug)]
+pub(super) struct Condition {
+    servers: Option<Vec<u32>>,
+    tools: Option<Vec<u32>>,
+    argument_roles: Option<Vec<u32>>,
+    read_only: Option<bool>,
+    destructive: Option<bool>,
+    /// Names in order: callers may have roles that no policy knows.
+    roles: Option<Vec<Box<str>>>,
+    matchers: Vec<Matcher>,
+    logic: Option<logic::Rule>,
+}
+
+#[derive(Debug)]
+struct Matcher {
+    roles: Vec<u32>,
+    quantifier: Quantifier,
+    among: Among,
+}
+
+#[derive(Debug)]
+enum Quantifier {
+    All,
+    Any,
+    None,
+    NotAll,
+}
+
+/// What a condition asks of the arguments of one tool: for each of its matchers, the numbers of those that it is about.
+#[derive(Debug)]
+pub(super) struct Asked(Box<[Box<[u32]>]>);
+
+/// Why a condition cannot be evaluated.
+pub(super) enum Trouble {
+    /// A value of a matcher cannot be read.
+    Argument(usize, Unread),
+    Logic(Error),
+}
+
+impl Trouble {
+    /// The refusal, with the place in the rule.
+    pub(super) fn told(self) -> Error {
+        match self {
+            Self::Argument(matcher, unread) => Error::from(unread).at(format!("/when/arguments/{matcher}")),
+            Self::Logic(error) => error.at("/when/logic"),
+        }
+    }
+}
+
+impl Condition {
+    pub(super) fn new<T: Json>(when: Members<'_, T>, tools: &Tools, lists: &Lists) -> Result<Self> {
+        let names = |key| when.get(key).map(read::list).transpose();
+        let is = |key| when.get(key).map(read::boolean).transpose();
+        let known = |names: Option<&[T]>, among: &Names| names.map(|names| among.known(names)).transpose();
+        Ok(Self {
+            servers: known(names("servers")?, &tools.servers)?,
+            tools: known(names("tools")?, &tools.names)?,
+            argument_roles: known(names("argument_roles")?, &tools.roles)?,
+            read_only: is("read_only")?,
+            destructive: is("destructive")?,
+            roles: names("roles")?.map(sorted).transpose()?,
+            matchers: read::each(read::list_or_empty(when, "arguments")?, |_, matcher| {
+                Matcher::new(read::object(matcher)?, tools, lists)
+            })?,
+            logic: when.get("logic").map(|logic| logic::Rule::new(&logic.to_value())),
+        })
+    }
+
+    /// What is asked of the arguments of a tool; none when the condition holds for no call of it, and never fails.
+    pub(super) fn asked(&self, tool: &Tool) -> Option<Asked> {
+        let among =
+            |names: &Option<Vec<u32>>, found: &[u32]| names.as_deref().is_none_or(|names| meet(names, found));
+        let is_about = among(&self.servers, &[tool.server])
+            && among(&self.tools, &[tool.name])
+            && among(&self.argument_roles, &tool.roles)
+            && self.read_only.is_none_or(|wanted| wanted == tool.read_only)
+            && self.destructive.is_none_or(|wanted| wanted == tool.destructive);
+        if !is_about {
+            return None;
+        }
+        let asked: Box<[_]> = self.matchers.iter().map(|matcher| matcher.asked(tool)).collect();
+        // Without a value a matcher does not hold, and no one before the first can fail.
+        if asked.first().is_some_and(|arguments| arguments.is_empty()) { None } else { Some(Asked(asked)) }
+    }
+
+    /// Whether callers with these roles are among those that it is about.
+    pub(super) fn is_about_caller(&self, roles: &Value) -> bool {
+        self.roles.as_ref().is_none_or(|wanted| {
+            let roles =
+                roles.as_array().into_iter().flat_map(|roles| roles.iter()).filter_map(Value::as_text);
+            roles.into_iter().any(|role| wanted.binary_search_by(|name| (**name).cmp(role)).is_ok())
+        })
+    }
+
+    /// Whether it holds for a call of a tool that it is about, by a caller that it is about.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be evaluated.
+    pub(super) fn holds(
+        &self,
+        requests: &Requests,
+        request: &Request,
+        tool: &Tool,
+        asked: &Asked,
+        known: &mut Known,
+    ) -> std::result::Result<bool, Trouble> {
+        for (number, (matcher, arguments)) in self.matchers.iter().zip(&asked.0).enumerate() {
+            let known = known.of(number);
+            if !matcher
+                .holds(requests, request, arguments, known)
+                .map_err(|unread| Trouble::Argument(number, unread))?
+            {
+                return Ok(false);
+            }
+        }
+        let Some(logic) = &self.logic else { return Ok(true) };
+        let [server, name] = &tool.shown;
+        let roles = requests.roles(request).unwrap_or(&NOTHING);
+        let root = [("server", server), ("tool", name), ("arguments", &request.arguments), ("roles", roles)];
+        logic.holds(Data::Members(&root)).map_err(Trouble::Logic)
+    }
+
+    /// Room to keep what is known of the texts of requests.
+    pub(super) fn room(&self, requests: &Requests) -> Known {
+        Known(self.matchers.iter().map(|_| vec![Verdict::Open; requests.texts().len()]).collect())
+    }
+}
+
+fn sorted<T: Json>(names: &[T]) -> Result<Vec<Box<str>>> {
+    let mut names = read::each(names, |_, name| read::text(name).map(Box::from))?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// What is known of texts, for each matcher of a condition. Requests have the same ones again and again.
+#[derive(Default)]
+pub(super) struct Known(Vec<Vec<Verdict>>);
+
+/// What a matcher says of a text.
+#[derive(Clone, Copy)]
+enum Verdict {
+    Open,
+    Matches(bool),
+}
+
+impl Known {
+    /// Nothing, where it would be asked for once.
+    pub(super) fn nothing() -> Self {
+        Self::default()
+    }
+
+    fn of(&mut self, matcher: usize) -> &mut [Verdict] {
+        self.0.get_mut(matcher).map_or(&mut [], Vec::as_mut_slice)
+    }
+}
+
+impl Matcher {
+    fn new<T: Json>(matcher: Members<'_, T>, tools: &Tools, lists: &Lists) -> Result<Self> {
+        let kind = Kind::named(read::text(read::field(matcher, "kind")?)?)?;
+        let quantifier = match matcher.get("quantifier").map_or(Ok("all"), read::text)? {
+            "all" => Quantifier::All,
+            "any" => Quantifier::Any,
+            "none" => Quantifier::None,
+            "not_all" => Quantifier::NotAll,
+            _ => return Err(read::invalid("there is no such quantifier")),
+        };
+        Ok(Self {
+            roles: tools.roles.known(read::list(read::field(matcher, "argument_roles")?)?)?,
+            quantifier,
+            among: Among::new(kind, read::list(read::field(matcher, "among")?)?, lists)?,
+        })
+    }
+
+    /// The arguments of a tool that it is about.
+    fn asked(&self, tool: &Tool) -> Box<[u32]> {
+        let arguments = (0..).zip(&tool.paths);
+        arguments
+            .filter(|(_, argument)| meet(&self.roles, &argument.roles))
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    fn holds(
+        &self,
+        requests: &Requests,
+        request: &Request,
+        arguments: &[u32],
+        known: &mut [Verdict],
+    ) -> std::result::Result<bool, Unread> {
+        let (mut all, mut any, mut is_empty) = (true, false, true);
+        for argument in arguments {
+            for text in requests.values(request, *argument) {
+                let matches = self.matches(requests, text?, known)?;
+                all &= matches;
+                any |= matches;
+                is_empty = false;
+            }
+        }
+        Ok(!is_empty
+            && match self.quantifier {
+                Quantifier::All => all,
+                Quantifier::Any => any,
+                Quantifier::None => !any,
+                Quantifier::NotAll => !all,
+            })
+    }
+
+    /// Whether a text matches an entry.
+    fn matches(
+        &self,
+        requests: &Requests,
+        number: u32,
+        known: &mut [Verdict],
+    ) -> std::result::Result<bool, Unread> {
+        let place = known.get_mut(number as usize);
+        if let Some(Verdict::Matches(matches)) = place {
+            return Ok(*matches);
+        }
+        let Some(text) = requests.texts().get(number as usize) else { return Ok(false) };
+        let matches = self.among.contains(text.read(self.among.kind())?);
+        if let Some(place) = place {
+            *place = Verdict::Matches(matches);
+        }
+        Ok(matches)
+    }
+}

@@ -1,0 +1,217 @@
+//! What values are held against: entries of a matcher, and the lists that they name.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::kinds::{Brackets, Kind, host};
+use crate::error::{Code, Result};
+use crate::json::{Json, Members};
+use crate::read;
+
+/// Entries of one kind, so kept that many are found as fast as few.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    /// Texts that a value is equal to.
+    whole: Texts,
+    /// Paths that a value lies below, and hosts; behind an `@` when they are those of addresses.
+    above: Texts,
+    /// Whether every value matches.
+    everything: bool,
+}
+
+/// Texts to be found among.
+#[derive(Debug)]
+enum Texts {
+    Few(Vec<Box<str>>),
+    Many(HashSet<Box<str>>),
+}
+
+/// Up to so many texts are looked through one by one.
+const FEW: usize = 8;
+
+impl Default for Texts {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+impl Texts {
+    fn insert(&mut self, text: &str) {
+        match self {
+            Self::Few(few) if few.iter().any(|known| **known == *text) => {}
+            Self::Few(few) if few.len() < FEW => few.push(text.into()),
+            Self::Few(few) => *self = Self::Many(few.drain(..).chain([text.into()]).collect()),
+            Self::Many(many) => drop(many.insert(text.into())),
+        }
+    }
+
+    fn contains(&self, text: &str) -> bool {
+        match self {
+            Self::Few(few) => few.iter().any(|known| **known == *text),
+            Self::Many(many) => many.contains(text),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Few(few) if few.is_empty())
+    }
+}
+
+impl Entries {
+    /// Add an entry.
+    fn insert(&mut self, kind: Kind, entry: &str) -> Result<()> {
+        match kind {
+            Kind::Path => match &*kind.read(entry)? {
+                "" => self.everything = true,
+                path => self.above.insert(path),
+            },
+            Kind::Domain => self.insert_host("", entry)?,
+            Kind::Email => match entry.strip_prefix("*@") {
+                Some(among) => self.insert_host("@", among)?,
+                None => self.whole.insert(&kind.read(entry)?),
+            },
+            Kind::Identifier => self.whole.insert(entry),
+        }
+        Ok(())
+    }
+
+    /// Add a pattern of hosts; one of the hosts of addresses is kept with the `@` before it.
+    fn insert_host(&mut self, at: &str, pattern: &str) -> Result<()> {
+        let is_address = !at.is_empty();
+        let code = if is_address { Code::BadEmail } else { Code::BadDomain };
+        if pattern == "*" {
+            self.everything = true;
+        } else if let Some(ending) = pattern.strip_prefix("*.") {
+            self.above.insert(&host(ending, code, Brackets::Refused)?);
+        } else {
+            let brackets = if is_address { Brackets::Refused } else { Brackets::Accepted };
+            self.whole.insert(&format!("{at}{}", host(pattern, code, brackets)?));
+        }
+        Ok(())
+    }
+
+    /// Whether a value that was read matches one of them.
+    fn contain(&self, kind: Kind, value: &str) -> bool {
+        self.everything
+            || self.whole.contains(value)
+            || match kind {
+                Kind::Identifier => false,
+                Kind::Path => self.lie_above(value),
+                Kind::Domain => self.end(value),
+                Kind::Email => {
+                    let host = value.find('@').and_then(|at| value.get(at..)).unwrap_or_default();
+                    self.whole.contains(host) || self.end(host)
+                }
+            }
+    }
+
+    /// Whether one of them is a path or lies above it.
+    fn lie_above(&self, path: &str) -> bool {
+        let mut rest = path;
+        while !self.above.is_empty() && !rest.is_empty() {
+            if self.above.contains(rest) {
+                return true;
+            }
+            rest = rest.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+        false
+    }
+
+    /// Whether a host ends with one of them, behind a dot.
+    fn end(&self, host: &str) -> bool {
+        let mut rest = host;
+        while !self.above.is_empty()
+            && let Some((_, ending)) = rest.split_once('.')
+        {
+            if self.above.contains(ending) {
+                return true;
+            }
+            rest = ending;
+        }
+        false
+    }
+}
+
+/// The lists of a policy.
+#[derive(Debug)]
+pub(super) struct Lists(HashMap<Box<str>, List>);
+
+#[derive(Debug)]
+struct List {
+    kind: Kind,
+    entries: Arc<Entries>,
+    /// Other lists whose values are among its own.
+    named: Vec<Box<str>>,
+}
+
+impl Lists {
+    pub(super) fn new<T: Json>(lists: Option<&T>) -> Result<Self> {
+        let Some(lists) = lists else { return Ok(Self(HashMap::new())) };
+        let read = read::object(lists)?
+            .iter()
+            .map(|(name, list)| Ok((name.into(), List::new(read::object(list)?)?)));
+        read.collect::<Result<_>>().map(Self)
+    }
+
+    /// The values of some lists, and of those that they name.
+    fn reached<'a>(&'a self, kind: Kind, named: Vec<&'a str>) -> Result<Vec<Arc<Entries>>> {
+        let mut known: HashSet<&str> = named.iter().copied().collect();
+        let mut pending = named;
+        let mut reached = Vec::new();
+        while let Some(name) = pending.pop() {
+            let list = self.0.get(name).filter(|list| list.kind == kind);
+            let list = list.ok_or_else(|| read::invalid("there is no such list of this kind"))?;
+            reached.push(Arc::clone(&list.entries));
+            pending.extend(list.named.iter().map(|name| &**name).filter(|name| known.insert(*name)));
+        }
+        Ok(reached)
+    }
+}
+
+impl List {
+    fn new<T: Json>(list: Members<'_, T>) -> Result<Self> {
+        let kind = Kind::named(read::text(read::field(list, "kind")?)?)?;
+        let mut entries = Entries::default();
+        let mut named = Vec::new();
+        for entry in read::list(read::field(list, "values")?)? {
+            let entry = read::text(entry)?;
+            match entry.strip_prefix('@') {
+                Some(name) => named.push(name.into()),
+                None => entries.insert(kind, entry)?,
+            }
+        }
+        Ok(Self { kind, entries: Arc::new(entries), named })
+    }
+}
+
+/// What the values of a matcher are held against.
+#[derive(Debug)]
+pub(super) struct Among {
+    kind: Kind,
+    own: Entries,
+    lists: Vec<Arc<Entries>>,
+}
+
+impl Among {
+    pub(super) fn new<T: Json>(kind: Kind, among: &[T], lists: &Lists) -> Result<Self> {
+        let mut own = Entries::default();
+        let mut named = Vec::new();
+        for entry in among {
+            let entry = read::text(entry)?;
+            match entry.strip_prefix('@') {
+                Some(name) => named.push(name),
+                None => own.insert(kind, entry)?,
+            }
+        }
+        Ok(Self { kind, own, lists: lists.reached(kind, named)? })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether a value that was read matches an entry.
+    pub(super) fn contains(&self, value: &str) -> bool {
+        self.own.contain(self.kind, value) || self.lists.iter().any(|list| list.contain(self.kind, value))
+    }
+}

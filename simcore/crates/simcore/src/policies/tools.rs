@@ -1,0 +1,161 @@
+//! Tools as a policy annotates them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::json::{Json, Members};
+use crate::read;
+use crate::value::Value;
+
+/// The tools that a policy is about. Names are numbers here: two policies with the same tools have the same ones.
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    all: Vec<Tool>,
+    numbers: HashMap<Arc<str>, HashMap<Arc<str>, u32>>,
+    pub(super) servers: Names,
+    pub(super) names: Names,
+    pub(super) roles: Names,
+}
+
+/// What is known of a tool.
+#[derive(Debug)]
+pub(super) struct Tool {
+    pub(super) server: u32,
+    pub(super) name: u32,
+    /// What its arguments mean, as numbers of roles in order.
+    pub(super) roles: Vec<u32>,
+    pub(super) paths: Vec<Argument>,
+    pub(super) read_only: bool,
+    pub(super) destructive: bool,
+    /// Its names, for expressions.
+    pub(super) shown: [Value; 2],
+}
+
+/// An argument with roles.
+#[derive(Debug)]
+pub(super) struct Argument {
+    segments: Vec<Segment>,
+    pub(super) roles: Vec<u32>,
+}
+
+/// A step of a JSON Pointer: a key of an object, or of an array perhaps an index.
+#[derive(Debug)]
+struct Segment {
+    key: Box<str>,
+    index: Option<usize>,
+}
+
+/// No array has an index with more digits.
+const LONGEST_INDEX: usize = 6;
+
+/// Names and their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Names(HashMap<Arc<str>, u32>);
+
+impl Names {
+    fn number(&mut self, name: &Arc<str>) -> u32 {
+        let next = numbered(self.0.len());
+        *self.0.entry(Arc::clone(name)).or_insert(next)
+    }
+
+    /// The numbers of those names that are known, in order.
+    pub(super) fn known<T: Json>(&self, names: &[T]) -> Result<Vec<u32>> {
+        let mut known = Vec::new();
+        for name in names {
+            known.extend(self.0.get(read::text(name)?));
+        }
+        known.sort_unstable();
+        Ok(known)
+    }
+}
+
+/// A place in a list as a number; no document has more.
+pub(super) fn numbered(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// Whether some numbers, which are in order, have one in common with others.
+pub(super) fn meet(ordered: &[u32], others: &[u32]) -> bool {
+    others.iter().any(|other| ordered.binary_search(other).is_ok())
+}
+
+impl Tools {
+    pub(super) fn new<T: Json>(tools: &[T]) -> Result<Self> {
+        let mut read = Self::default();
+        for (number, tool) in tools.iter().enumerate() {
+            let tool = read::object(tool)?;
+            let name = |key| read::text(read::field(tool, key)?).map(Arc::<str>::from);
+            let (server, name) = (name("server_name")?, name("tool_name")?);
+            let (paths, roles) = read.arguments(tool)?;
+            let is = |key| tool.get(key).map_or(Ok(false), read::boolean);
+            read.all.push(Tool {
+                server: read.servers.number(&server),
+                name: read.names.number(&name),
+                roles,
+                paths,
+                read_only: is("read_only")?,
+                destructive: is("destructive")?,
+                shown: [Value::from(&server), Value::from(&name)],
+            });
+            read.numbers.entry(server).or_default().insert(name, numbered(number));
+        }
+        Ok(read)
+    }
+
+    /// The arguments of a tool with roles, in the order of the annotations, and the roles of all of them.
+    fn arguments<T: Json>(&mut self, tool: Members<'_, T>) -> Result<(Vec<Argument>, Vec<u32>)> {
+        let mut arguments: Vec<(&str, Argument)> = Vec::new();
+        let mut all = Vec::new();
+        for annotation in read::list_or_empty(tool, "argument_roles")? {
+            let annotation = read::object(annotation)?;
+            let path = read::text(read::field(annotation, "path")?)?;
+            let role = self.roles.number(&read::text(read::field(annotation, "role")?)?.into());
+            all.push(role);
+            match arguments.iter_mut().find(|(known, _)| *known == path) {
+                Some((_, argument)) => argument.roles.push(role),
+                None => arguments.push((path, Argument::new(path, role))),
+            }
+        }
+        all.sort_unstable();
+        Ok((arguments.into_iter().map(|(_, argument)| argument).collect(), all))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Tool> {
+        self.all.get(number as usize)
+    }
+
+    /// The number of a tool; none when the policy is not about it.
+    pub(super) fn number(&self, server: &str, name: &str) -> Option<u32> {
+        self.numbers.get(server)?.get(name).copied()
+    }
+}
+
+impl Argument {
+    fn new(path: &str, role: u32) -> Self {
+        let segment = |spelled: &str| Segment::new(spelled.replace("~1", "/").replace("~0", "~").into());
+        Self { segments: path.split('/').skip(1).map(segment).collect(), roles: vec![role] }
+    }
+
+    /// What stands there.
+    pub(super) fn of<'v>(&self, arguments: &'v Value) -> Option<&'v Value> {
+        self.segments.iter().try_fold(arguments, |value, segment| match value {
+            Value::Object(members) => members.get(&segment.key),
+            Value::Array(items) => items.get(segment.index?),
+            _ => None,
+        })
+    }
+}
+
+impl Segment {
+    fn new(key: Box<str>) -> Self {
+        let is_index = key.len() <= LONGEST_INDEX
+            && key.bytes().all(|byte| byte.is_ascii_digit())
+            && (*key == *"0" || !key.starts_with('0'));
+        Self { index: if is_index { key.parse().ok() } else { None }, key }
+    }
+}
