@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from peripety.authoring.policies.words import CONNECTING, PLACES, stem, stems
@@ -61,14 +62,14 @@ class Tool:
                 roles[kind].append(argument["role"])
         object.__setattr__(self, "roles", {kind: tuple(names) for kind, names in roles.items()})
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """The words of its names: its own, its server's, those of its arguments and of their roles."""
         roles = (role for roles in self.roles.values() for role in roles)
         properties = (self.document.get("input_schema") or {}).get("properties", {})
         return stems(" ".join([self.name, self.server, *roles, *properties]))
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """Every word that is said of it."""
         return self.names | stems(str(self.document.get("description") or ""))

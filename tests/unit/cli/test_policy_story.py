@@ -1,0 +1,100 @@
+"""What is told while a policy is compiled."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from rich.console import Console
+
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.api.common.v1 import quality_pb2 as quality
+from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.cli.policy_story import PolicyStory, live_policy_story
+
+Event = pb.CompilePolicyResponse
+DOCUMENT = json.dumps({"rules": [{"id": "a"}]}).encode()
+WARNING = common.Finding(code="ODD", path="", message="odd", severity=common.SEVERITY_WARNING)
+SCENARIO = pb.PolicyScenario(
+    scenario_id="s", description="alpha", expected=pb.EXPECTATION_ALLOW, source=pb.SCENARIO_SOURCE_GENERATED
+)
+DENIED = pb.DecisionResult(decision=pb.DECISION_DENY)
+USAGE = common.ModelUsage(calls=2)
+
+
+def told(*events: pb.CompilePolicyResponse) -> list[str]:
+    out = io.StringIO()
+    story = PolicyStory(Console(file=out, highlight=False, markup=False, soft_wrap=True))
+    for event in events:
+        story.tell(event)
+    return out.getvalue().splitlines()
+
+
+def progress(phase: pb.CompilePhase.ValueType, message: str) -> pb.CompilePolicyResponse:
+    return Event(progress=Event.Progress(phase=phase, message=message, fraction=0.5))
+
+
+def test_each_phase_is_told_once() -> None:
+    rules, more, judging = (
+        progress(pb.COMPILE_PHASE_RULES, "one batch"),
+        progress(pb.COMPILE_PHASE_RULES, "another"),
+        progress(pb.COMPILE_PHASE_JUDGING, "who is to blame"),
+    )
+    assert told(rules, more, judging) == ["  rules: one batch", "  judging: who is to blame"]
+
+
+def test_what_is_written_is_counted_and_what_is_lacking_is_named() -> None:
+    turn = pb.GenerationTurn(turn=1, usage=USAGE)
+    lines = told(
+        Event(rules_written=Event.RulesWritten(document=DOCUMENT, findings=[WARNING])),
+        Event(scenarios_written=Event.ScenariosWritten(scenarios=[SCENARIO], turn=turn)),
+        Event(scenarios_written=Event.ScenariosWritten(scenarios=[SCENARIO])),
+    )
+    assert lines[:2] == ["  1 rule", "  warning ODD /: odd"]
+    assert lines[2].startswith("  1 scenario (1 generated) · 2 calls")
+    assert lines[3] == "  1 scenario (1 generated)"
+
+
+def test_a_scenario_that_fails_is_told_by_what_it_is_about() -> None:
+    failure = pb.ScenarioResult(scenario_id="s", actual=DENIED)
+    lines = told(
+        Event(scenarios_written=Event.ScenariosWritten(scenarios=[SCENARIO])),
+        Event(verified=Event.Verified(passed=1, failed=1, failures=[failure])),
+    )
+    assert lines[1:] == ["  1 passed, 1 failed", "  failed: alpha: expects allow, is deny by no rule"]
+
+
+def test_the_end_sums_up() -> None:
+    report = pb.VerificationReport(
+        coverage=[quality.Coverage(kind="rule", covered=2, reachable=2)],
+        mutation=quality.MutationScore(killed=3, score=1.0),
+    )
+    policy = pb.CompiledPolicy(document=DOCUMENT, scenarios=[SCENARIO], verification=report)
+    compiled = Event.Compiled(policy=policy, findings=[WARNING], from_cache=True)
+    first, *others = told(Event(compiled=compiled))
+    assert (
+        first == "1 rule, 1 scenario (1 generated), as compiled before for the same input; no model was asked"
+    )
+    assert others == [
+        "  rule coverage: 2 of 2 (100%)",
+        "  mutants killed: 3 of 3 (100.0%), 0 more proved to change nothing",
+        "  0 decisions on the way",
+        "  warning ODD /: odd",
+    ]
+
+
+def test_giving_up_says_what_it_cost() -> None:
+    assert told(Event(failed=Event.Failed(usage=USAGE)))[0].startswith("  given up · 2 calls")
+
+
+def test_a_decision_on_the_way_is_told_with_who_said_it() -> None:
+    judgement = pb.Judgement(scenario_description="alpha", blame=pb.BLAME_RULE, reasoning="so")
+    entry = pb.AuditEntry(actor="model:a/b", judgement=judgement)
+    assert told(Event(decided=entry)) == ["  model:a/b: alpha: blames rule; so"]
+
+
+def test_where_nobody_watches_there_is_no_bar() -> None:
+    out = io.StringIO()
+    with live_policy_story(Console(file=out, highlight=False, markup=False)) as story:
+        story.tell(progress(pb.COMPILE_PHASE_STORING, "the policy"))
+    assert out.getvalue() == "  storing: the policy\n"
