@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
-from peripety.sim.policies.types import ToolRequest
+from support import policy_documents
+from support.policy_documents import policy_document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from peripety.sim.policies.policy import Policy
 
-__all__ = ["SCHEMA", "matching", "policy_of", "request", "rule", "tool"]
+__all__ = ["SCHEMA", "matching", "policy_of", "tool"]
 
 Json = dict[str, Any]
 
@@ -31,14 +29,11 @@ SCHEMA: Json = {
 }
 
 
-def tool(**changes: Any) -> Json:
+def tool(tool_name: str = "a", **changes: Any) -> Json:
     """A tool with two roles of arguments."""
-    return {
-        "server_name": "alpha",
-        "tool_name": "a",
-        "input_schema": SCHEMA,
-        "argument_roles": [{"path": "/path", "role": "place"}, {"path": "/paths", "role": "places"}],
-    } | changes
+    roles = {"/path": "place", "/paths": "places"}
+    parts = {"input_schema": SCHEMA, "argument_roles": roles} | changes
+    return policy_documents.tool(tool_name, "alpha", **parts)
 
 
 def matching(*among: str, quantifier: str = "all", role: str = "place", kind: str = "path") -> Json:
@@ -46,27 +41,12 @@ def matching(*among: str, quantifier: str = "all", role: str = "place", kind: st
     return {"argument_roles": [role], "kind": kind, "among": [*among], "quantifier": quantifier}
 
 
-def rule(rule_id: str, then: str, **when: Any) -> Json:
-    """A rule; without members it is about every call of the server."""
-    return {"id": rule_id, "when": when or {"servers": ["alpha"]}, "then": then, "reason": f"{rule_id}."}
-
-
 def policy_of(
     *rules: Json, invariants: tuple[Json, ...] = (), tools: tuple[Json, ...] = (), lists: Json | None = None
 ) -> Policy:
     """A policy with some rules."""
-    document = {
-        "policy_version": "1.0",
-        "id": "p",
-        "name": "p",
-        "tools": [*tools] or [tool()],
-        "invariants": [*invariants],
-        "rules": [*rules],
-        "lists": lists or {},
-    }
-    return sim.compile_policy(json.dumps(document))
-
-
-def request(arguments: Mapping[str, Any], *roles: str, tool_name: str = "a") -> ToolRequest:
-    """A call of a tool."""
-    return ToolRequest("alpha", tool_name, arguments, roles)
+    return sim.compile_policy(
+        policy_document(
+            tools=[*tools] or [tool()], invariants=[*invariants], rules=[*rules], lists=lists or {}
+        )
+    )

@@ -3,10 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.policies_to_analyse import matching, policy_of, rule, tool
 
 from peripety.policies.analysis.comparing import compare
 from peripety.policies.analysis.verdicts import Differs, Equivalent, Undecided
+from support.policies_to_analyse import matching, policy_of, tool
+from support.policy_documents import rule
 
 Json = dict[str, Any]
 
@@ -117,7 +118,7 @@ def test_two_arguments_at_once_are_searched_and_never_guessed() -> None:
 
 
 def test_tools_that_are_named_alone_are_looked_at_alone() -> None:
-    tools = (tool(), tool(tool_name="b", read_only=True), tool(tool_name="c"))
+    tools = (tool(), tool("b", read_only=True), tool("c"))
     verdict = _verdict([rule("r", "allow", tools=["b"])], [rule("r", "allow", read_only=True)], tools=tools)
     assert verdict == Equivalent()
     verdict = _verdict([rule("r", "allow", tools=["b"])], [rule("r", "allow", tools=["b", "c"])], tools=tools)

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.policies_to_analyse import matching, policy_of, rule
-
 from peripety.policies.analysis.reaching import reach
 from peripety.policies.analysis.verdicts import Reached, Target, Undecided, Unreachable
+from support.policies_to_analyse import matching, policy_of
+from support.policy_documents import rule
 
 _RULES = (
     rule("first", "deny", arguments=[matching("/a")]),

@@ -1,0 +1,231 @@
+"""How two policies differ: in their rules, and in what they decide, with a request for each difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Finding, Severity
+from peripety.policies.analysis.diagrams import FIRST_NODE, NO, TooLargeError
+from peripety.policies.analysis.ruling import Ruling
+from peripety.policies.analysis.searching import candidates
+from peripety.policies.analysis.slots import Memory
+from peripety.policies.analysis.spaces import Space
+from peripety.policies.analysis.terms import Lists, Terms
+from peripety.policies.model import (
+    Decision,
+    DecisionChange,
+    PolicyDifference,
+    RulePatch,
+    RulePatchKind,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from peripety.sim.policies.policy import Policy
+
+__all__ = ["difference"]
+
+_Names = tuple[str, str]
+_MOST_NAMED = 8
+# The first number of a result that is neither yes nor no.
+_FIRST = 2
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found so far.
+
+    Attributes:
+        changes: an example for each pair of rules, and whether the tool accepts its arguments.
+        proved: whether no difference was left without an example.
+        undecided: the tools about which something is left undecided.
+    """
+
+    changes: dict[tuple[str, str], tuple[DecisionChange, bool]] = field(default_factory=dict)
+    proved: bool = True
+    undecided: list[str] = field(default_factory=list)
+
+
+def difference(before: Policy, after: Policy, *, max_examples: int = 50) -> PolicyDifference:
+    """How two policies differ, over all requests there are; arguments that tools refuse count as well.
+
+    Args:
+        before: one policy.
+        after: the other.
+        max_examples: most examples. There is one for each pair of rules that decide differently; those newly
+            allowed come first, then those newly stopped.
+
+    Returns:
+        The differences. The policies are called equivalent only when that is proved; what could not be
+        decided is a warning `POLICY_UNDECIDED`.
+    """
+    found = _Found()
+    for pair in _pairs(before, after):
+        pair.look(found)
+    changes = sorted((change for change, _ in found.changes.values()), key=_urgency)
+    return PolicyDifference(
+        found.proved and not changes,
+        tuple(changes[:max_examples]),
+        tuple(_rule_changes(before.rules, after.rules)),
+        tuple(_findings(found.undecided)),
+    )
+
+
+def _urgency(change: DecisionChange) -> int:
+    if change.after.decision is Decision.ALLOW:
+        return 0
+    return 1 if change.before.decision is Decision.ALLOW else 2
+
+
+def _findings(undecided: Sequence[str]) -> Iterator[Finding]:
+    if undecided:
+        more = len(undecided) - _MOST_NAMED
+        named = ", ".join(undecided[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        message = f"the policies may also differ in ways for which no request was found, about {named}"
+        yield Finding("POLICY_UNDECIDED", "/tools", message, Severity.WARNING)
+
+
+def _pairs(before: Policy, after: Policy) -> Iterator[_Pair]:
+    """The tools of both policies, as both know them; tools that are alike for both only once."""
+    seen: set[Any] = set()
+    memory = Memory()
+    first, second = _tools(before), _tools(after)
+    whens = [rule["when"] for rule in before.rules], [rule["when"] for rule in after.rules]
+    for names in {**first, **second}:
+        one, other = first.get(names), second.get(names)
+        kind = one and one.kind(whens[0]), other and other.kind(whens[1])
+        if kind not in seen:
+            seen.add(kind)
+            yield _Pair(_Side(before, one), _Side(after, other), memory)
+
+
+def _tools(policy: Policy) -> dict[_Names, Terms]:
+    lists = Lists(policy.spec.get("lists", {}))
+    return {(tool["server_name"], tool["tool_name"]): Terms(tool, lists) for tool in policy.spec["tools"]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A tool as one policy knows it; without terms when the policy is not about it."""
+
+    policy: Policy
+    terms: Terms | None
+
+    def rules(self) -> list[Mapping[str, Any]]:
+        """The rules that can take hold."""
+        terms = self.terms
+        return [] if terms is None else [one for one in self.policy.rules if terms.applies(one["when"])]
+
+
+class _Pair:
+    """A tool as two policies know it."""
+
+    def __init__(self, before: _Side, after: _Side, memory: Memory) -> None:
+        self._before = before
+        self._after = after
+        self._memory = memory
+        self._terms = [side.terms for side in (after, before) if side.terms is not None]
+
+    def look(self, found: _Found) -> None:
+        """Find an example for each pair of rules that decide requests to the tool differently."""
+        name = f"{self._terms[0].server}/{self._terms[0].tool}"
+        try:
+            complete = self._look(found)
+        except (TooLargeError, RecursionError):
+            complete = False
+        if not complete:
+            found.proved = False
+            found.undecided.append(name)
+
+    def _look(self, found: _Found) -> bool:
+        sides = self._before, self._after
+        conditions = [
+            side.terms.resolved(rule["when"]) for side in sides if side.terms for rule in side.rules()
+        ]
+        space = Space(self._terms[0], conditions, self._memory, all_values=True)
+        first, second = (side.rules() for side in sides)
+        decisions = [*(rule["then"] for rule in first), "deny", *(rule["then"] for rule in second), "deny"]
+        pairs = space.diagrams.combine(
+            _pairing(decisions),
+            self._deciders(space, self._before, first, _FIRST),
+            self._deciders(space, self._after, second, _FIRST + len(first) + 1),
+        )
+        pairs = space.diagrams.choose(space.possible, pairs, NO)
+        complete = True
+        for pair in sorted(space.diagrams.results(pairs) - {NO}):
+            complete = self._example(space, space.diagrams.where(pairs, pair), found) and complete
+        return complete
+
+    def _deciders(self, space: Space, side: _Side, rules: Sequence[Mapping[str, Any]], first: int) -> int:
+        """Which rule decides, by its number from a first one on; one more where none does."""
+        decided = first + len(rules)
+        if side.terms is None:
+            return decided
+        ruling = Ruling(space, side.terms, side.policy.rules)
+        for number in range(len(rules) - 1, -1, -1):
+            decided = space.diagrams.choose(ruling.takes(rules[number]), first + number, decided)
+        return decided
+
+    def _example(self, space: Space, wanted: int, found: _Found) -> bool:
+        """Find an example in a set of requests; false if there is none."""
+        requests = [*candidates(space, wanted, accepted=False)]
+        if not requests:
+            return False
+        decisions = zip(
+            requests,
+            self._before.policy.decide_many(requests),
+            self._after.policy.decide_many(requests),
+            strict=True,
+        )
+        for request, before, after in decisions:
+            if before.decision is not after.decision:
+                key = (before.rule_id, after.rule_id)
+                accepted = space.accepts(request)
+                if key not in found.changes or (accepted and not found.changes[key][1]):
+                    found.changes[key] = DecisionChange(request, before, after), accepted
+                return True
+        return False
+
+
+def _pairing(decisions: Sequence[str]) -> Callable[[int, int], int]:
+    """Numbers for the pairs of rules that decide differently, for `Diagrams.combine`.
+
+    Args:
+        decisions: what is decided by each rule, by its number less `_FIRST`.
+    """
+    known: dict[tuple[int, int], int] = {}
+
+    def pair(one: int, other: int) -> int:
+        if decisions[one - _FIRST] == decisions[other - _FIRST]:
+            return NO
+        if len(known) >= FIRST_NODE - _FIRST:
+            raise TooLargeError
+        return known.setdefault((one, other), _FIRST + len(known))
+
+    return pair
+
+
+def _rule_changes(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> Iterator[RulePatch]:
+    """The changes of rules by their ids: those that are gone, then the others in their new order."""
+    old, new = {rule["id"]: rule for rule in before}, {rule["id"]: rule for rule in after}
+    for position, (rule_id, rule) in enumerate(old.items()):
+        if rule_id not in new:
+            yield RulePatch(RulePatchKind.DELETE, rule_id, rule, None, position)
+    stayed = _stayed([one for one in old if one in new], [one for one in new if one in old])
+    for position, (rule_id, rule) in enumerate(new.items()):
+        if rule_id not in old:
+            yield RulePatch(RulePatchKind.ADD, rule_id, None, rule, position)
+        elif old[rule_id] != rule or rule_id not in stayed:
+            reasoning = "" if rule_id in stayed else "it was moved among the others"
+            yield RulePatch(RulePatchKind.UPDATE, rule_id, old[rule_id], rule, position, reasoning)
+
+
+def _stayed(before: Sequence[str], after: Sequence[str]) -> set[str]:
+    """The ids that are in the same order as before, most of them."""
+    blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
+    return {rule_id for block in blocks for rule_id in before[block.a : block.a + block.size]}
