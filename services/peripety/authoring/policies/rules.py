@@ -99,7 +99,8 @@ def _clause(
 ) -> tuple[list[_Statement], Subject, bool]:
     text, flag = without_flags(clause.text)
     verdict, said = verdict_of(text)
-    if verdict is None:
+    # "All but `this`" is about what is not named, which nothing here can tell.
+    if verdict is None or any(one.others and one.kind == "name" for one in clause.literals):
         return [], before, False
     allows = verdict is Verdict.ALLOW
     rest = is_about_the_rest(text)
@@ -115,7 +116,8 @@ def _clause(
     ]
     if allows and statements and _ONLY.search(text):
         statements += _statements(named, subject, lists, "deny", callers, rest=rest, opposite=True)
-    left = stems(said) - CONNECTING - subject.words - stems("role roles" if callers else "")
+    left = stems(said) - CONNECTING - subject.words
+    left -= stems(f"{'role roles' if callers else ''} {'other else otherwise default' if rest else ''}")
     if not allows:
         left -= PLACES.union(*(tool.words for tool in subject.tools))
     return statements, subject, bool(statements) and not left

@@ -38,7 +38,7 @@ CONNECTING: Final = stems(
     " using used use between and or nor so also only just even still always ever is are was were be been"
     " being do does done has have had will would must may might can could shall should not no never"
     " allowed allow allows permit permitted permits fine free freely assistant agent model caller callers"
-    " tool tools call calls called request requests other else otherwise default person human without"
+    " tool tools call calls called request requests person human"
     " return returns give gives"
 )
 """Words that say nothing by themselves about what is decided."""

@@ -103,6 +103,11 @@ def test_a_tool_is_told_by_its_name_its_server_or_an_annotation(text: str, tools
         "Non-destructive tools are allowed.",
         "Items may be read; but only when it is dark.",
         "Items may be read in /a unless they are in /b.",
+        "Other items may be read.",
+        "Callers without the role `keeper` may read items.",
+        "Roles other than `keeper` may read items.",
+        "All tools other than `call_routine` are allowed.",
+        "All tools except call_routine are allowed.",
         "すべて許可。",
         "Be careful.",
         f"Items may be read {'really ' * 400}.",
@@ -224,3 +229,29 @@ def test_each_server_has_rules_of_its_own() -> None:
 )
 def test_no_text_is_too_odd(text: str) -> None:
     assert rules_from(text, TOOLS).rules == ()
+
+
+@pytest.mark.parametrize("word", ["glimmering", "own", "unless", "7", "if", "not", "other", "without"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It may read items.",
+        "Items may only be read below /a and /b.",
+        "It may fetch from a.test or @known.",
+        "At most 5 items may be read.",
+        "All tools on the alpha server are allowed.",
+        "Callers with the role `keeper` may read items.",
+        "Read-only tools are allowed.",
+    ],
+)
+def test_one_more_word_that_says_something_takes_an_allowance_away(text: str, word: str) -> None:
+    words = text.removesuffix(".").split()
+    allowed = [
+        told
+        for place in range(len(words) + 1)
+        for told in rules_from(f"{' '.join([*words[:place], word, *words[place:]])}.", TOOLS, LISTS).rules
+        if told["then"] == "allow"
+    ]
+    assert rules_from(text, TOOLS, LISTS).rules
+    for rule in allowed:
+        assert rule["when"].get("logic") or rule["when"].get("arguments"), rule
