@@ -1,0 +1,130 @@
+"""Mutants of a policy, what becomes of each, and the score of the scenarios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from peripety.policies.analysis.comparing import compare
+from peripety.policies.analysis.verdicts import Equivalent
+from peripety.policies.model import Mutants
+from peripety.policies.mutating.changes import GONE, variant
+from peripety.policies.mutating.operators import mutations
+from peripety.policies.verifying.outcomes import bits
+from peripety.policies.verifying.suite import Suite
+from peripety.quality import Mutant, MutantOutcome, MutationScore
+from peripety.sim import canonical
+from peripety.sim.schema import pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from peripety.policies.analysis.verdicts import Verdict
+    from peripety.policies.model import TestScenario
+    from peripety.policies.mutating.changes import Mutation
+    from peripety.sim import Policy
+
+__all__ = ["Run", "mutate", "run", "score", "told"]
+
+_BLOCK = 1000
+_MOST_NAMES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What became of a mutant.
+
+    Attributes:
+        mutation: the mutant.
+        killers: a bit for each scenario that kills it.
+        verdict: how it compares with the policy; None when a scenario kills it, and nobody had to ask.
+    """
+
+    mutation: Mutation
+    killers: int
+    verdict: Verdict | None
+
+    @property
+    def outcome(self) -> MutantOutcome:
+        """Killed, survived or equivalent; one that could not be decided survived."""
+        if self.killers:
+            return MutantOutcome.KILLED
+        return MutantOutcome.EQUIVALENT if isinstance(self.verdict, Equivalent) else MutantOutcome.SURVIVED
+
+
+def mutate(
+    policy: Policy, scenarios: Sequence[TestScenario], operators: Sequence[str] = ()
+) -> Iterator[Mutants]:
+    """All mutants of a policy, block by block, and which scenarios kill them.
+
+    A scenario kills a mutant when it passes on the policy and fails on the mutant.
+
+    Args:
+        policy: the policy. Its invariants are not mutated.
+        scenarios: the scenarios.
+        operators: names of the operators to use; empty for all.
+
+    Raises:
+        InvalidArgumentError: there is no operator of such a name; or `REQUEST_INVALID`, some request is none.
+    """
+    made = [*mutations(policy, operators)]
+    return _blocks(Suite(policy, scenarios), made)
+
+
+def _blocks(suite: Suite, made: Sequence[Mutation]) -> Iterator[Mutants]:
+    runs = run(suite, made)
+    while block := [*islice(runs, _BLOCK)]:
+        yield Mutants(tuple(told(suite.scenarios, done) for done in block), len(made))
+
+
+def run(suite: Suite, made: Sequence[Mutation]) -> Iterator[Run]:
+    """Run scenarios on mutants; whatever they do not kill is compared with the policy."""
+    remaining = iter(made)
+    while block := [*islice(remaining, _BLOCK)]:
+        killers = [*suite.failing([mutation.rules for mutation in block])]
+        survivors = [mutation for mutation, by in zip(block, killers, strict=True) if not by]
+        rules = suite.policy.rules
+        verdicts = iter(compare(suite.policy, [variant(rules, mutation) for mutation in survivors]))
+        for mutation, by in zip(block, killers, strict=True):
+            yield Run(mutation, by, None if by else next(verdicts))
+
+
+def score(mutants: Iterable[Mutant]) -> MutationScore:
+    """How many of some mutants are killed."""
+    counts = dict.fromkeys(MutantOutcome, 0)
+    survivors = []
+    for mutant in mutants:
+        counts[mutant.outcome] += 1
+        if mutant.outcome is MutantOutcome.SURVIVED:
+            survivors.append(mutant)
+    return MutationScore(
+        counts[MutantOutcome.KILLED],
+        counts[MutantOutcome.SURVIVED],
+        counts[MutantOutcome.EQUIVALENT],
+        tuple(survivors),
+    )
+
+
+def told(scenarios: Sequence[TestScenario], done: Run) -> Mutant:
+    """What became of a mutant, for those who do not know the engine's rules from the inside.
+
+    Args:
+        scenarios: the scenarios that `killers` counts.
+        done: what became of it.
+    """
+    mutation = done.mutation
+    names = (scenarios[number].description for number in bits(done.killers))
+    return Mutant(
+        mutation.mutant_id,
+        mutation.operator,
+        pointer(mutation.place),
+        _json(mutation.before),
+        _json(mutation.after),
+        done.outcome,
+        tuple(islice(names, _MOST_NAMES)),
+    )
+
+
+def _json(part: Any) -> bytes | None:
+    return None if part is GONE else canonical(part)
