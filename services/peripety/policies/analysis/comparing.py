@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.policies.analysis.diagrams import NO, TooLargeError
 from peripety.policies.analysis.replaying import Replay
 from peripety.policies.analysis.ruling import different, rulings
-from peripety.policies.analysis.searching import candidates
+from peripety.policies.analysis.searching import candidates, first_where
 from peripety.policies.analysis.verdicts import Differs, Equivalent, Undecided
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ def _replay(policy: Policy, block: Sequence[_Variant]) -> None:
     for variant in block:
         if not variant.open and not variant.why:
             variant.verdict = Equivalent()
-        examples.extend((variant, request) for request in islice(_tried(variant), 1))
+        requests = (one for ruling, wanted in variant.open for one in candidates(ruling.space, wanted))
+        examples.extend((variant, request) for request in islice(requests, 1))
     replay = Replay(policy, [request for _, request in examples])
     replay.ask(rule for one in ([*policy.rules], *(variant.rules for variant, _ in examples)) for rule in one)
     for number, (variant, request) in enumerate(examples):
@@ -128,14 +129,8 @@ def _replay(policy: Policy, block: Sequence[_Variant]) -> None:
 
 def _searched(policy: Policy, variant: _Variant) -> Verdict:
     """Look for a request that tells a variant from the original, where the first example does not."""
-    requests = [*_tried(variant)]
-    replay = Replay(policy, requests)
-    differing = replay.differing(policy.rules, variant.rules)
-    if differing:
-        return Differs(requests[(differing & -differing).bit_length() - 1])
+    where = ((ruling.space, wanted) for ruling, wanted in variant.open)
+    witness = first_where(policy, where, lambda replay: replay.differing(policy.rules, variant.rules))
+    if witness is not None:
+        return Differs(witness)
     return Undecided(variant.why or "it may differ, but no request was found that shows it")
-
-
-def _tried(variant: _Variant) -> Iterator[ToolRequest]:
-    for ruling, wanted in variant.open:
-        yield from candidates(ruling.space, wanted)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from peripety.policies.analysis.diagrams import NO, TooLargeError
-from peripety.policies.analysis.replaying import Replay
 from peripety.policies.analysis.ruling import RESULTS, different, rulings
-from peripety.policies.analysis.searching import candidates
+from peripety.policies.analysis.searching import first_where
 from peripety.policies.model import RuleIssue, RuleIssueKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from peripety.policies.analysis.replaying import Replay
     from peripety.policies.analysis.ruling import Ruling
     from peripety.sim.policies.policy import Policy
     from peripety.sim.policies.types import ToolRequest
@@ -131,12 +131,7 @@ def _witness(
     policy: Policy, where: list[tuple[Ruling, int]], shows: Callable[[Replay], int]
 ) -> ToolRequest | None:
     """A request that shows an issue on the engine, if one is found."""
-    for ruling, requests in where:
-        tried = [*candidates(ruling.space, requests)]
-        shown = shows(Replay(policy, tried))
-        if shown:
-            return tried[(shown & -shown).bit_length() - 1]
-    return None
+    return first_where(policy, ((ruling.space, requests) for ruling, requests in where), shows)
 
 
 def _taken_before(policy: Policy, replay: Replay, number: int) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.policies.analysis.diagrams import NO, TooLargeError
 from peripety.policies.analysis.replaying import Replay
 from peripety.policies.analysis.ruling import rulings
-from peripety.policies.analysis.searching import candidates
+from peripety.policies.analysis.searching import candidates, first_where
 from peripety.policies.analysis.verdicts import Reached, Undecided, Unreachable
 
 if TYPE_CHECKING:
@@ -45,18 +45,16 @@ def reach(policy: Policy, targets: Sequence[Target]) -> Iterator[Reach]:
                 search.look(ruling)
     for start in range(0, len(searches), _BLOCK):
         block = searches[start : start + _BLOCK]
-        firsts = [next(search.requests(), None) for search in block]
+        firsts = [search.first() for search in block]
         replay = Replay(policy, [request for request in firsts if request is not None])
         replay.ask(rule for search in block for rule in search.rules)
         number = 0
         for search, request in zip(block, firsts, strict=True):
-            if request is not None:
-                hit = search.hits(replay) >> number & 1
-                number += 1
-                if hit:
-                    yield Reached(request)
-                    continue
-            yield search.found()
+            if request is not None and search.hits(replay) >> number & 1:
+                yield Reached(request)
+            else:
+                yield search.found()
+            number += request is not None
 
 
 class _Search:
@@ -99,13 +97,14 @@ class _Search:
         if found != NO:
             self._open.append((ruling, found))
 
-    def requests(self) -> Iterator[ToolRequest]:
-        """Requests that may reach the target, the likeliest first."""
-        for ruling, wanted in self._open:
-            yield from candidates(ruling.space, wanted)
+    def first(self) -> ToolRequest | None:
+        """The request that is the likeliest to reach the target."""
+        requests = (one for ruling, wanted in self._open for one in candidates(ruling.space, wanted))
+        return next(requests, None)
 
     def hits(self, replay: Replay) -> int:
         """Which requests do reach the target, on the engine."""
+        replay.ask(self.rules)
         found = replay.asked(self._before)
         for rule in self._own:
             found &= replay.takes(rule)
@@ -119,10 +118,10 @@ class _Search:
         """What is known when the first request did not reach the target."""
         if not self._open and not self._why:
             return Unreachable()
-        requests = [*self.requests()]
-        hits = self.hits(Replay(self._policy, requests))
-        if hits:
-            return Reached(requests[(hits & -hits).bit_length() - 1])
+        where = ((ruling.space, wanted) for ruling, wanted in self._open)
+        request = first_where(self._policy, where, self.hits)
+        if request is not None:
+            return Reached(request)
         return Undecided(self._why or "it may be reached, but no request was found that does")
 
 

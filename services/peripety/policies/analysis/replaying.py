@@ -29,9 +29,16 @@ class Replay:
 
     def ask(self, rules: Iterable[Mapping[str, Any]]) -> None:
         """Ask about many rules at once, which is quicker than one after the other."""
-        new = [rule for rule in {id(rule): rule for rule in rules}.values() if id(rule) not in self._known]
-        for rule, matches in zip(new, self._policy.matches(self._requests, new), strict=True):
-            self._known[id(rule)] = (rule, matches)
+        new = {id(rule): rule for rule in rules if id(rule) not in self._known}
+        own = self._policy.rules
+        if any(id(rule) in new for rule in own):
+            self._take_in(own, self._policy.matches(self._requests))
+        others = [rule for key, rule in new.items() if key not in self._known]
+        if others:
+            self._take_in(others, self._policy.matches(self._requests, others))
+
+    def _take_in(self, rules: Iterable[Mapping[str, Any]], matches: Iterable[Matches]) -> None:
+        self._known |= {id(rule): (rule, one) for rule, one in zip(rules, matches, strict=True)}
 
     def takes(self, rule: Mapping[str, Any]) -> int:
         """The requests that a rule takes hold of, wherever it stands."""
@@ -66,6 +73,7 @@ class Replay:
 
     def differing(self, one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> int:
         """The requests that two sequences of rules decide differently."""
+        self.ask((*one, *other))
         first, second = self.decided(one), self.decided(other)
         return self._everything & ~sum(first[decision] & second[decision] for decision in first)
 

@@ -15,7 +15,7 @@ from peripety.policies.analysis.slots import Seen, Slot
 from peripety.sim.policies.types import ToolRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from random import Random
 
     from peripety.policies.analysis.logic import Formula, Path
@@ -235,16 +235,18 @@ class Space:
         return ToolRequest(self.terms.server, self.terms.tool, self._schema.fill(arguments), roles)
 
     def varied(self, chosen: Mapping[int, int], random: Random, times: int) -> Iterator[ToolRequest]:
-        """Requests that differ from one in what opaque expressions read; none without such expressions.
+        """Requests that differ from one in what opaque expressions read, where it depends on these.
 
         Args:
-            chosen: where the one is.
+            chosen: where the one is, as `example` says.
             random: what to draw from.
             times: how many.
         """
-        if not self.opaque:
+        asked = [one for key, one in self.opaque.items() if self._opaque[key] in chosen]
+        if not asked:
             return
-        pools = {path: self._pool(path) for one in self.opaque.values() for path in one.reads}
+        literals = [literal for one in asked for literal in one.literals]
+        pools = {path: self._pool(path, literals) for one in asked for path in one.reads}
         for attempt in range(times):
             base = self.request(chosen, attempt)
             if base is None:
@@ -254,14 +256,13 @@ class Space:
                 if pool and random.random() < _VARIED:
                     _put(arguments, path, random.choice(pool))
             roles = base.roles
-            if any(one.reads_roles for one in self.opaque.values()):
+            if any(one.reads_roles for one in asked):
                 roles = tuple(role for role in self._roles if random.random() < _VARIED)
             yield self.completed(arguments, roles)
 
-    def _pool(self, path: Path) -> list[Any]:
+    def _pool(self, path: Path, literals: Sequence[Any]) -> list[Any]:
         """Values to try at a path: those that its schema accepts of all that come to mind."""
         place = self._schema.place(path)
-        literals = [one for opaque in self.opaque.values() for one in opaque.literals]
         numbers = {float(one) for one in literals if isinstance(one, int | float)} | {0.0}
         near = (plain(one + step) for one in sorted(numbers) for step in (0, -1, 1, -0.5, 0.5))
         halves = (plain(one * part) for one in sorted(numbers) for part in (0.5, 2))
