@@ -115,8 +115,11 @@ class CoreRequests(Protocol):
 class CorePolicy(Protocol):
     """A compiled policy. The requests it is given are its own core's, and read for the same tools."""
 
-    def requests(self, requests: bytes) -> CoreRequests:
-        """Requests from a JSON list of `{server_name, tool_name, arguments, roles}`."""
+    def requests(self, requests: Sequence[bytes]) -> CoreRequests:
+        """Requests, each from JSON `{server_name, tool_name, arguments, roles}` of those types.
+
+        Every one passes the strict border, which raises `CoreError`.
+        """
 
     def deciding(self, requests: Any) -> tuple[bytes, bytes]:
         """Who decides each request, and for which ones conditions could not be evaluated before that.

@@ -180,7 +180,7 @@ class _Policy:
     def __init__(self, native: peripety_simcore.Policy) -> None:
         self._native = native
 
-    def requests(self, requests: bytes) -> peripety_simcore.Requests:
+    def requests(self, requests: Sequence[bytes]) -> peripety_simcore.Requests:
         with _REFUSALS:
             return self._native.requests(requests)
 

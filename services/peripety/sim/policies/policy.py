@@ -7,17 +7,16 @@ from array import array
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import FieldViolation, InvalidArgumentError
 from peripety.sim._core import CoreError
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._values import loads
+from peripety.sim.policies.requests import encoded, refused
 from peripety.sim.policies.types import (
     NO_RULE,
     UNKNOWN_TOOL,
     Decided,
     Decision,
     Matches,
-    ToolRequest,
     Unevaluated,
 )
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peripety.sim._core import CorePolicy, CoreRequests
+    from peripety.sim.policies.types import ToolRequest
 
 __all__ = ["Policy", "Requests"]
 
@@ -83,7 +83,11 @@ class Policy:
         Raises:
             InvalidArgumentError: `REQUEST_INVALID`; the violations name each request and its field.
         """
-        return Requests(requests, self._core.requests(_encoded(requests)))
+        read = encoded(requests)
+        try:
+            return Requests(requests, self._core.requests(read))
+        except CoreError:
+            raise refused(requests) from None
 
     def decide(self, request: ToolRequest) -> Decided:
         """What the policy says to a request.
@@ -156,32 +160,3 @@ def _integers(packed: bytes) -> Sequence[int]:
     integers = array("i")
     integers.frombytes(packed)
     return integers
-
-
-def _encoded(requests: Sequence[ToolRequest]) -> bytes:
-    try:
-        return canonical([_json(request) for request in requests])
-    except CoreError:
-        violations = [*_violations(requests)]
-        raise InvalidArgumentError(
-            "requests are not JSON within the engine's limits", code="REQUEST_INVALID", violations=violations
-        ) from None
-
-
-def _json(request: ToolRequest) -> dict[str, Any]:
-    return {
-        "server_name": request.server_name,
-        "tool_name": request.tool_name,
-        "arguments": request.arguments,
-        "roles": [*request.roles],
-    }
-
-
-def _violations(requests: Sequence[ToolRequest]) -> list[FieldViolation]:
-    found = []
-    for number, request in enumerate(requests):
-        try:
-            canonical(_json(request))
-        except CoreError as error:
-            found.append(FieldViolation(f"requests[{number}]", error.message))
-    return found

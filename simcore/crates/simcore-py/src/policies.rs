@@ -2,6 +2,7 @@
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use simcore::policies::{Bits, Matches, Requests as Read};
 
 use crate::{bytes, raised};
@@ -22,9 +23,10 @@ impl Policy {
         py.detach(|| simcore::Policy::new(document)).map(Self).map_err(raised)
     }
 
-    /// Read requests from a JSON list.
-    fn requests(&self, py: Python<'_>, requests: &[u8]) -> PyResult<Requests> {
-        py.detach(|| self.0.requests(requests)).map(Requests).map_err(raised)
+    /// Read requests, each from its JSON.
+    #[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
+    fn requests(&self, py: Python<'_>, requests: Vec<PyBackedBytes>) -> PyResult<Requests> {
+        py.detach(|| self.0.requests(requests.iter().map(|request| &**request))).map(Requests).map_err(raised)
     }
 
     /// Who decides each request, as 32-bit integers, and for which ones there were errors before, as bits.

@@ -100,12 +100,12 @@ impl Policy {
         Ok(Self { tools, lists, rules, candidates })
     }
 
-    /// Read requests: a JSON list of `{server_name, tool_name, arguments, roles}`.
+    /// Read requests, each from JSON `{server_name, tool_name, arguments, roles}` that passes the strict border.
     ///
     /// # Errors
     ///
     /// `SPEC_INVALID`, or what the JSON border found, for what is none.
-    pub fn requests(&self, requests: &[u8]) -> Result<Requests> {
+    pub fn requests<'a>(&self, requests: impl Iterator<Item = &'a [u8]>) -> Result<Requests> {
         Requests::new(&self.tools, requests)
     }
 

@@ -6,14 +6,14 @@ from struct import pack
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
-from peripety.sim._pure.border import parse_canonical
+from peripety.sim._pure.border import parse, parse_canonical
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._pure.policies.conditions import Condition
 from peripety.sim._pure.policies.entries import Lists
 from peripety.sim._pure.policies.tools import Annotation, Read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Policy"]
 
@@ -37,9 +37,9 @@ class Policy:
         self._allows = [rule["then"] == "allow" for rule in rules]
         self._fitting: dict[tuple[str, str], list[int]] = {}
 
-    def requests(self, requests: bytes) -> list[Read | None]:
+    def requests(self, requests: Sequence[bytes]) -> list[Read | None]:
         """Requests, read; None for one whose tool the policy is not about."""
-        return [self._read(request) for request in parse_canonical(requests)]
+        return [self._read(parse(request)) for request in requests]
 
     def deciding(self, requests: list[Read | None]) -> tuple[bytes, bytes]:
         """Who decides each request, and for which ones conditions could not be evaluated before that."""

@@ -53,12 +53,12 @@ pub(super) struct Text {
 }
 
 impl Requests {
-    /// Requests from a JSON list of `{server_name, tool_name, arguments, roles}`.
-    pub(super) fn new(tools: &Tools, requests: &[u8]) -> Result<Self> {
-        let given = border::parse_canonical(requests)?;
+    /// Requests, each from JSON `{server_name, tool_name, arguments, roles}`.
+    pub(super) fn new<'a>(tools: &Tools, requests: impl Iterator<Item = &'a [u8]>) -> Result<Self> {
         let mut reading = Reading::default();
-        for request in read::list(&given)? {
-            let request = read::object(request)?;
+        for request in requests {
+            let given = border::parse(request)?;
+            let request = read::object(&given)?;
             let name = |key| read::text(read::field(request, key)?);
             let roles = read::field(request, "roles")?;
             let (server, tool) = (name("server_name")?, name("tool_name")?);

@@ -1,0 +1,115 @@
+"""Requests on their way to the engine: they have the shapes of requests, and are JSON within its limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.sim._backend import CORE
+from peripety.sim._core import CoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peripety.sim.policies.types import ToolRequest
+
+__all__ = ["encoded", "refused"]
+
+_MOST_VIOLATIONS = 50
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def encoded(requests: Sequence[ToolRequest]) -> list[bytes]:
+    """The JSON of each request; whether it is within the limits, the core says that reads it.
+
+    Raises:
+        InvalidArgumentError: `REQUEST_INVALID`; one does not have the shapes, or is no JSON.
+    """
+    try:
+        return [_encoded(request) for request in requests]
+    except (TypeError, ValueError, RecursionError):
+        raise refused(requests) from None
+
+
+def refused(requests: Sequence[ToolRequest]) -> InvalidArgumentError:
+    """What is wrong with requests of which one at least is not acceptable, as an exception."""
+    violations: list[FieldViolation] = []
+    for number, request in enumerate(requests):
+        violations += _violations(request, f"requests[{number}]")
+        if len(violations) >= _MOST_VIOLATIONS:
+            break
+    first = violations[0]
+    message = f"a request cannot be decided about: {first.field}: {first.reason}"
+    return InvalidArgumentError(message, code="REQUEST_INVALID", violations=violations[:_MOST_VIOLATIONS])
+
+
+def _encoded(request: ToolRequest) -> bytes:
+    if any(_wrong_shapes(request)):
+        raise TypeError
+    members = {
+        "server_name": request.server_name,
+        "tool_name": request.tool_name,
+        "arguments": dict(request.arguments),
+        "roles": [*request.roles],
+    }
+    return _encode(members).encode("utf-8")
+
+
+def _wrong_shapes(request: ToolRequest) -> Iterator[tuple[str, str]]:
+    """The fields whose shape is wrong, with what they have to be."""
+    if not isinstance(request.server_name, str):
+        yield "server_name", "must be a text"
+    if not isinstance(request.tool_name, str):
+        yield "tool_name", "must be a text"
+    if not isinstance(request.arguments, Mapping):
+        yield "arguments", "must be an object"
+    roles = request.roles
+    if not isinstance(roles, list | tuple) or not all(isinstance(role, str) for role in roles):
+        yield "roles", "must be a list of texts"
+
+
+def _violations(request: ToolRequest, place: str) -> Iterator[FieldViolation]:
+    shapes = [FieldViolation(f"{place}.{field}", reason) for field, reason in _wrong_shapes(request)]
+    if shapes:
+        yield from shapes
+        return
+    members = {"arguments": dict(request.arguments), "roles": [*request.roles]}
+    for field, value in {
+        "server_name": request.server_name,
+        "tool_name": request.tool_name,
+        **members,
+    }.items():
+        where, problem = _limit(value, f"{place}.{field}")
+        if problem is not None:
+            yield FieldViolation(where, f"{problem.code}: {problem.message}")
+            return
+    try:
+        CORE.parse(_encoded(request))
+    except CoreError as error:
+        yield FieldViolation(place, f"{error.code}: {error.message}")
+
+
+def _limit(value: Any, place: str) -> tuple[str, CoreError | None]:
+    """The innermost place at which a value is not acceptable, and why; None when it is."""
+    try:
+        # In a list, as bytes alone would be read as JSON.
+        CORE.data([value], CoreError)
+    except CoreError as error:
+        for step, part in _parts(value) if error.code != "TOO_DEEP" else ():
+            where, problem = _limit(part, place + step)
+            if problem is not None:
+                return where, problem
+        return place, error
+    return place, None
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            is_plain = isinstance(key, str) and key.isascii() and key.isidentifier()
+            yield f".{key}" if is_plain else f"[{key!a:.40}]", part
+    elif isinstance(value, list | tuple):
+        for index, part in enumerate(value):
+            yield f"[{index}]", part
