@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.cores import CORE_NAMES, core_named
-from support.vectors import VECTORS, expectation
+from support.vectors import KINDS, VECTORS, expectation
 
 
 def cases() -> list[Any]:
@@ -30,4 +30,4 @@ def test_a_core_gives_what_the_vector_says(name: str, kind: str, case: dict[str,
 
 def test_there_are_vectors_of_every_kind() -> None:
     kinds = {json.loads(path.read_text("utf-8"))["kind"] for path in VECTORS.glob("*.json")}
-    assert kinds == {"border", "logic", "draws", "play", "dry_run", "personas", "futures", "match"}
+    assert kinds == KINDS.keys()

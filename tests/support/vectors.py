@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
@@ -132,6 +133,70 @@ def _pattern(given: dict[str, Any]) -> Pattern:
     return Pattern(**texts, message_index=None if indices is None else (indices[0], indices[1]))
 
 
+def _policies(core: Core, case: dict[str, Any]) -> Any:
+    """A `policy` asked about `requests`.
+
+    `decided` has for each request the `rule` that decides it, an index into the invariants and rules, -1 for
+    none and -2 for an unknown tool; and `errors`, the conditions up to it that cannot be evaluated. `matches`
+    has for each rule the numbers of the requests that its condition `holds` for, and for which it is
+    `unevaluated`.
+    """
+    policy = core.policy(core.parse(json.dumps(case["policy"]).encode("utf-8")))
+    requests = policy.requests([json.dumps(request).encode("utf-8") for request in case["requests"]])
+    deciding, troubled = policy.deciding(requests)
+    decided = [
+        {"rule": rule, "errors": json.loads(policy.unevaluated(requests, number))}
+        for number, (rule,) in enumerate(iter_unpack("<i", deciding))
+    ]
+    assert _numbers(troubled) == [number for number, one in enumerate(decided) if one["errors"]]
+    matches = [
+        {"holds": _numbers(holds), "unevaluated": _numbers(fails)}
+        for holds, fails in policy.matches(requests, None)
+    ]
+    return {"decided": decided, "matches": matches}
+
+
+def _numbers(bits: bytes) -> list[int]:
+    """The members of a set of bits."""
+    return [number for number in range(len(bits) * 8) if bits[number // 8] >> number % 8 & 1]
+
+
+def _policy_values(core: Core, case: dict[str, Any]) -> Any:
+    """What a matcher of a `kind`, with `among` and perhaps a `quantifier` and `lists`, says of `values`.
+
+    Each of them stands alone at a path of the arguments. A result is true, false, or the code and message of
+    why it cannot be evaluated.
+    """
+    matcher = {key: case[key] for key in ("kind", "among", "quantifier") if key in case}
+    rule = {
+        "id": "r",
+        "when": {"arguments": [{"argument_roles": ["r"], **matcher}]},
+        "then": "deny",
+        "reason": "r",
+    }
+    annotation = {"server_name": "s", "tool_name": "t", "argument_roles": [{"path": "/a", "role": "r"}]}
+    given: dict[str, Any] = {
+        "policy_version": "1.0",
+        "id": "p",
+        "name": "P",
+        "tools": [annotation],
+        "rules": [rule],
+    }
+    policy = core.policy(core.parse(json.dumps(given | {"lists": case.get("lists", {})}).encode("utf-8")))
+    calls = [
+        {"server_name": "s", "tool_name": "t", "arguments": {"a": value}, "roles": []}
+        for value in case["values"]
+    ]
+    requests = policy.requests([json.dumps(call).encode("utf-8") for call in calls])
+    ((rule_holds, _),) = policy.matches(requests, None)
+    holding = _numbers(rule_holds)
+    return [
+        {"code": errors[0]["code"], "message": errors[0]["message"]} if errors else number in holding
+        for number in range(len(calls))
+        for errors in [json.loads(policy.unevaluated(requests, number))]
+    ]
+
+
 KINDS: dict[str, Callable[[Core, dict[str, Any]], Any]] = {
     "border": _border,
     "logic": _logic,
@@ -141,4 +206,6 @@ KINDS: dict[str, Callable[[Core, dict[str, Any]], Any]] = {
     "personas": _personas,
     "futures": _futures,
     "match": _match,
+    "policies": _policies,
+    "policy_values": _policy_values,
 }

@@ -50,7 +50,8 @@ def read_host(text: str, code: str, *, bracketed: bool) -> str:
     host = text.lower().removesuffix(".")
     try:
         if bracketed and (address := _BRACKETED.fullmatch(host)):
-            return f"[{IPv6Address(address[1]).exploded}]"
+            six = IPv6Address(address[1])
+            return str(six.ipv4_mapped) if six.ipv4_mapped else f"[{six.exploded}]"
         if _NUMBER_LAST.fullmatch(host):
             return str(IPv4Address(host))
     except AddressValueError:

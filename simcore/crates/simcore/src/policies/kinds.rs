@@ -176,6 +176,9 @@ fn in_brackets(name: &str) -> Option<&str> {
 
 fn ipv6(address: &str) -> Option<String> {
     let address: Ipv6Addr = address.parse().ok()?;
+    if let Some(address) = address.to_ipv4_mapped() {
+        return Some(address.to_string());
+    }
     let groups = address.segments().map(|group| format!("{group:04x}"));
     Some(format!("[{}]", groups.join(":")))
 }
