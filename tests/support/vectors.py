@@ -167,7 +167,7 @@ def _policy_values(core: Core, case: dict[str, Any]) -> Any:
     Each of them stands alone at a path of the arguments. A result is true, false, or the code and message of
     why it cannot be evaluated.
     """
-    matcher = {key: case[key] for key in ("kind", "among", "quantifier") if key in case}
+    matcher: dict[str, Any] = {key: case[key] for key in ("kind", "among", "quantifier") if key in case}
     rule = {
         "id": "r",
         "when": {"arguments": [{"argument_roles": ["r"], **matcher}]},
@@ -181,6 +181,7 @@ def _policy_values(core: Core, case: dict[str, Any]) -> Any:
         "name": "P",
         "tools": [annotation],
         "rules": [rule],
+        "lists": case.get("lists", {}),
     }
     policy = core.policy(core.parse(json.dumps(given | {"lists": case.get("lists", {})}).encode("utf-8")))
     calls = [
