@@ -154,7 +154,7 @@ async def _verified(
     """The report, and the scenarios that it is about, by their ids."""
     async with policies_at(server) as stub:
         scenarios = list(request.scenarios)
-        if not scenarios:
+        if request.policy.policy_id and not scenarios:
             wanted = pb.GetPolicyRequest(policy_id=request.policy.policy_id)
             scenarios = list((await stub.GetPolicy(wanted)).policy.scenarios)
         told = await stub.VerifyPolicy(request)

@@ -93,7 +93,7 @@ async def _covered(
 ) -> tuple[list[pb.PolicyScenario], pb.CoverPolicyResponse.Covered]:
     made: list[pb.PolicyScenario] = []
     async with policies_at(server) as stub:
-        if not request.scenarios:
+        if request.policy.policy_id and not request.scenarios:
             wanted = pb.GetPolicyRequest(policy_id=request.policy.policy_id)
             request.scenarios.extend((await stub.GetPolicy(wanted)).policy.scenarios)
         async for event in stub.CoverPolicy(request):

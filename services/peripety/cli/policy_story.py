@@ -71,13 +71,13 @@ class PolicyStory:
                 self._progress(event.progress)
             case "rules_written":
                 rules = json.loads(event.rules_written.document).get("rules", ())
-                self._print(f"  {counted(len(rules), 'rule')}")
+                self._print(f"    {counted(len(rules), 'rule')}")
                 self._findings(event.rules_written.findings)
             case "scenarios_written":
                 self._written(event.scenarios_written)
             case "verified":
                 passed, failed = event.verified.passed, event.verified.failed
-                self._print(f"  {passed:,} passed, {failed:,} failed", "yellow" if failed else "green")
+                self._print(f"    {passed:,} passed, {failed:,} failed", "yellow" if failed else "green")
                 self._lines(failure_lines(event.verified.failures, self._scenarios), "yellow")
             case "decided":
                 self._print(audit_line(event.decided))
@@ -88,15 +88,15 @@ class PolicyStory:
 
     def _progress(self, progress: pb.CompilePolicyResponse.Progress) -> None:
         if progress.phase != self._phase:
-            word = enum_word(_PHASE, progress.phase)
-            self._print(f"  {word}: {in_one_line(progress.message)}", "dim")
+            self._print(f"  {enum_word(_PHASE, progress.phase)}", "dim")
         self._phase = progress.phase
         self._follow(progress)
 
     def _written(self, written: pb.CompilePolicyResponse.ScenariosWritten) -> None:
         self._scenarios |= {one.scenario_id: one for one in written.scenarios}
         used = _used(written.turn.usage) if written.HasField("turn") else ""
-        self._print(f"  {sources_words(written.scenarios)}{used}")
+        if written.scenarios:
+            self._print(f"    {sources_words(written.scenarios)}{used}")
 
     def _compiled(self, compiled: pb.CompilePolicyResponse.Compiled) -> None:
         policy = compiled.policy

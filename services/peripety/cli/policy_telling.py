@@ -92,8 +92,8 @@ def mutation_lines(score: quality.MutationScore) -> Iterator[str]:
 
 def mutant_words(mutant: quality.Mutant) -> str:
     """What a mutant changes."""
-    before = _short(mutant.before.decode()) if mutant.HasField("before") else "nothing"
-    after = _short(mutant.after.decode()) if mutant.HasField("after") else "nothing"
+    before = _part(mutant.before) if mutant.HasField("before") else "nothing"
+    after = _part(mutant.after) if mutant.HasField("after") else "nothing"
     return f"{in_one_line(mutant.operator)} {in_one_line(mutant.path)}: {before} → {after}"
 
 
@@ -130,6 +130,14 @@ def audit_line(entry: pb.AuditEntry) -> str:
             put_aside = ", which was put aside" if judged.overruled else ""
             what = f"{judged.scenario_description}: blames {blame}{put_aside}; {judged.reasoning}"
     return f"  {in_one_line(entry.actor)}: {in_one_line(what)}"
+
+
+def _part(content: bytes) -> str:
+    """A part of a document; a whole rule by its id."""
+    value = json.loads(content)
+    if isinstance(value, dict) and "id" in value:
+        return f"rule {in_one_line(value['id'])}"
+    return _short(in_one_line(content.decode()))
 
 
 def _short(text: str) -> str:

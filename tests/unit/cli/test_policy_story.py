@@ -40,7 +40,7 @@ def test_each_phase_is_told_once() -> None:
         progress(pb.COMPILE_PHASE_RULES, "another"),
         progress(pb.COMPILE_PHASE_JUDGING, "who is to blame"),
     )
-    assert told(rules, more, judging) == ["  rules: one batch", "  judging: who is to blame"]
+    assert told(rules, more, judging) == ["  rules", "  judging"]
 
 
 def test_what_is_written_is_counted_and_what_is_lacking_is_named() -> None:
@@ -49,10 +49,11 @@ def test_what_is_written_is_counted_and_what_is_lacking_is_named() -> None:
         Event(rules_written=Event.RulesWritten(document=DOCUMENT, findings=[WARNING])),
         Event(scenarios_written=Event.ScenariosWritten(scenarios=[SCENARIO], turn=turn)),
         Event(scenarios_written=Event.ScenariosWritten(scenarios=[SCENARIO])),
+        Event(scenarios_written=Event.ScenariosWritten(turn=turn)),
     )
-    assert lines[:2] == ["  1 rule", "  warning ODD /: odd"]
-    assert lines[2].startswith("  1 scenario (1 generated) · 2 calls")
-    assert lines[3] == "  1 scenario (1 generated)"
+    assert lines[:2] == ["    1 rule", "  warning ODD /: odd"]
+    assert lines[2].startswith("    1 scenario (1 generated) · 2 calls")
+    assert lines[3:] == ["    1 scenario (1 generated)"]
 
 
 def test_a_scenario_that_fails_is_told_by_what_it_is_about() -> None:
@@ -61,7 +62,7 @@ def test_a_scenario_that_fails_is_told_by_what_it_is_about() -> None:
         Event(scenarios_written=Event.ScenariosWritten(scenarios=[SCENARIO])),
         Event(verified=Event.Verified(passed=1, failed=1, failures=[failure])),
     )
-    assert lines[1:] == ["  1 passed, 1 failed", "  failed: alpha: expects allow, is deny by no rule"]
+    assert lines[1:] == ["    1 passed, 1 failed", "  failed: alpha: expects allow, is deny by no rule"]
 
 
 def test_the_end_sums_up() -> None:
@@ -97,4 +98,4 @@ def test_where_nobody_watches_there_is_no_bar() -> None:
     out = io.StringIO()
     with live_policy_story(Console(file=out, highlight=False, markup=False)) as story:
         story.tell(progress(pb.COMPILE_PHASE_STORING, "the policy"))
-    assert out.getvalue() == "  storing: the policy\n"
+    assert out.getvalue() == "  storing\n"

@@ -59,7 +59,7 @@ def test_survivors_are_told_with_what_they_change() -> None:
     score = quality.MutationScore(killed=9, survived=1, equivalent=2, score=0.9, survivors=[survivor])
     assert [*mutation_lines(score)] == [
         "  mutants killed: 9 of 10 (90.0%), 2 more proved to change nothing",
-        '    survives: drop_rule /rules/0: {"id":"a"} → nothing',
+        "    survives: drop_rule /rules/0: rule a → nothing",
     ]
 
 

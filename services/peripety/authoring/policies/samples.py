@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from peripety.authoring.policies.tools import kind_of
 from peripety.sim import ToolRequest
 
 if TYPE_CHECKING:
@@ -116,10 +117,11 @@ def _arguments(
         arguments[number[0]] = number[1]
     for argument in tool.get("argument_roles") or ():
         name, *below = argument["path"].split("/")[1:]
-        role_value = values.get(argument["role"])
-        if role_value is None or below:
-            continue
-        arguments[name] = [role_value] if properties.get(name, {}).get("type") == "array" else role_value
+        value = values.get(argument["role"])
+        if value is None and name in arguments:
+            value = _ELSEWHERE[kind_of(argument["role"])]
+        if value is not None and not below:
+            arguments[name] = [value] if properties.get(name, {}).get("type") == "array" else value
     return arguments
 
 

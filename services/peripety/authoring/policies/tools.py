@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from peripety.authoring.policies.literals import Read
 
-__all__ = ["KINDS", "Subject", "Tool", "subject_of", "without_flags"]
+__all__ = ["KINDS", "Subject", "Tool", "kind_of", "subject_of", "without_flags"]
 
 KINDS: Mapping[str, frozenset[str]] = {
     "path": stems("path file folder directory dir"),
@@ -37,6 +37,11 @@ _ENOUGH = 2
 _NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
+def kind_of(role: str) -> str:
+    """What kind of value an argument with a role is."""
+    return next((kind for kind, words in KINDS.items() if words & stems(role)), "identifier")
+
+
 @dataclass(frozen=True)
 class Tool:
     """A tool, and the words that tell it.
@@ -57,9 +62,9 @@ class Tool:
         """Sort the roles by what kind of value they are."""
         roles: dict[str, list[str]] = {}
         for argument in self.document.get("argument_roles") or ():
-            kind = next((k for k, words in KINDS.items() if words & stems(argument["role"])), "identifier")
-            if argument["role"] not in roles.setdefault(kind, []):
-                roles[kind].append(argument["role"])
+            named = roles.setdefault(kind_of(argument["role"]), [])
+            if argument["role"] not in named:
+                named.append(argument["role"])
         object.__setattr__(self, "roles", {kind: tuple(names) for kind, names in roles.items()})
 
     @cached_property

@@ -59,6 +59,12 @@ def test_numbers_are_on_the_side_that_is_meant() -> None:
     assert (denied[0], denied[1]["max_items"]) == ("deny", 4)
 
 
+def test_what_a_rule_does_not_ask_of_an_argument_is_still_of_its_kind() -> None:
+    first, second = calls("Ask before items are read. Never read items below /a.")
+    assert (first[0], first[1]["path"]) == ("deny", "/a/example")
+    assert (second[0], second[1]["path"]) == ("escalate", "/elsewhere/example")
+
+
 def test_a_caller_has_the_role_that_is_named() -> None:
     denied, allowed = calls("Only the role `keeper` may read items.")
     assert (denied[0], denied[2]) == ("deny", [])
