@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import PurePosixPath
+from posixpath import normpath
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -249,6 +251,51 @@ def test_a_quantifier_and_its_opposite_share_the_requests_that_have_values(
     assert every.holds | not_every.holds == some_do.holds | none_does.holds
     assert every.holds & not_every.holds == some_do.holds & none_does.holds == 0
     assert every.holds & none_does.holds == 0
+
+
+def matching(name: str, kind: str, entry: str, value: str) -> bool | None:
+    """Whether a value matches an entry; None when it cannot be read."""
+    held = rule("r", arguments=[{"argument_roles": ["into"], "kind": kind, "among": [entry]}])
+    policy = compiled(name, policy_spec(tools=TOOLS, rules=[held]))
+    (match,) = policy.matches(policy.prepare([ToolRequest("s", "t", {"b": value})]))
+    return None if match.unevaluated else bool(match.holds)
+
+
+paths = st.lists(st.sampled_from(["", ".", "..", "a", "b", "ab", "...", "é"]), max_size=6).map(
+    lambda segments: "/" + "/".join(segments)
+)
+labels = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,5}", fullmatch=True)
+hosts = st.lists(labels, min_size=1, max_size=4).map(".".join)
+
+
+@on_both_cores
+@thorough
+@given(entry=paths, value=paths)
+def test_a_path_matches_what_it_lies_below_as_the_standard_library_has_it(
+    name: str, entry: str, value: str
+) -> None:
+    above, below = (PurePosixPath(normpath("/" + text.lstrip("/"))) for text in (entry, value))
+    assert matching(name, "path", entry, value) is below.is_relative_to(above)
+
+
+@on_both_cores
+@thorough
+@given(
+    host=hosts,
+    scheme=st.sampled_from(["https", "HTTP", "x+y-1.z"]),
+    user=st.sampled_from(["", "a@", "a:b@", "a.b@c@", ":@", "*.a:1@"]),
+    port=st.sampled_from(["", ":0", ":443", ":99999"]),
+    rest=st.sampled_from(["", "/", "/a@b", "?c://d", "#@e", "/..//?x#y"]),
+    other=hosts,
+)
+def test_a_url_has_the_host_that_it_was_made_of(
+    name: str, host: str, scheme: str, user: str, port: str, rest: str, other: str
+) -> None:
+    url = f"{scheme}://{user}{host}{port}{rest}"
+    assert matching(name, "domain", host.swapcase(), url) is True
+    assert matching(name, "domain", f"{host}.", f"{host}{port}") is True
+    assert matching(name, "domain", other, url) is (other.lower() == host.lower())
+    assert matching(name, "domain", f"*.{other}", url) is host.lower().endswith(f".{other.lower()}")
 
 
 @thorough

@@ -166,3 +166,8 @@ def test_lists_that_double_again_and_again_are_refused_without_being_written_out
     found = findings(lists=lists, rules=matching(among=["@l0"]))
     assert ("LIST_TOO_LONG", "/rules/0/when/arguments/0/among", ERROR) in found
     assert ("LIST_TOO_LONG", "/lists/l17/values", ERROR) not in found
+
+
+def test_an_argument_that_one_of_very_many_tools_may_have_is_no_finding() -> None:
+    tools = [tool(f"t{index}", input_schema=CLOSED) for index in range(300)]
+    assert findings(tools=tools, rules=[rule(logic={"var": "arguments.z"})]) == []

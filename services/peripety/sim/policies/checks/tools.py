@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import IntEnum
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, Severity
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Presence", "Tools", "check_tools"]
 
-# Enough to tell a slip; a variable that so many tools do not know is looked for no further.
+# A variable that so many tools do not know is looked for no further; one of the others may.
 _TOOLS_LOOKED_AT = 256
 
 # Whatever of these a schema has may allow more than its own properties say.
@@ -87,8 +86,8 @@ class Tools:
     def presence(self, among: int, path: Sequence[str]) -> Presence:
         """The best that a set of tools knows of an argument; a tool without a schema may have any."""
         best = Presence.IMPOSSIBLE
-        for tool in islice(self._members(among), _TOOLS_LOOKED_AT):
-            if "input_schema" not in tool:
+        for looked_at, tool in enumerate(self._members(among)):
+            if looked_at == _TOOLS_LOOKED_AT or "input_schema" not in tool:
                 return Presence.POSSIBLE
             best = max(best, _presence(tool["input_schema"], path))
             if best is Presence.POSSIBLE:

@@ -1,0 +1,118 @@
+"""A compiled policy for its callers: who decided, why, and what could not be evaluated."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from peripety import sim
+from peripety.sim.policies.policy import Policy
+from peripety.sim.policies.types import NO_RULE, UNKNOWN_TOOL, Decision, Matches, ToolRequest, Unevaluated
+from support.cores import CORE_NAMES, core_named
+from support.policy_documents import policy_document, rule, tool
+
+BELOW = {"argument_roles": ["target"], "kind": "path", "among": ["/a"]}
+RULES = [
+    rule("r0", "allow", arguments=[BELOW]),
+    rule("r1", "escalate", roles=["x"]),
+    rule("r2", "deny", roles=["y"]),
+]
+INVARIANTS = [rule("structural-0", "deny", arguments=[{**BELOW, "among": ["/a/b"], "quantifier": "any"}])]
+
+
+def compiled(name: str, **parts: Any) -> Policy:
+    core = core_named(name)
+    document = core.parse(policy_document(**{"rules": RULES, "invariants": INVARIANTS, **parts}))
+    return Policy(document, core.policy(document))
+
+
+def asks(a: Any = None, *roles: str, tool_name: str = "t") -> ToolRequest:
+    return ToolRequest("s", tool_name, {} if a is None else {"a": a}, roles)
+
+
+@pytest.fixture(params=CORE_NAMES)
+def policy(request: pytest.FixtureRequest) -> Policy:
+    """The policy on each core in turn."""
+    return compiled(request.param)
+
+
+def test_the_rule_that_decides_is_named_with_its_reason(policy: Policy) -> None:
+    decided = policy.decide(asks("/a"))
+    assert (decided.decision, decided.rule_id, decided.by_invariant) == (Decision.ALLOW, "r0", False)
+    assert decided.reasons == ("so says r0",)
+    assert decided.errors == ()
+
+
+def test_an_invariant_that_decides_is_told_from_a_rule(policy: Policy) -> None:
+    decided = policy.decide(asks("/a/b/c", "x"))
+    assert (decided.decision, decided.rule_id, decided.by_invariant) == (Decision.DENY, "structural-0", True)
+
+
+def test_a_tool_that_is_not_there_is_denied_by_the_invariant_of_every_policy(policy: Policy) -> None:
+    decided = policy.decide(asks("/a", tool_name="u"))
+    assert (decided.decision, decided.rule_id, decided.by_invariant) == (Decision.DENY, UNKNOWN_TOOL, True)
+
+
+def test_without_a_rule_that_takes_hold_it_is_denied_by_none(policy: Policy) -> None:
+    decided = policy.decide(asks())
+    assert (decided.decision, decided.rule_id, decided.by_invariant) == (Decision.DENY, NO_RULE, False)
+    assert decided.reasons == ("no rule takes hold",)
+
+
+def test_what_could_not_be_evaluated_is_told_before_the_reason(policy: Policy) -> None:
+    decided = policy.decide(asks(["/x", "a secret"], "x"))
+    assert (decided.decision, decided.rule_id) == (Decision.DENY, "structural-0")
+    (error,) = decided.errors
+    message = "a path has to be absolute: to begin with / and have no U+0000"
+    assert error == Unevaluated("structural-0", "BAD_PATH", message, "/when/arguments/0")
+    assert decided.reasons == (
+        f"the condition of structural-0 cannot be evaluated: {message}",
+        "so says structural-0",
+    )
+
+
+def test_no_message_quotes_what_a_request_holds(policy: Policy) -> None:
+    told = repr(
+        [policy.decide(asks(value, "x")).reasons for value in ("secret", ["/a", "secret"], {"secret": 1})]
+    )
+    assert "secret" not in told
+
+
+def test_the_rules_are_numbered_with_the_invariants_before_them(policy: Policy) -> None:
+    assert [one["id"] for one in policy.rules] == ["structural-0", "r0", "r1", "r2"]
+    requests = policy.prepare([asks("/a"), asks("/a/b"), asks(None, "y"), asks(), asks(tool_name="u")])
+    assert [*policy.deciding(requests)] == [1, 0, 3, -1, -2]
+
+
+def test_rules_are_matched_wherever_they_stand_and_mutants_with_them(policy: Policy) -> None:
+    requests = policy.prepare([asks("/a/b"), asks("x"), asks("/c", "x")])
+    assert policy.matches(requests)[:3] == (Matches(0b001, 0b010), Matches(0b001, 0b010), Matches(0b100, 0))
+    mutant = rule("m", arguments=[{**BELOW, "quantifier": "none"}])
+    assert policy.matches(requests, [mutant]) == (Matches(0b100, 0b010),)
+    assert policy.matches(requests, []) == ()
+
+
+@pytest.mark.parametrize("name", CORE_NAMES)
+def test_requests_that_were_read_once_are_good_for_every_policy_with_the_same_tools(name: str) -> None:
+    requests = compiled(name).prepare([asks("/a"), asks("/c", "x"), asks(tool_name="u")])
+    other = compiled(name, rules=[rule("other", "deny")], invariants=[])
+    assert [one.rule_id for one in other.decide_many(requests)] == ["other", "other", UNKNOWN_TOOL]
+
+
+@pytest.mark.parametrize("name", CORE_NAMES)
+def test_a_large_list_is_shared_by_the_rules_that_name_it(name: str) -> None:
+    lists = {"many": {"kind": "path", "values": [f"/m/{index}" for index in range(9000)]}}
+    rules = [
+        rule(f"r{index}", arguments=[{**BELOW, "among": ["@many", f"/{index}"]}]) for index in range(300)
+    ]
+    policy = compiled(name, lists=lists, rules=rules)
+    assert policy.decide(asks("/m/8999/x")).rule_id == "r0"
+    assert policy.decide(asks("/299")).rule_id == "r299"
+
+
+def test_a_policy_is_named_by_the_hash_of_its_canonical_form() -> None:
+    policy = sim.compile_policy(policy_document(tools=[tool()]))
+    assert policy.policy_hash == sha256(policy.document).hexdigest()
+    assert sim.decide(policy, asks()) == sim.decide_many(policy, [asks()])[0]
