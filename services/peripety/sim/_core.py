@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from peripety.sim.patterns.predicates import Predicate
+    from peripety.sim.policies.types import ToolRequest
 
 __all__ = [
     "Core",
@@ -119,6 +120,12 @@ class CorePolicy(Protocol):
         """Requests, each from JSON `{server_name, tool_name, arguments, roles}` of those types.
 
         Every one passes the strict border, which raises `CoreError`.
+        """
+
+    def read(self, requests: Sequence[ToolRequest]) -> CoreRequests | None:
+        """The same from the requests themselves; None where one might not be acceptable, or none is quicker.
+
+        What is wrong with one, `requests` knows.
         """
 
     def deciding(self, requests: Any) -> tuple[bytes, bytes]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from peripety.sim._core import Data, PatternIndex, PatternRow, Refusal, Rule
     from peripety.sim.patterns.predicates import Predicate
+    from peripety.sim.policies.types import ToolRequest
 
 __all__ = ["NativeCore"]
 
@@ -183,6 +184,9 @@ class _Policy:
     def requests(self, requests: Sequence[bytes]) -> peripety_simcore.Requests:
         with _REFUSALS:
             return self._native.requests(requests)
+
+    def read(self, requests: Sequence[ToolRequest]) -> peripety_simcore.Requests | None:
+        return self._native.read(requests)
 
     def deciding(self, requests: peripety_simcore.Requests) -> tuple[bytes, bytes]:
         return self._native.deciding(requests)

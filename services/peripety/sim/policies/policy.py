@@ -32,7 +32,6 @@ _NO_RULE = Decided(Decision.DENY, NO_RULE, by_invariant=False, reasons=("no rule
 _UNKNOWN = Decided(
     Decision.DENY, UNKNOWN_TOOL, by_invariant=True, reasons=("the policy is not about this tool",)
 )
-_OUTCOMES_OF_NO_RULE = {-1: _NO_RULE, -2: _UNKNOWN}
 
 
 class Requests:
@@ -72,7 +71,8 @@ class Policy:
             *self.spec.get("invariants", ()),
             *self.spec["rules"],
         )
-        self._outcomes = [*map(self._outcome, range(len(self.rules)))]
+        # By the index of the deciding rule, as the core gives it: those of no rule are negative.
+        self._outcomes = [*map(self._outcome, range(len(self.rules))), _UNKNOWN, _NO_RULE]
         self._core = core
 
     def prepare(self, requests: Sequence[ToolRequest]) -> Requests:
@@ -83,9 +83,12 @@ class Policy:
         Raises:
             InvalidArgumentError: `REQUEST_INVALID`; the violations name each request and its field.
         """
-        read = encoded(requests)
+        read = self._core.read(requests)
+        if read is not None:
+            return Requests(requests, read)
+        documents = encoded(requests)
         try:
-            return Requests(requests, self._core.requests(read))
+            return Requests(requests, self._core.requests(documents))
         except CoreError:
             raise refused(requests) from None
 
@@ -105,7 +108,7 @@ class Policy:
         """
         prepared = requests if isinstance(requests, Requests) else self.prepare(requests)
         deciding, errors = self._core.deciding(prepared.core)
-        decided = [self._decided(index) for index in _integers(deciding)]
+        decided = [*map(self._outcomes.__getitem__, _integers(deciding))]
         troubled = int.from_bytes(errors, "little")
         while troubled:
             number = (troubled & -troubled).bit_length() - 1
@@ -141,9 +144,6 @@ class Policy:
             by_invariant=index < self.invariants,
             reasons=(rule["reason"],),
         )
-
-    def _decided(self, index: int) -> Decided:
-        return self._outcomes[index] if index >= 0 else _OUTCOMES_OF_NO_RULE[index]
 
     def _with_errors(self, decided: Decided, requests: Requests, number: int) -> Decided:
         errors = tuple(

@@ -9,6 +9,10 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use simcore::border::{self, MAX_DEPTH, MAX_KEY_BYTES, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
 use simcore::{Code, Error, Result, Value};
 
+/// So many values, whose texts have so many bytes, are less than a document may be, however they are spelled.
+const FEW_NODES: usize = 10_000;
+const FEW_BYTES: usize = 50_000;
+
 /// The value of a Python object, or of the JSON document in a `bytes`.
 ///
 /// # Errors
@@ -18,7 +22,20 @@ pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> Result<Value> {
     if let Ok(document) = object.cast::<PyBytes>() {
         return border::parse(document.as_bytes());
     }
-    Reader { nodes: 0 }.value(object, 0)
+    Reader::default().value(object, 0)
+}
+
+/// The arguments of a request, where they are a dictionary that is certainly within the limits of a document.
+pub(crate) fn small_arguments(object: &Bound<'_, PyAny>) -> Option<Value> {
+    let mut reader = Reader::default();
+    // They stand in the object of the request.
+    let arguments = reader.object(object.cast_exact::<PyDict>().ok()?, nested(1).ok()?).ok()?;
+    (reader.nodes <= FEW_NODES && reader.bytes <= FEW_BYTES).then_some(arguments)
+}
+
+/// A text that is no longer than a key may be.
+pub(crate) fn key_of(object: &Bound<'_, PyAny>) -> Option<Arc<str>> {
+    key(object.cast_exact::<PyString>().ok()?).ok()
 }
 
 /// A value as a Python object; a number is an int when it is a safe integer, else a float.
@@ -62,8 +79,11 @@ fn number_object(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// One walk through a Python object. Its depth is bounded, so recursion is safe, also where an object holds itself.
+#[derive(Default)]
 struct Reader {
     nodes: usize,
+    /// The bytes of all texts and keys.
+    bytes: usize,
 }
 
 impl Reader {
@@ -89,8 +109,9 @@ impl Reader {
         depth: usize,
     ) -> Result<Option<Value>> {
         if let Some(text) = as_kind::<PyString, EXACT>(object) {
-            return self::text(text, MAX_STRING_BYTES, Code::StringTooLong)
-                .map(|text| Some(Value::Text(text)));
+            let text = self::text(text, MAX_STRING_BYTES, Code::StringTooLong)?;
+            self.bytes += text.len();
+            return Ok(Some(Value::Text(text)));
         }
         if let Some(number) = as_kind::<PyFloat, EXACT>(object) {
             return self::float(number.value()).map(Some);
@@ -132,7 +153,9 @@ impl Reader {
             let Ok(key) = key.cast::<PyString>() else {
                 return Err(Error::new(Code::NotJson, "the keys of an object are strings"));
             };
-            read.push((self::key(key)?, self.value(&member, depth)?));
+            let key = self::key(key)?;
+            self.bytes += key.len();
+            read.push((key, self.value(&member, depth)?));
         }
         Ok(read.into_iter().collect())
     }

@@ -6,6 +6,7 @@
 mod conditions;
 mod entries;
 mod kinds;
+mod reading;
 mod requests;
 mod tools;
 
@@ -21,6 +22,7 @@ use crate::node::Node;
 use crate::read;
 use conditions::{Asked, Condition, Known, Trouble};
 use entries::Lists;
+pub use reading::Reading;
 use requests::Request;
 pub use requests::Requests;
 use tools::{Tools, numbered};
@@ -100,13 +102,10 @@ impl Policy {
         Ok(Self { tools, lists, rules, candidates })
     }
 
-    /// Read requests, each from JSON `{server_name, tool_name, arguments, roles}` that passes the strict border.
-    ///
-    /// # Errors
-    ///
-    /// `SPEC_INVALID`, or what the JSON border found, for what is none.
-    pub fn requests<'a>(&self, requests: impl Iterator<Item = &'a [u8]>) -> Result<Requests> {
-        Requests::new(&self.tools, requests)
+    /// Begin to read requests, for this policy and every other one with the same tools.
+    #[must_use]
+    pub fn reading(&self) -> Reading<'_> {
+        Reading::new(&self.tools)
     }
 
     /// Who decides each request, and for which ones conditions could not be evaluated before that.
@@ -116,9 +115,9 @@ impl Policy {
     #[must_use]
     pub fn deciding(&self, requests: &Requests) -> (Vec<i32>, Bits) {
         let mut troubled = Bits::default();
-        let deciding = (0..).zip(requests.iter()).map(|(number, request)| {
+        let deciding = (0..).zip(&requests.all).map(|(number, request)| {
             let mut is_troubled = false;
-            let found = self.found(requests, request, |_, _| is_troubled = true);
+            let found = self.found(requests, request.as_ref(), |_, _| is_troubled = true);
             if is_troubled {
                 troubled.insert(number);
             }
@@ -174,7 +173,7 @@ impl Policy {
 
     fn matches_of(&self, when: &Condition, requests: &Requests) -> Matches {
         let mut matches = Matches::default();
-        let callers: Vec<bool> = requests.callers().iter().map(|roles| when.is_about_caller(roles)).collect();
+        let callers: Vec<bool> = requests.callers.iter().map(|roles| when.is_about_caller(roles)).collect();
         let mut known = when.room(requests);
         for (tool, calls) in requests.called() {
             let Some(tool) = self.tools.get(*tool) else { continue };

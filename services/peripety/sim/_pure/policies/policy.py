@@ -41,6 +41,9 @@ class Policy:
         """Requests, read; None for one whose tool the policy is not about."""
         return [self._read(parse(request)) for request in requests]
 
+    def read(self, requests: object) -> None:
+        """Nothing is read: the reference reads requests from JSON."""
+
     def deciding(self, requests: list[Read | None]) -> tuple[bytes, bytes]:
         """Who decides each request, and for which ones conditions could not be evaluated before that."""
         found = [self._found(read) for read in requests]

@@ -136,7 +136,7 @@ impl Condition {
 
     /// Room to keep what is known of the texts of requests.
     pub(super) fn room(&self, requests: &Requests) -> Known {
-        Known(self.matchers.iter().map(|_| vec![Verdict::Open; requests.texts().len()]).collect())
+        Known(self.matchers.iter().map(|_| vec![Verdict::Open; requests.texts.len()]).collect())
     }
 }
 
@@ -230,7 +230,7 @@ impl Matcher {
         if let Some(Verdict::Matches(matches)) = place {
             return Ok(*matches);
         }
-        let Some(text) = requests.texts().get(number as usize) else { return Ok(false) };
+        let Some(text) = requests.texts.get(number as usize) else { return Ok(false) };
         let matches = self.among.contains(text.read(self.among.kind())?);
         if let Some(place) = place {
             *place = Verdict::Matches(matches);
