@@ -197,6 +197,12 @@ PAIRS ?= 1000000
 fuzz-patterns: $(VENV)/installed-dev native  ## Compare matching with a naive scan over random cases: PAIRS=1000000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.patterns --pairs $(PAIRS) --seed $(SEED)
 
+DECISIONS ?= 1000000
+
+.PHONY: fuzz-policies
+fuzz-policies: $(VENV)/installed-dev native  ## Compare the decisions of both cores over random policies: DECISIONS=1000000 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m fuzz.policies --decisions $(DECISIONS) --seed $(SEED)
+
 OPERATIONS ?= 1000000
 PROVIDER   ?= anthropic
 soak-simulator: CONVERSATIONS ?= 10000

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use simcore::{Error, Program, Result, State, Value, border, canonical, logic, rng};
+use simcore::policies::Bits;
+use simcore::{Error, Policy, Program, Result, State, Value, border, canonical, logic, rng};
 
 fn vectors(file: &str) -> Value {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/conformance/vectors");
@@ -116,6 +117,37 @@ fn futures() {
         let (state, _) = after_calls(&program, case)?;
         program.futures(&state, text_of(field(case, "options")).as_bytes())
     });
+}
+
+#[test]
+fn policies() {
+    replay("policies", |case| {
+        let policy = Policy::new(text_of(field(case, "policy")).as_bytes())?;
+        let mut reading = policy.reading();
+        for request in field(case, "requests").as_array().unwrap().iter() {
+            reading.add_document(text_of(request).as_bytes())?;
+        }
+        let requests = reading.finished();
+        let mut decided = Vec::new();
+        for (number, rule) in policy.deciding(&requests).0.into_iter().enumerate() {
+            let errors = policy.unevaluated(&requests, number)?;
+            decided.push(format!("{{\"errors\":{errors},\"rule\":{rule}}}"));
+        }
+        let matches = policy.matches(&requests).into_iter().map(|found| {
+            let (holds, unevaluated) = (members(found.holds), members(found.unevaluated));
+            format!("{{\"holds\":[{holds}],\"unevaluated\":[{unevaluated}]}}")
+        });
+        let matches = matches.collect::<Vec<_>>().join(",");
+        Ok(format!("{{\"decided\":[{}],\"matches\":[{matches}]}}", decided.join(",")))
+    });
+}
+
+/// The members of a set, with commas between them.
+fn members(bits: Bits) -> String {
+    let bytes = bits.into_bytes().into_iter().enumerate();
+    let numbers = bytes
+        .flat_map(|(at, byte)| (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| at * 8 + bit));
+    numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
 }
 
 /// Play the calls of a case: their results, and the snapshot.

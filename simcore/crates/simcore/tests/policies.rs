@@ -1,0 +1,125 @@
+//! Policies as a caller sees them: who decides, and what conditions hold for.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use simcore::Policy;
+use simcore::policies::Requests;
+
+const TOOLS: &str = r#"[
+    {"server_name": "s", "tool_name": "t", "read_only": true, "argument_roles": [
+        {"path": "/a", "role": "from"}, {"path": "/b/0", "role": "into"}, {"path": "/a", "role": "into"}]},
+    {"server_name": "s", "tool_name": "u"}]"#;
+
+fn policy(rules: &str) -> Policy {
+    let lists =
+        r#"{"x": {"kind": "path", "values": ["/x", "@y"]}, "y": {"kind": "path", "values": ["/y", "@x"]}}"#;
+    Policy::new(format!(r#"{{"tools": {TOOLS}, "lists": {lists}, "rules": [{rules}]}}"#).as_bytes()).unwrap()
+}
+
+fn rule(when: &str, then: &str) -> String {
+    format!(r#"{{"when": {{{when}}}, "then": "{then}"}}"#)
+}
+
+fn among(entry: &str, quantifier: &str) -> String {
+    format!(
+        r#""arguments": [{{"argument_roles": ["into"], "kind": "path", "among": ["{entry}"], "quantifier": "{quantifier}"}}]"#
+    )
+}
+
+fn read(policy: &Policy, calls: &[(&str, &str)]) -> Requests {
+    let mut reading = policy.reading();
+    for (tool, arguments) in calls {
+        let request = format!(
+            r#"{{"server_name": "s", "tool_name": "{tool}", "arguments": {arguments}, "roles": ["r"]}}"#
+        );
+        reading.add_document(request.as_bytes()).unwrap();
+    }
+    reading.finished()
+}
+
+#[test]
+fn the_first_rule_that_takes_hold_decides() {
+    let rules = [rule(r#""tools": ["u"]"#, "deny"), rule(r#""roles": ["r", "a"]"#, "allow")].join(",");
+    let policy = policy(&rules);
+    let requests = read(&policy, &[("t", "{}"), ("u", "{}"), ("v", "{}")]);
+    assert_eq!(policy.deciding(&requests).0, [1, 0, -2]);
+}
+
+#[test]
+fn what_is_not_understood_is_denied_by_what_denies_and_never_allowed() {
+    for (then, deciding) in [("deny", 0), ("escalate", 0), ("allow", -1)] {
+        let policy = policy(&rule(&among("/a", "none"), then));
+        let requests = read(&policy, &[("t", r#"{"a": "a"}"#)]);
+        let (found, troubled) = policy.deciding(&requests);
+        assert_eq!(found, [deciding]);
+        assert_eq!(troubled.into_bytes(), [1]);
+        let told = policy.unevaluated(&requests, 0).unwrap();
+        assert!(
+            told.starts_with(r#"[{"code":"BAD_PATH","#)
+                && told.ends_with(r#""path":"/when/arguments/0","rule":0}]"#)
+        );
+    }
+}
+
+#[test]
+fn values_stand_in_the_order_of_the_annotations_and_each_path_counts_once() {
+    let call = |arguments| {
+        let policy = policy(&rule(&among("/x", "all"), "deny"));
+        let requests = read(&policy, &[("t", arguments)]);
+        policy.unevaluated(&requests, 0).unwrap()
+    };
+    assert!(call(r#"{"a": ["/x", 1], "b": ["x"]}"#).contains("BAD_VALUE"));
+    assert!(call(r#"{"a": ["x", 1], "b": [1]}"#).contains("BAD_PATH"));
+    assert_eq!(call(r#"{"a": null, "b": {"0": "/x"}}"#), "[]");
+}
+
+#[test]
+fn lists_may_be_named_by_others_and_a_circle_of_them_ends() {
+    for (quantifier, expected) in [("all", 0b0001), ("any", 0b0101), ("none", 0b0010), ("not_all", 0b0110)] {
+        let policy = policy(&rule(&among("@x", quantifier), "allow"));
+        let calls = [
+            ("t", r#"{"a": "/y/z"}"#),
+            ("t", r#"{"a": "/xy"}"#),
+            ("t", r#"{"a": ["/x", "/"]}"#),
+            ("t", "{}"),
+        ];
+        let requests = read(&policy, &calls);
+        let [matches] = <[_; 1]>::try_from(policy.matches(&requests)).unwrap();
+        assert_eq!(matches.holds.into_bytes(), [expected]);
+        assert_eq!(matches.unevaluated.into_bytes(), []);
+    }
+}
+
+#[test]
+fn other_rules_are_asked_in_the_place_of_the_own_ones() {
+    let policy = policy("");
+    let requests = read(&policy, &[("u", "{}"), ("t", r#"{"n": 3}"#)]);
+    let others = [
+        rule(r#""read_only": true"#, "deny"),
+        rule(r#""logic": {"<": [{"var": "arguments.n"}, 4]}"#, "deny"),
+        rule(r#""logic": {"+": [{"var": "tool"}]}"#, "deny"),
+    ];
+    let matches = policy.matches_of_rules(&requests, format!("[{}]", others.join(",")).as_bytes()).unwrap();
+    let bits: Vec<_> =
+        matches.into_iter().map(|found| (found.holds.into_bytes(), found.unevaluated.into_bytes())).collect();
+    assert_eq!(bits, [(vec![2], vec![]), (vec![3], vec![]), (vec![], vec![3])]);
+}
+
+#[test]
+fn what_was_never_checked_is_refused_and_nothing_worse() {
+    for document in [
+        "[]",
+        r#"{"tools": []}"#,
+        r#"{"tools": [], "rules": [{"when": {"roles": [1]}, "then": "deny"}]}"#,
+        r#"{"tools": [], "rules": [{"when": {"arguments": [{"argument_roles": [], "kind": "path", "among": ["@a"]}]}, "then": "deny"}]}"#,
+    ] {
+        assert_eq!(
+            Policy::new(document.as_bytes()).unwrap_err().code().as_str(),
+            "SPEC_INVALID",
+            "{document}"
+        );
+    }
+    let policy = policy("");
+    assert!(policy.reading().add_document(b"{}").is_err());
+    assert!(policy.reading().finished().is_empty());
+}

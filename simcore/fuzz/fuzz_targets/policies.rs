@@ -1,0 +1,30 @@
+//! Any bytes as a policy and, a line each, as requests: what is accepted is decided, by a rule that takes hold.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use simcore::{Policy, border, canonical};
+
+fuzz_target!(|input: &[u8]| {
+    let mut lines = input.split(|byte| *byte == b'\n');
+    let Ok(value) = border::parse(lines.next().unwrap_or_default()) else { return };
+    let text = canonical::text(&value).expect("what was parsed can be written");
+    let Ok(policy) = Policy::new(text.as_bytes()) else { return };
+    let mut reading = policy.reading();
+    let read = lines.filter(|line| reading.add_document(line).is_ok()).count();
+    let requests = reading.finished();
+    assert_eq!(requests.len(), read);
+    let (deciding, troubled) = policy.deciding(&requests);
+    let matches = policy.matches(&requests);
+    let has =
+        |bits: &[u8], number: usize| bits.get(number / 8).is_some_and(|byte| byte >> (number % 8) & 1 == 1);
+    let troubled = troubled.into_bytes();
+    for (number, rule) in deciding.into_iter().enumerate() {
+        let told = policy.unevaluated(&requests, number).expect("it can be written");
+        assert_eq!(told != "[]", has(&troubled, number));
+        if let Ok(rule) = usize::try_from(rule) {
+            let of_rule = matches.get(rule).expect("it is a rule").clone();
+            let (holds, unevaluated) = (of_rule.holds.into_bytes(), of_rule.unevaluated.into_bytes());
+            assert!(has(&holds, number) != has(&unevaluated, number));
+        }
+    }
+});

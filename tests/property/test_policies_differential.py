@@ -1,0 +1,127 @@
+"""The native core against the reference, to the byte: who decides, what fails, what rules hold for."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.policies import compare_policy
+from peripety import sim
+from peripety.sim._core import CoreError
+from peripety.sim._pure.policies.entries import Entries
+from peripety.sim.policies.requests import encoded
+from peripety.sim.policies.types import ToolRequest
+from support.cores import core_named
+from support.policy_documents import policy_spec, rule
+from support.random_texts import PIECES
+
+EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "100"))
+thorough = settings(max_examples=EXAMPLES, deadline=None)
+
+KINDS = ("path", "domain", "email", "identifier")
+pieces = st.sampled_from(sorted({piece for some in PIECES.values() for piece in some}))
+texts = st.one_of(st.lists(pieces, max_size=7).map("".join), st.text(max_size=8))
+
+
+class Word(enum.StrEnum):
+    """A text that is not exactly one."""
+
+    A = "a"
+
+
+@thorough
+@given(seed=st.integers(0, 2**32))
+def test_random_policies_decide_the_same(seed: int) -> None:
+    core_named("native")
+    assert compare_policy(seed, 0) is None
+
+
+@thorough
+@given(kind=st.sampled_from(KINDS), among=st.lists(texts, min_size=1), values=st.lists(texts, min_size=1))
+def test_texts_are_read_and_compared_the_same(kind: str, among: list[str], values: list[str]) -> None:
+    among = [entry for entry in among if _is_entry(kind, entry)] or ["/a" if kind == "path" else "a.b"]
+    if not all(_is_entry(kind, entry) for entry in among):
+        among = ["a@a.b"]
+    matcher = {"argument_roles": ["target"], "kind": kind, "among": among}
+    document = sim.canonical(policy_spec(rules=[rule("r", "deny", arguments=[matcher])]))
+    asked = encoded([ToolRequest("s", "t", {"a": value}) for value in values])
+    results = []
+    for name in ("python", "native"):
+        policy = core_named(name).policy(document)
+        read = policy.requests(asked)
+        told = [policy.unevaluated(read, number) for number in range(len(values))]
+        results.append((policy.deciding(read), policy.matches(read, None), told))
+    assert results[0] == results[1]
+
+
+def _is_entry(kind: str, text: str) -> bool:
+    try:
+        Entries(kind, [text])
+    except CoreError:
+        return False
+    return not text.startswith("@")
+
+
+odd_scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    texts,
+    st.just("\ud800"),
+    st.just("x" * 60_000),
+    st.just(Word.A),
+)
+odd_values = st.recursive(
+    odd_scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=2).map(tuple),
+        st.dictionaries(st.one_of(texts, st.integers(0, 3), st.just(Word.A)), inner, max_size=2),
+    ),
+    max_leaves=5,
+)
+
+
+@thorough
+@given(
+    arguments=st.dictionaries(st.sampled_from(["a", "b"]), odd_values),
+    roles=st.one_of(
+        st.lists(texts, max_size=2), st.lists(st.one_of(texts, st.just(Word.A)), max_size=2).map(tuple)
+    ),
+)
+def test_requests_as_they_are_mean_what_their_json_means(arguments: dict[str, Any], roles: Any) -> None:
+    logic = {"in": ["a", {"cat": [{"var": "arguments.a"}, {"var": "arguments.b"}, {"var": "roles"}]}]}
+    matcher = {"argument_roles": ["target"], "kind": "identifier", "among": ["a"]}
+    rules = [rule("r", "deny", arguments=[matcher]), rule("q", "deny", logic=logic)]
+    policy = core_named("native").policy(sim.canonical(policy_spec(rules=rules)))
+    request = ToolRequest("s", "t", arguments, roles)
+    read = policy.read([request])
+    if read is not None:
+        from_json = policy.requests(encoded([request]))
+        assert policy.deciding(read) == policy.deciding(from_json)
+        assert policy.matches(read, None) == policy.matches(from_json, None)
+        assert policy.unevaluated(read, 0) == policy.unevaluated(from_json, 0)
+
+
+def test_ordinary_requests_are_read_as_they_are_and_unusual_ones_are_left() -> None:
+    policy = core_named("native").policy(sim.canonical(policy_spec()))
+    ordinary = ToolRequest("s", "t", {"a": ["x", 1, 0.5, None, True, {"b": {}}]}, ("r",))
+    assert policy.read([ordinary] * 3) is not None
+    deep: Any = []
+    for _ in range(63):
+        deep = [deep]
+    for arguments in (
+        {"a": 2**53},
+        {"a": float("nan")},
+        {"a": deep},
+        {1: 2},
+        {"a": "x" * 60_000},
+        {"a": "\ud800"},
+    ):
+        assert policy.read([ordinary, ToolRequest("s", "t", arguments)]) is None  # type: ignore[arg-type]
+    assert policy.read([ToolRequest("s", "t", {}, ("r" * 300,))]) is None
