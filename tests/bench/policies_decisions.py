@@ -1,0 +1,170 @@
+"""Decisions about tool calls, beside engines of policies that others use, and what a run over mutants costs.
+
+    python -m bench.policies_decisions
+
+Times are CPU time of the process, the best of several rounds in which the engines take turns. All are given
+the same rules and the same requests, and have to decide alike before anything is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from bench.measure import best
+from bench.policy_peers import casbin_side, cedar_side
+from bench.policy_rules import RULES, SERVERS, TOOLS, policy_spec, requests
+from peripety import sim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from peripety.sim import Policy
+
+    Rule = Mapping[str, Any]
+
+__all__ = ["Mutants", "decisions", "mutants"]
+
+REQUESTS = 1000
+MUTANTS = 1000
+REQUESTS_OF_MUTANTS = 5000
+_ROUNDS = 5
+
+
+def decisions() -> dict[str, float]:
+    """Decisions in a second of CPU time, by what decides; the peers come last."""
+    asked = requests(REQUESTS)
+    policy = sim.compile_policy(json.dumps(policy_spec()))
+    prepared = policy.prepare(asked)
+
+    def allowed(decided: Sequence[sim.Decided]) -> list[bool]:
+        return [one.decision is sim.Decision.ALLOW for one in decided]
+
+    sides: dict[str, Callable[[], Any]] = {
+        "peripety, who decides, requests prepared": lambda: policy.deciding(prepared),
+        "peripety, requests prepared": lambda: policy.decide_many(prepared),
+        "peripety, a thousand at once": lambda: policy.decide_many(asked),
+        "peripety, one by one": lambda: [policy.decide(one) for one in asked],
+        "cedarpy": cedar_side(asked),
+        "pycasbin": casbin_side(asked),
+    }
+    expected = allowed(policy.decide_many(asked))
+    if any(sides[peer]() != expected for peer in ("cedarpy", "pycasbin")):
+        raise AssertionError("an engine decides otherwise, so that there is nothing to compare")
+
+    def work(side: Callable[[], Any]) -> Callable[[int], int]:
+        def times(count: int) -> int:
+            for _ in range(count):
+                side()
+            return count * len(asked)
+
+        return times
+
+    return {name: 1e9 / spent for name, spent in best({n: work(s) for n, s in sides.items()}).items()}
+
+
+@dataclass(frozen=True)
+class Mutants:
+    """What it costs to see which mutants of a policy decide about some request as the policy does not.
+
+    Attributes:
+        mutants: how many there are.
+        requests: how many each is asked about.
+        noticed: how many decide otherwise about one at least.
+        seconds: CPU time, with reading the requests.
+    """
+
+    mutants: int
+    requests: int
+    noticed: int
+    seconds: float
+
+
+def mutants() -> Mutants:
+    """Ask mutants of the policy about requests, all of them about all."""
+    policy, asked = sim.compile_policy(json.dumps(policy_spec())), requests(REQUESTS_OF_MUTANTS)
+    changed = _changed(policy)
+    seconds, noticed = float("inf"), 0
+    for _ in range(_ROUNDS):
+        started = time.process_time()
+        noticed = _noticed(policy, asked, changed)
+        seconds = min(seconds, time.process_time() - started)
+    return Mutants(len(changed), len(asked), noticed, seconds)
+
+
+def _changed(policy: Policy) -> list[tuple[int, Rule]]:
+    """Places of rules, and what stands there instead: another outcome, or a condition that was changed."""
+    random = Random(MUTANTS)
+    changed = []
+    for _ in range(MUTANTS):
+        place = random.randrange(len(policy.rules))
+        rule = json.loads(json.dumps(policy.rules[place]))
+        when, member = (
+            rule["when"],
+            random.choice(("then", "servers", "tools", "roles", "arguments", "logic")),
+        )
+        if member == "then" or member not in when:
+            rule["then"] = random.choice(
+                [then for then in ("allow", "deny", "escalate") if then != rule["then"]]
+            )
+        elif member in {"servers", "tools"}:
+            when[member] = [random.choice({"servers": SERVERS, "tools": TOOLS}[member])]
+        elif member == "arguments":
+            when[member][0]["quantifier"] = random.choice(("none", "not_all"))
+        else:
+            del when[member]
+        changed.append((place, rule))
+    return changed
+
+
+def _noticed(policy: Policy, asked: Sequence[sim.ToolRequest], changed: Sequence[tuple[int, Rule]]) -> int:
+    """How many mutants decide about a request as the policy does not: first match over sets of requests."""
+    prepared = policy.prepare(asked)
+    own = [_taking(rule, match) for rule, match in zip(policy.rules, policy.matches(prepared), strict=True)]
+    others = policy.matches(prepared, [rule for _, rule in changed])
+    everything = (1 << len(prepared)) - 1
+    before = _outcomes(policy.rules, own, everything)
+    noticed = 0
+    for (place, rule), match in zip(changed, others, strict=True):
+        rules, taking = [*policy.rules], [*own]
+        rules[place], taking[place] = rule, _taking(rule, match)
+        noticed += _outcomes(rules, taking, everything) != before
+    return noticed
+
+
+def _taking(rule: Rule, match: sim.Matches) -> int:
+    """The requests of which a rule takes hold, if none before it does."""
+    return match.holds if rule["then"] == "allow" else match.holds | match.unevaluated
+
+
+def _outcomes(rules: Sequence[Rule], taking: Sequence[int], everything: int) -> tuple[int, int]:
+    """The requests that are allowed, and those that are escalated."""
+    outcomes, open_ = {"allow": 0, "deny": 0, "escalate": 0}, everything
+    for rule, taken in zip(rules, taking, strict=True):
+        outcomes[rule["then"]] |= taken & open_
+        open_ &= ~taken
+    return outcomes["allow"], outcomes["escalate"]
+
+
+def main() -> None:
+    """Measure and print."""
+    figures = decisions()
+    peers = [figures["cedarpy"], figures["pycasbin"]]
+    head = f"{len(RULES)} rules, {REQUESTS} requests, {sim.BACKEND} core"
+    sys.stdout.write(f"{head:42} {'a second of CPU':>16} {'/ cedarpy':>10} {'/ pycasbin':>10}\n")
+    for name, figure in figures.items():
+        ratios = "".join(f"{figure / peer:11.1f}" for peer in peers)
+        sys.stdout.write(f"  {name:40} {figure:16,.0f}{ratios}\n")
+    cost = mutants()
+    sys.stdout.write(
+        f"{cost.mutants:,} mutants, each asked about {cost.requests:,} requests: "
+        f"{cost.seconds:.2f} s of CPU, {cost.noticed} noticed\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
