@@ -28,13 +28,13 @@ __all__ = ["compile_policy", "require_folder"]
 
 
 def require_folder(out: Path | None) -> None:
-    """Refuse a place for the result where no folder can be made, before the work.
+    """Refuse a place where no folder can be, before the work.
 
     Raises:
-        BadParameter: it is a file, or the folder that it is to be in does not exist.
+        BadParameter: there is a file in its way.
     """
-    if out is not None and (out.is_file() or not out.absolute().parent.is_dir()):
-        raise typer.BadParameter(f"cannot write to {out}: name a folder in a folder that exists")
+    if out is not None and any(path.is_file() for path in (out, *out.parents)):
+        raise typer.BadParameter(f"cannot write to {out}: name a folder")
 
 
 def compile_policy(
@@ -55,7 +55,7 @@ def compile_policy(
     compiled = asyncio.run(_compiled(request, server, asides() if as_json else results()))
     policy = compiled.policy
     if out is not None:
-        out.mkdir(exist_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
         save(policy.document + b"\n", out / POLICY)
         save(suite_bytes([jsonify(one) for one in policy.scenarios]), out / SCENARIOS)
     if as_json:

@@ -74,6 +74,9 @@ def rules_from(
             statements = [one for one in statements if one.then != "allow"]
         for count, statement in enumerate(statements):
             rule = _rule(statement, sentence, f"{number}{_suffix(count)}")
+            if whole:
+                # A rule follows its sentence only where nothing of that was left out.
+                rule["principle"] = sentence
             rules.append(((statement.rest, _ORDER.index(statement.then), number), rule))
     return RulesRead(tuple(rule for _, rule in sorted(rules, key=lambda one: one[0])), tuple(unread))
 
@@ -159,7 +162,6 @@ def _rule(statement: _Statement, sentence: str, number: str) -> dict[str, Any]:
     return {
         "id": f"{server}.{number}.{statement.then}",
         "description": f"From one sentence of the policy, by its words {MARK}.",
-        "principle": sentence[:_LONGEST_TEXT],
         "when": {"servers": [statement.server], "tools": list(statement.tools), **statement.when},
         "then": statement.then,
         "reason": f"The policy says: {sentence[:_LONGEST_TEXT]}",

@@ -12,7 +12,7 @@ __all__ = ["clauses_of", "sentences_of"]
 
 _HEADING = re.compile(r"\s*#")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
-_END = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<=[.!?])[ \t]+")
+_END = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<=[.!?])[ \t]+|(?<=[\u3002\uff01\uff1f])")
 _CLAUSE = re.compile(r";\s*|,?\s+but\s+|,\s+and\s+(?=(?:must|may|can|never)\b)", re.IGNORECASE)
 _BARE_NOT = re.compile(r"not\b", re.IGNORECASE)
 
@@ -30,7 +30,7 @@ def sentences_of(text: str) -> list[str]:
             continue
         if not is_item:
             opening = ""
-        found += _END.split(f"{opening} {paragraph}".strip())
+        found += filter(None, _END.split(f"{opening} {paragraph}".strip()))
     return found
 
 

@@ -123,6 +123,7 @@ def test_what_stops_calls_stops_them_altogether_where_its_condition_is_not_under
     found = rules_from("Items must not be moved on weekends.", TOOLS)
     assert [told(rule) for rule in found.rules] == [("deny", ["move_item"], {})]
     assert found.unread == ("Items must not be moved on weekends.",)
+    assert "principle" not in found.rules[0]
 
 
 def test_a_call_is_stopped_by_what_is_said_of_its_tool_but_not_let_pass() -> None:
