@@ -65,7 +65,7 @@ def test_without_scenarios_nothing_is_noticed() -> None:
 
 def test_a_request_that_is_none_is_refused() -> None:
     broken = TestScenario("broken", ToolRequest("alpha", "read", {"a": 2**60}), Expectation.DENY)
-    with pytest.raises(InvalidArgumentError, match="JSON"):
+    with pytest.raises(InvalidArgumentError, match="NUMBER_RANGE"):
         Suite(tiny_policy(*RULES), [broken])
 
 
