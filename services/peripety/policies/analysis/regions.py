@@ -35,6 +35,7 @@ _MOST_TRIED = 256
 _MOST_LISTED = 1000
 _MOST_NUMBERS = 1000
 _NUMERIC = re.compile(r"[ \t\n\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[ \t\n\r]*")
+_IN_NUMERALS = re.compile(r"[-+.0-9eE \t\n\r]*")
 # Impossible together, as no text is both.
 _APART = ({"path", "domain"}, {"domain", "email"}, {"path", "number"}, {"email", "number"})
 
@@ -309,7 +310,7 @@ class _Builder:
             raise TooLargeError
         for point in product(*(axis.examples for axis in axes)):
             texts = found.get(point, [])
-            if not texts and _is_impossible(axes, point):
+            if not texts and _is_impossible(axes, point, self._seen.needles):
                 continue
             like = None if texts else self._like(axes, point, found)
             yield self._text(self._classes_at(axes, point), tuple(texts), like=like)
@@ -361,9 +362,16 @@ class _Axis:
         return (text for texts in self.examples.values() for text in texts)
 
 
-def _is_impossible(axes: Sequence[_Axis], point: Classed) -> bool:
-    readable = {axis.name for axis, outcome in zip(axes, point, strict=True) if outcome != UNREADABLE}
-    return any(apart <= readable for apart in _APART)
+def _is_impossible(axes: Sequence[_Axis], point: Classed, needles: Sequence[str]) -> bool:
+    """Whether no text is all that at once."""
+    readable = {
+        axis.name: outcome for axis, outcome in zip(axes, point, strict=True) if outcome != UNREADABLE
+    }
+    if any(apart <= readable.keys() for apart in _APART):
+        return True
+    contained = readable.get("needle", 0)
+    among = (needle for number, needle in enumerate(needles) if contained >> number & 1)
+    return "number" in readable and any(not _IN_NUMERALS.fullmatch(needle) for needle in among)
 
 
 def _words() -> Iterator[str]:
