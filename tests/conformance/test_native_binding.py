@@ -63,6 +63,9 @@ def test_what_was_never_validated_is_refused_and_nothing_worse() -> None:
     with pytest.raises(CoreError) as refusal:
         core_named("native").compile(b'{"state": []}')
     assert refusal.value.code == "SPEC_INVALID"
+    with pytest.raises(CoreError) as refusal:
+        core_named("native").policy(b'{"tools": []}')
+    assert refusal.value.code == "SPEC_INVALID"
     core = core_named("native")
     program = core.compile(core.parse(COUNTDOWN))
     with pytest.raises(CoreError) as refusal:

@@ -50,6 +50,30 @@ WORDS = [
         "path",
         "value",
     ),
+    *(
+        "tools",
+        "rules",
+        "server_name",
+        "tool_name",
+        "argument_roles",
+        "arguments",
+        "roles",
+        "role",
+        "lists",
+        "kind",
+    ),
+    *(
+        "among",
+        "quantifier",
+        "not_all",
+        "identifier",
+        "domain",
+        "email",
+        "read_only",
+        "then",
+        "allow",
+        "deny",
+    ),
     *("after", "at", "message", "minimum", "maximum", "enum", "maxLength", "P1D", "12h", "7d/12h"),
 ]
 
@@ -74,6 +98,9 @@ def corpora() -> Iterator[tuple[str, bytes]]:
             document = json.dumps(random_spec(seed, shape=shape)).encode("utf-8")
             if len(document) < 1 << 14:
                 yield "compile", document
+    for case in json.loads((VECTORS / "policies.json").read_text("utf-8"))["cases"]:
+        lines = [case["policy"], *case["requests"]]
+        yield "policies", "\n".join(map(json.dumps, lines)).encode("utf-8")
     for path in ("state.a.b[2].c", 'state["odd key"]', "state.a.2.b", "P1DT12H", "7d/12h"):
         yield "paths", path.encode("utf-8")
     for size in range(64, 2048, 64):  # decisions, of which the target makes scenarios
