@@ -35,22 +35,24 @@ def smallest(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[TestSce
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`; some request is none.
     """
-    order = sorted(range(len(scenarios)), key=lambda number: (_rank(scenarios[number]), number))
-    ranked = [scenarios[number] for number in order]
-    suite = Suite(policy, ranked)
-    kept = [
+    suite = Suite(policy, _ranked(scenarios))
+    kept = _kept(suite)
+    killed = suite.failing(mutation.rules for mutation in mutations(policy))
+    adds = gains([*killed, *reaching(suite, aims(policy))], len(scenarios))
+    return tuple(suite.scenarios[number] for number in sorted([*kept, *chosen(adds, kept)]))
+
+
+def _ranked(scenarios: Sequence[TestScenario]) -> list[TestScenario]:
+    ranks = {ScenarioSource.HANDWRITTEN: 0, ScenarioSource.DIRECTED: 2}
+    return sorted(scenarios, key=lambda scenario: ranks.get(scenario.source, 1))
+
+
+def _kept(suite: Suite) -> list[int]:
+    return [
         number
-        for number, scenario in enumerate(ranked)
+        for number, scenario in enumerate(suite.scenarios)
         if scenario.source is ScenarioSource.HANDWRITTEN or not suite.passed >> number & 1
     ]
-    killed = suite.failing([mutation.rules for mutation in mutations(policy)])
-    adds = gains([*killed, *reaching(suite, aims(policy))], len(ranked))
-    return tuple(ranked[number] for number in sorted([*kept, *chosen(adds, kept)]))
-
-
-def _rank(scenario: TestScenario) -> int:
-    ranks = {ScenarioSource.HANDWRITTEN: 0, ScenarioSource.DIRECTED: 2}
-    return ranks.get(scenario.source, 1)
 
 
 def gains(reached_by: Sequence[int], count: int) -> list[int]:
@@ -70,7 +72,8 @@ def gains(reached_by: Sequence[int], count: int) -> list[int]:
 def chosen(adds: Sequence[int], kept: Sequence[int] = ()) -> list[int]:
     """Scenarios that reach, together with some that are kept anyhow, everything that all of them reach.
 
-    The one that adds most is next, the first of several; then those go again that others made needless.
+    The one that adds most is next, the first of several. Those that others made needless go again, and so do
+    those that one other can stand in for.
 
     Args:
         adds: what each scenario reaches, a bit for each thing.
@@ -80,8 +83,8 @@ def chosen(adds: Sequence[int], kept: Sequence[int] = ()) -> list[int]:
     for number in kept:
         reached |= adds[number]
     taken = [*_greedily(adds, reached)]
-    needed = _needed(adds, reached, taken)
-    return [number for number in taken if number in needed]
+    needed = set(_needed(adds, reached, sorted(taken)))
+    return _traded(adds, reached, [number for number in taken if number in needed])
 
 
 def _greedily(adds: Sequence[int], reached: int) -> Iterator[int]:
@@ -98,13 +101,39 @@ def _greedily(adds: Sequence[int], reached: int) -> Iterator[int]:
         yield number
 
 
-def _needed(adds: Sequence[int], reached: int, taken: Sequence[int]) -> set[int]:
-    """Those without which something is not reached, when the others go first that come later."""
+def _needed(adds: Sequence[int], reached: int, taken: Sequence[int]) -> list[int]:
+    """Those without which something is not reached; of several that would do, the last ones go."""
     counts = Counter(thing for number in taken for thing in bits(adds[number] & ~reached))
-    needed = set(taken)
-    for number in sorted(taken, reverse=True):
+    needed = []
+    for number in reversed(taken):
         things = [*bits(adds[number] & ~reached)]
         if all(counts[thing] > 1 for thing in things):
-            needed.remove(number)
             counts.subtract(things)
-    return needed
+        else:
+            needed.append(number)
+    return needed[::-1]
+
+
+def _traded(adds: Sequence[int], reached: int, taken: list[int]) -> list[int]:
+    """Put one in the place of two or more, wherever one reaches all that they alone do."""
+    alone = _alone(adds, reached, taken)
+    sizes = Counter(alone.values())
+    for number, gain in enumerate(adds):
+        covered = Counter(alone[thing] for thing in bits(gain) if thing in alone)
+        replaced = [owner for owner, size in covered.items() if size == sizes[owner] and owner != number]
+        if len(replaced) > 1 and number not in taken:
+            others = [owner for owner in taken if owner not in replaced]
+            fewer = _needed(adds, reached, [number, *others, *replaced])
+            if len(fewer) < len(taken):
+                taken = fewer
+                alone = _alone(adds, reached, taken)
+                sizes = Counter(alone.values())
+    return taken
+
+
+def _alone(adds: Sequence[int], reached: int, taken: Sequence[int]) -> dict[int, int]:
+    """The things that only one of those taken reaches, and which one."""
+    counts = Counter(thing for number in taken for thing in bits(adds[number] & ~reached))
+    return {
+        thing: number for number in taken for thing in bits(adds[number] & ~reached) if counts[thing] == 1
+    }

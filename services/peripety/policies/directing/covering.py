@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from peripety.policies.analysis.reaching import reach
-from peripety.policies.analysis.verdicts import Differs, Reached, Unreachable
+from peripety.policies.analysis.verdicts import Unreachable
+from peripety.policies.directing.candidates import candidates, described
 from peripety.policies.directing.choosing import chosen, gains
-from peripety.policies.directing.crossing import crossed
-from peripety.policies.directing.wording import about_aim, about_mutation
-from peripety.policies.model import Covered, Expectation, ScenarioSource, TestScenario
+from peripety.policies.model import Covered, TestScenario
 from peripety.policies.mutating.mutating import run, score, told
 from peripety.policies.mutating.operators import mutations
 from peripety.policies.verifying.coverage import coverage, reaching
@@ -21,12 +18,11 @@ from peripety.policies.verifying.suite import Suite
 from peripety.policies.verifying.targets import aims
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from peripety.policies.analysis.verdicts import Reach
     from peripety.policies.mutating.mutating import Run
     from peripety.policies.verifying.targets import Aim
-    from peripety.sim import Policy, ToolRequest
+    from peripety.sim import Policy
 
 __all__ = ["cover"]
 
@@ -53,10 +49,9 @@ def cover(
     missed = [aim for aim, by in zip(wanted, reaching(suite, wanted), strict=True) if not by]
     explored = explore(policy, missed)
     survivors = [done for done in runs if not done.killers]
-    requests = crossed(policy, [*_of_aims(policy, missed, explored), *_of_mutants(survivors)])
-    candidates = Suite(policy, [*_directed(policy, [*requests])])
+    found = Suite(policy, candidates(policy, survivors, missed, explored))
     names = {scenario.description for scenario in scenarios}
-    added = [*_adding(candidates, survivors, missed, names)][: max_scenarios or None]
+    added = [*_adding(found, survivors, missed, names)][: max_scenarios or None]
     yield from added
 
     everything = Suite(policy, [*scenarios, *added])
@@ -70,48 +65,15 @@ def cover(
     )
 
 
-def _of_mutants(survivors: Iterable[Run]) -> Iterator[ToolRequest]:
-    return (done.verdict.witness for done in survivors if isinstance(done.verdict, Differs))
-
-
-def _of_aims(policy: Policy, missed: Sequence[Aim], explored: Sequence[Reach]) -> Iterator[ToolRequest]:
-    """Requests for aims; those that show most come first, as the first of equals is taken."""
-    closest = reach(policy, [aim.closer for aim in missed if aim.closer])
-    yield from (how.request for how in (*closest, *explored) if isinstance(how, Reached))
-
-
-def _directed(policy: Policy, requests: Sequence[ToolRequest]) -> Iterator[TestScenario]:
-    """Scenarios that expect what the rules say, without a description yet."""
-    for request, decided in zip(requests, policy.decide_many(requests), strict=True):
-        expected = Expectation(decided.decision.value)
-        reason, rule_id = decided.reasons[-1], decided.rule_id
-        yield TestScenario("", request, expected, reason, ScenarioSource.DIRECTED, rule_id)
-
-
 def _adding(
-    candidates: Suite, survivors: Sequence[Run], missed: Sequence[Aim], names: set[str]
+    found: Suite, survivors: Sequence[Run], missed: Sequence[Aim], names: set[str]
 ) -> Iterator[TestScenario]:
-    """As few candidates as kill and reach what all of them do, those that add most first.
-
-    Each is described by the first thing that it adds, unlike any of the names.
-    """
-    policy = candidates.policy
-    killed = candidates.failing(done.mutation.rules for done in survivors)
-    adds = gains([*killed, *reaching(candidates, missed)], len(candidates.scenarios))
+    """As few candidates as kill and reach what all of them do, each described by the first thing it adds."""
+    things: list[Run | Aim] = [*survivors, *missed]
+    killed = found.failing(done.mutation.rules for done in survivors)
+    adds = gains([*killed, *reaching(found, missed)], len(found.scenarios))
     known = 0
     for number in chosen(adds):
-        thing = next(bits(adds[number] & ~known))
+        thing = things[next(bits(adds[number] & ~known))]
         known |= adds[number]
-        if thing < len(survivors):
-            description = about_mutation(policy, survivors[thing].mutation)
-        else:
-            description = about_aim(policy, missed[thing - len(survivors)])
-        yield replace(candidates.scenarios[number], description=_unlike(names, description))
-
-
-def _unlike(names: set[str], description: str) -> str:
-    """A description that none has yet; it is one of them then."""
-    numbered = (f"{description} ({number})" for number in count(2))
-    name = next(name for name in chain([description], numbered) if name not in names)
-    names.add(name)
-    return name
+        yield replace(found.scenarios[number], description=described(found.policy, thing, names))

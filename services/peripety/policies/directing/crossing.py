@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety.policies.arguments import violations
 from peripety.sim import ToolRequest, canonical
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["crossed"]
 
-_CHILDREN = 10
+_CHILDREN = 20
 
 
 def crossed(policy: Policy, requests: Iterable[ToolRequest]) -> Iterator[ToolRequest]:
@@ -51,11 +51,14 @@ def _children(requests: Sequence[ToolRequest]) -> Iterator[ToolRequest]:
 
 
 def _child(random: Random, parent: ToolRequest, others: Sequence[ToolRequest]) -> ToolRequest:
-    names = sorted({*parent.arguments, *random.choice(others).arguments})
-    sources = ((name, random.choice((parent, random.choice(others))).arguments) for name in names)
-    return ToolRequest(
-        parent.server_name,
-        parent.tool_name,
-        {name: arguments[name] for name, arguments in sources if name in arguments},
-        random.choice((parent, random.choice(others))).roles,
-    )
+    """A request with arguments of others; where two have a list, it may be both."""
+    other = random.choice(others).arguments
+    arguments: dict[str, Any] = {}
+    for name in sorted({*parent.arguments, *other}):
+        source = random.choice((parent, random.choice(others))).arguments
+        if name in source:
+            value, more = source[name], other.get(name)
+            both = isinstance(value, list) and isinstance(more, list) and random.choice((True, False))
+            arguments[name] = value + more if both else value
+    roles = random.choice((parent, random.choice(others))).roles
+    return ToolRequest(parent.server_name, parent.tool_name, arguments, roles)

@@ -39,6 +39,16 @@ def test_who_was_made_needless_by_later_ones_goes_again() -> None:
     assert chosen([0b001111, 0b110011, 0b001100 | 0b01000000, 0b10000011]) == [1, 2, 3]
 
 
+def _bits(*things: int) -> int:
+    return sum(1 << thing for thing in things)
+
+
+def test_one_takes_the_place_of_two_that_would_each_be_kept_for_one_thing() -> None:
+    large = [_bits(0, 1, 2, 3, 4), _bits(5, 6, 7, 8, 9)]
+    covering = [_bits(1, 2, 10, 11), _bits(3, 4, 12, 13), _bits(6, 7, 14, 15), _bits(8, 9, 16, 17)]
+    assert sorted(chosen([*large, *covering, _bits(0, 5)])) == [2, 3, 4, 5, 6]
+
+
 def test_who_reaches_nothing_is_never_taken() -> None:
     assert chosen([0, 0]) == []
 

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+
+from peripety.policies.directing.choosing import smallest
+from peripety.policies.directing.completing import complete
+from peripety.policies.directing.covering import cover
+from peripety.policies.model import ScenarioSource, TestScenario
+from peripety.policies.verifying.verifying import verify
+from peripety.sim import compile_policy
+from support.random_policies import random_policy
+from support.random_requests import random_requests
+from support.tiny_policies import allow, deny, expecting, request, scenario, tiny_policy
+
+POLICY = tiny_policy(
+    deny("big", logic={">": [{"var": "arguments.size"}, 10]}), allow("read", tools=["read"], roles=["x", "y"])
+)
+
+
+def test_a_complete_suite_kills_and_reaches_everything_that_can_be() -> None:
+    report = verify(POLICY, complete(POLICY, []), mutation=True)
+    assert [found.uncovered for found in report.coverage] == [(), (), ()]
+    assert report.mutation is not None
+    assert (report.mutation.survived, report.mutation.score) == (0, 1.0)
+
+
+def test_handwritten_scenarios_and_what_fails_stay() -> None:
+    by_hand = scenario("by hand", request(), "deny", source=ScenarioSource.HANDWRITTEN)
+    again = scenario("again", request(), "deny", source=ScenarioSource.HANDWRITTEN)
+    wrong = scenario("wrong", request(), "allow")
+    assert complete(POLICY, [wrong, by_hand, again])[:3] == (by_hand, again, wrong)
+
+
+def test_written_scenarios_that_do_as_much_are_taken_before_directed_ones() -> None:
+    made = complete(POLICY, [])
+    written = [scenario(f"w{n}", one.request, one.expected_decision.value) for n, one in enumerate(made)]
+    assert {one.source for one in complete(POLICY, written)} == {ScenarioSource.GENERATED}
+
+
+def test_every_scenario_has_a_description_of_its_own() -> None:
+    names = [one.description for one in complete(POLICY, expecting(POLICY, request(), request(size=11)))]
+    assert all(names)
+    assert len({*names}) == len(names)
+
+
+def test_nothing_is_gained_by_completing_again() -> None:
+    made = complete(POLICY, [])
+    assert complete(POLICY, made) == made == complete(POLICY, [])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_does_what_covering_does_with_hardly_ever_more_scenarios(seed: int) -> None:
+    random = Random(seed)
+    spec = random_policy(random, "small")
+    policy = compile_policy(json.dumps(spec))
+    scenarios = expecting(policy, *random_requests(random, spec, 20))
+    made = [one for one in cover(policy, scenarios) if isinstance(one, TestScenario)]
+    before = smallest(policy, [*scenarios, *made])
+    after = complete(policy, scenarios)
+    assert len(after) <= len(before) + 1
+    old, new = verify(policy, before, mutation=True), verify(policy, after, mutation=True)
+    assert not new.failures
+    assert old.mutation is not None
+    assert new.mutation is not None
+    assert new.mutation.score >= old.mutation.score
+    assert [found.covered for found in new.coverage] >= [found.covered for found in old.coverage]
