@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from peripety.authoring.policies.literals import PLACE
 from peripety.authoring.policies.words import stems
+from peripety.sim import validate_policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +56,7 @@ def conditions(
     found: list[dict[str, Any]] = []
     for (kind, others), entries in _entries(tool, clause.literals, lists).items():
         roles = _roles(tool, kind, clause, subject, stops=stops)
-        if not roles:
+        if not roles or not all(_is_entry(kind, entry) for entry in entries):
             return None
         quantifier = _QUANTIFIERS[stops, others is not opposite]
         matcher = {"argument_roles": list(roles), "kind": kind, "among": entries, "quantifier": quantifier}
@@ -98,9 +101,21 @@ def _entries(
         elif kind == "domain" and not tool.roles.get("domain") and tool.roles.get("email"):
             kind, value = "email", f"*@{value}"
         elif kind == "name":
-            kind = "identifier"
+            kind = "unknown" if value.startswith("@") else "identifier"
         found.setdefault((kind, literal.others), []).append(value)
     return found
+
+
+@lru_cache(maxsize=1_024)
+def _is_entry(kind: str, entry: str) -> bool:
+    """Whether the engine takes an entry for one of a kind; a list was found to be of it before."""
+    if entry.startswith("@"):
+        return True
+    tool = {"server_name": "a", "tool_name": "b", "argument_roles": [{"path": "/a", "role": "a"}]}
+    matcher = {"argument_roles": ["a"], "kind": kind, "among": [entry]}
+    rule = {"id": "a", "when": {"arguments": [matcher]}, "then": "deny", "reason": "a"}
+    policy = {"policy_version": "1.0", "id": "a", "name": "a", "tools": [tool], "rules": [rule]}
+    return not validate_policy(json.dumps(policy))
 
 
 def _roles(tool: Tool, kind: str, clause: Read, subject: Subject, *, stops: bool) -> tuple[str, ...]:

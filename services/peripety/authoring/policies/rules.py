@@ -117,13 +117,19 @@ def _clause(
     statements = [
         *_statements(named, subject, lists, then, callers, rest=rest, opposite=verdict is Verdict.REQUIRE)
     ]
-    if allows and statements and _ONLY.search(text):
+    if not statements:
+        # What a prohibition names cannot be asked of its tools, so it holds for all calls of them.
+        whole = Read(clause.text, (), None)
+        stops = verdict in {Verdict.DENY, Verdict.ESCALATE} and not subject.is_all
+        widened = _statements(whole, subject, lists, then, (), rest=rest, opposite=False) if stops else ()
+        return [*widened], subject, False
+    if allows and _ONLY.search(text):
         statements += _statements(named, subject, lists, "deny", callers, rest=rest, opposite=True)
     left = stems(said) - CONNECTING - subject.words
     left -= stems(f"{'role roles' if callers else ''} {'other else otherwise default' if rest else ''}")
     if not allows:
         left -= PLACES.union(*(tool.words for tool in subject.tools))
-    return statements, subject, bool(statements) and not left
+    return statements, subject, not left
 
 
 def _without_names(clause: Read, subject: Subject, callers: Sequence[str]) -> Read:

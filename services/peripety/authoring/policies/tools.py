@@ -98,10 +98,12 @@ class Subject:
     Attributes:
         tools: the tools; none where it does not say.
         words: the words by which it says so.
+        is_all: whether it says no more than that it is about anything.
     """
 
     tools: tuple[Tool, ...]
     words: frozenset[str] = frozenset()
+    is_all: bool = False
 
 
 def without_flags(text: str) -> tuple[str, str]:
@@ -137,7 +139,7 @@ def subject_of(clause: Read, flag: str, tools: Sequence[Tool], *, described: boo
     if named:
         return Subject(tuple(named), PLACES.union(of_servers, *(tool.names for tool in named)))
     if servers or _ALL.search(clause.text):
-        return Subject(tuple(among), of_servers)
+        return Subject(tuple(among), of_servers, is_all=not servers)
     if not described:
         return Subject(())
     kinds = {literal.kind for literal in clause.literals}

@@ -104,6 +104,9 @@ def test_a_tool_is_told_by_its_name_its_server_or_an_annotation(text: str, tools
         "Items may be read; but only when it is dark.",
         "Items may be read in /a unless they are in /b.",
         "Other items may be read.",
+        "It may fetch from http://127.1/x.",
+        f"It may fetch from {'a' * 70}.test.",
+        'It may call the routine "@known".',
         "Callers without the role `keeper` may read items.",
         "Roles other than `keeper` may read items.",
         "All tools other than `call_routine` are allowed.",
@@ -124,6 +127,20 @@ def test_what_stops_calls_stops_them_altogether_where_its_condition_is_not_under
     assert [told(rule) for rule in found.rules] == [("deny", ["move_item"], {})]
     assert found.unread == ("Items must not be moved on weekends.",)
     assert "principle" not in found.rules[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["Never fetch from @unheard_of.", "Never fetch from http://127.1/.", "Never fetch /a."]
+)
+def test_what_stops_calls_stops_them_altogether_where_what_it_names_cannot_be_asked(text: str) -> None:
+    found = rules_from(text, TOOLS, LISTS)
+    assert [told(rule) for rule in found.rules] == [("deny", ["fetch"], {})]
+    assert found.unread == (text,)
+
+
+def test_what_is_about_anything_stops_nothing_where_what_it_names_cannot_be_asked() -> None:
+    found = rules_from("Nothing may be sent to http://127.1/.", TOOLS, LISTS)
+    assert (found.rules, len(found.unread)) == ((), 1)
 
 
 def test_a_call_is_stopped_by_what_is_said_of_its_tool_but_not_let_pass() -> None:
