@@ -107,7 +107,14 @@ def _logic(random: Random, depth: int, *, opaque: bool) -> Any:
         operator = random.choice(("and", "or", "!", "!!", "if"))
         return {operator: parts[:1] if operator.startswith("!") else parts}
     if opaque and random.random() < 0.4:
-        return {"<": [{"var": "arguments.amount"}, {"+": [{"var": "arguments.options.mode"}, 1]}]}
+        labelled = {"==": [{"var": ""}, random.choice(_LABELS)]}
+        both = {"+": [{"var": "arguments.options.mode"}, 1]}
+        return random.choice(
+            (
+                {"<": [{"var": "arguments.amount"}, both]},
+                {random.choice(("some", "all", "none")): [{"var": "arguments.labels"}, labelled]},
+            )
+        )
     mode, amount = {"var": "arguments.options.mode"}, {"var": "arguments.amount"}
     literal = random.choice(("quick", "7", "", 7, 2, 0, None, True))
     return random.choice(

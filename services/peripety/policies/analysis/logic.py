@@ -85,14 +85,18 @@ class Opaque:
     """An expression that cannot be looked into.
 
     Attributes:
+        logic: the expression.
         key: it as text, the same for the same expression.
         reads: segments of the paths of the arguments that it is known to read.
+        is_closed: whether it is known to read nothing else of a request, besides the names of the tool.
         reads_roles: whether it may read the roles of the caller.
         literals: the literals in it.
     """
 
+    logic: Any
     key: str
     reads: tuple[Path, ...]
+    is_closed: bool
     reads_roles: bool
     literals: tuple[Any, ...]
 
@@ -133,9 +137,10 @@ Formula: TypeAlias = Constant | RoleIs | Leaf | Opaque | Not | And | Or | If
 def truth(logic: Any, root: Mapping[str, Any]) -> bool | None:
     """Whether the engine takes an expression for true; None where it has no value."""
     try:
-        return bool(sim.rule({"!!": [logic]}).evaluate(root))
+        value = sim.rule(logic).evaluate(root)
     except PeripetyError:
         return None
+    return isinstance(value, dict) or bool(value)
 
 
 def formula(logic: Any, server: str, tool: str) -> Formula:
@@ -216,13 +221,16 @@ def _opaque(logic: Any) -> Opaque:
             names.extend(path for path in map(_segments, _named(at)) if path is not None)
         elif _is_scalar(at):
             literals.append(at)
-    reads = (path[1:] for path in names if path[0] == "arguments" and len(path) > 1)
-    reads_roles = not names or any(path[0] == "roles" for path in names)
+    reads = dict.fromkeys(path[1:] for path in names if path[0] == "arguments" and len(path) > 1)
+    used = {*_variables(logic)}
+    closed = all(path is not None and (path[0] in _OF_REQUEST or path[1:] in reads) for path in used)
     return Opaque(
+        logic,
         sim.canonical(logic).decode(),
-        tuple(dict.fromkeys(reads)),
-        reads_roles,
-        tuple(literals[:_MOST_LITERALS]),
+        tuple(reads),
+        closed and not any(path is not None and path[0] == "roles" for path in used),
+        reads_roles=not names or any(path[0] == "roles" for path in names),
+        literals=tuple(literals[:_MOST_LITERALS]),
     )
 
 
@@ -277,24 +285,28 @@ def _variables(logic: Any) -> Iterator[Path | None]:
     if isinstance(logic, list):
         for one in logic:
             yield from _variables(one)
-    elif isinstance(logic, dict) and logic:
-        if len(logic) > 1:
-            yield None
-            return
+    elif isinstance(logic, dict) and len(logic) == 1:
         ((operator, operand),) = logic.items()
-        match operator, operand:
-            case "var", str() | [str()]:
-                yield _segments(operand if isinstance(operand, str) else operand[0])
-            case "var", [str(), other] if _is_scalar(other):
-                yield _segments(operand[0])
-            case "missing", [*names] if all(isinstance(name, str) for name in names):
-                yield from map(_segments, names)
-            case "missing", str():
-                yield _segments(operand)
-            case _ if operator in _ITERATING or operator in {"var", "missing", "missing_some"}:
-                yield None
-            case _:
-                yield from _variables(operand)
+        if operator in {"var", "missing", "missing_some"}:
+            yield from _read_by(operator, operand)
+        elif operator in _ITERATING and isinstance(operand, list) and len(operand) > 1:
+            yield from _variables([operand[0], *operand[2:]])  # the rest sees only elements
+        else:
+            yield from _variables(operand)
+    elif isinstance(logic, dict) and logic:
+        yield None
+
+
+def _read_by(operator: str, operand: Any) -> Iterator[Path | None]:
+    match operator, operand:
+        case (("var" | "missing"), str() | [str()]):
+            yield _segments(operand if isinstance(operand, str) else operand[0])
+        case "var", [str(), other] if _is_scalar(other):
+            yield _segments(operand[0])
+        case "missing", [*names] if all(isinstance(name, str) for name in names):
+            yield from map(_segments, names)
+        case _:
+            yield None
 
 
 def _segments(name: str) -> Path | None:

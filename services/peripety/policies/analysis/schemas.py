@@ -24,6 +24,7 @@ _TOGETHER = (
     {"items", "prefixItems", "unevaluatedItems"},
 )
 _DEEPEST = 16
+_FEW = 32
 _TEXTS = ("text", "a", "some longer text that is not about anything", "2030-01-01", "0")
 
 
@@ -45,6 +46,20 @@ def _type(value: Any) -> str:
         return "null" if value is None else "boolean"
     known = ((str, "string"), (dict, "object"), (list, "array"))
     return next((name for kind, name in known if isinstance(value, kind)), "number")
+
+
+def _few(schema: Mapping[str, Any]) -> list[Any] | None:
+    """All values that may fit a schema without choices, if they are few."""
+    match schema.get("type"):
+        case "null":
+            return [None]
+        case "boolean":
+            return [False, True]
+        case "integer":
+            least, most = schema.get("minimum"), schema.get("maximum")
+            if isinstance(least, int) and isinstance(most, int) and most - least < _FEW:
+                return [*range(least, most + 1)]
+    return None
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -158,7 +173,7 @@ class Schema:
             return self.finite(part, depth + 1)
         choices = schema.get("anyOf", schema.get("oneOf"))
         if not isinstance(choices, list):
-            return [None] if schema.get("type") == "null" else None
+            return _few(schema)
         listed = [self.finite(one, depth + 1) for one in self._parts(choices)]
         return [value for values in listed if values for value in values] if all(listed) else None
 

@@ -36,7 +36,7 @@ class Memory:
 
     def truth(self, leaf: Leaf, value: Any) -> bool | None:
         """Whether a leaf holds for a value of its argument; None where that cannot be evaluated."""
-        key = (leaf.key, "" if value is MISSING else repr(value))
+        key = (leaf.key, _named(value))
         if key not in self._truths:
             self._truths[key] = truth(leaf.logic, {"arguments": _nested(leaf.path, value)})
         return self._truths[key]
@@ -67,12 +67,14 @@ class Seen:
         leaves: what the logic asks, by the text of it.
         has_outer: whether something is asked about what the value is part of.
         has_inner: whether something is asked about parts of the value.
+        is_listed: whether each value is told from all others, as the schema lists them.
     """
 
     matchers: dict[str, dict[Entries, int]] = field(default_factory=dict)
     leaves: dict[str, Leaf] = field(default_factory=dict)
     has_outer: bool = False
     has_inner: bool = False
+    is_listed: bool = False
 
     def match(self, kind: str, entries: Entries) -> None:
         """Take in that a matcher asks."""
@@ -143,7 +145,9 @@ class Slot:
         )
 
     def _logic(self, value: Any) -> tuple[Any, ...]:
-        told = tuple(self._memory.truth(leaf, value) for leaf in self._leaves)
+        told: tuple[Any, ...] = tuple(self._memory.truth(leaf, value) for leaf in self._leaves)
+        if self._seen.is_listed:
+            told = (*told, _named(value))
         if self._seen.has_inner:
             told = (*told, isinstance(value, dict))
         return (*told, value is MISSING) if self._seen.has_outer else told
@@ -171,6 +175,10 @@ class Slot:
     @property
     def _is_array(self) -> int:
         return self._diagrams.among(self.variable, self._array)
+
+    def is_value(self, value: Any) -> int:
+        """Whether it is one of the values that the schema lists."""
+        return self._in(lambda one: any(_named(example) == _named(value) for example in one.examples))
 
     def texts(self, kind: str, entries: Entries) -> tuple[int, int, int]:
         """Whether a value cannot be read by a matcher, some value matches it, some value does not."""
@@ -286,6 +294,10 @@ def _example(region: Region, attempt: int) -> Any:
         raise LookupError
     value = region.examples[attempt % len(region.examples)]
     return value if value is MISSING else deepcopy(value)
+
+
+def _named(value: Any) -> str:
+    return "" if value is MISSING else repr(value)
 
 
 def _strict(value: Any) -> tuple[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from itertools import islice
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from peripety.policies.analysis.diagrams import NO, YES, Diagrams
-from peripety.policies.analysis.logic import And, Constant, If, Leaf, Not, Opaque, Or, RoleIs
+from peripety.policies.analysis.logic import And, Constant, If, Leaf, Not, Opaque, Or, RoleIs, truth
 from peripety.policies.analysis.numbers import plain
 from peripety.policies.analysis.regions import MISSING
 from peripety.policies.analysis.schemas import Schema
@@ -26,6 +26,7 @@ __all__ = ["Space"]
 
 _STEPS = 150_000
 _VARIED = 0.75
+_MOST_TABLED = 128
 _MOST_POOLED = 256
 # What an opaque expression may be, besides false.
 _TRUE, _NEITHER = 2, 4
@@ -53,11 +54,18 @@ class Space:
         self._seen: dict[Path, Seen] = {}
         self._roles: dict[str, int] = {}
         self._opaque: dict[str, int] = {}
+        self._tables: dict[str, dict[Path, list[Any]]] = {}
         self.opaque: dict[str, Opaque] = {}
         for condition in conditions:
             self._see(condition)
         for role in self._roles:
             self._roles[role] = self.diagrams.variable((0.0, 0.1))
+        for key, one in self.opaque.items():
+            values = None if all_values else self._listed(one)
+            if values is not None:
+                self._tables[key] = values
+                for path in values:
+                    self._seen.setdefault(path, Seen()).is_listed = True
         paths = [*self._seen]
         for path, seen in self._seen.items():
             seen.has_outer = any(_is_inside(path, other) for other in paths)
@@ -74,7 +82,7 @@ class Space:
             )
             for path, seen in self._seen.items()
         }
-        for key in self.opaque:
+        for key in (one for one in self.opaque if one not in self._tables):
             self._opaque[key] = self.diagrams.variable((0.0, 0.0, 0.0))
         self._known: dict[int, tuple[Resolved, tuple[int, int]]] = {}
         self._formulas: dict[int, tuple[int, int]] = {}
@@ -107,6 +115,42 @@ class Space:
             case If(condition, then, otherwise):
                 for part in (condition, then, otherwise):
                     self._see_formula(part)
+
+    def _listed(self, opaque: Opaque) -> dict[Path, list[Any]] | None:
+        """All values of the arguments that an expression reads; None when they are not few."""
+        if not opaque.is_closed or any(
+            _is_inside(one, other) for one in opaque.reads for other in opaque.reads
+        ):
+            return None
+        found: dict[Path, list[Any]] = {}
+        size = 1
+        for path in opaque.reads:
+            place = self._schema.place(path)
+            values = self._schema.finite(place.schema)
+            if values is None or any(isinstance(value, list) for value in values):
+                return None
+            found[path] = [*values, *([MISSING] if place.optional else ())]
+            size *= len(found[path])
+        return found if size <= _MOST_TABLED else None
+
+    def _tabled(self, opaque: Opaque) -> tuple[int, int]:
+        """An expression as the engine evaluates it for all values of what it reads."""
+        table = self._tables[opaque.key]
+        holds = fails = NO
+        for values in product(*table.values()):
+            arguments: dict[str, Any] = {}
+            here = YES
+            for path, value in zip(table, values, strict=True):
+                here = self.diagrams.both(self._slots[path].is_value(value), here)
+                if value is not MISSING:
+                    _put(arguments, path, value)
+            root = {"server": self.terms.server, "tool": self.terms.tool, "arguments": arguments}
+            outcome = truth(opaque.logic, root)
+            if outcome is None:
+                fails = self.diagrams.either(here, fails)
+            elif outcome:
+                holds = self.diagrams.either(here, holds)
+        return holds, fails
 
     # --- conditions as sets ---
 
@@ -171,12 +215,14 @@ class Space:
 
     def _evaluated(self, formula: Formula) -> tuple[int, int]:
         match formula:
-            case Constant(truth):
-                return (YES if truth else NO), (YES if truth is None else NO)
+            case Constant(outcome):
+                return (YES if outcome else NO), (YES if outcome is None else NO)
             case RoleIs(role):
                 return self._has_role(role), NO
             case Leaf():
                 return self._slots[formula.path].leaf(formula)
+            case Opaque() if formula.key in self._tables:
+                return self._tabled(formula)
             case Opaque():
                 variable = self._opaque[formula.key]
                 return self.diagrams.among(variable, _TRUE), self.diagrams.among(variable, _NEITHER)
@@ -242,7 +288,7 @@ class Space:
             random: what to draw from.
             times: how many.
         """
-        asked = [one for key, one in self.opaque.items() if self._opaque[key] in chosen]
+        asked = [self.opaque[key] for key, variable in self._opaque.items() if variable in chosen]
         if not asked:
             return
         literals = [literal for one in asked for literal in one.literals]

@@ -117,6 +117,24 @@ def test_two_arguments_at_once_are_searched_and_never_guessed() -> None:
     )
 
 
+def test_two_arguments_of_few_values_are_known() -> None:
+    both = {"cat": [{"var": "arguments.mode"}, {"var": "arguments.force"}]}
+    properties = {"mode": {"enum": ["plain", "quick"]}, "force": {"type": "boolean"}}
+    schema = {"type": "object", "properties": properties, "required": ["mode"]}
+    tools = (tool(input_schema=schema, argument_roles={}),)
+
+    def which(text: str) -> Json:
+        return rule("r", "allow", logic={"===": [both, text]})
+
+    assert isinstance(_verdict([which("plaintrue")], [which("plainfalse")], tools=tools), Differs)
+    assert _verdict([which("plain?")], [which("quick?")], tools=tools) == Equivalent()
+    either = [{"===": [{"var": "arguments.mode"}, "plain"]}, {"===": [{"var": "arguments.force"}, True]}]
+    assert (
+        _verdict([which("plaintrue")], [rule("r", "allow", logic={"and": either})], tools=tools)
+        == Equivalent()
+    )
+
+
 def test_tools_that_are_named_alone_are_looked_at_alone() -> None:
     tools = (tool(), tool("b", read_only=True), tool("c"))
     verdict = _verdict([rule("r", "allow", tools=["b"])], [rule("r", "allow", read_only=True)], tools=tools)
