@@ -44,11 +44,14 @@ __all__ = [
     "parse_json_with_schema",
     "schema_hint",
     "used_until",
+    "was_cut_off",
 ]
 
 _TOKEN_KINDS = tuple(field.name for field in fields(Usage))
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _MAX_FINDINGS_TOLD = 20
+_ANSWER_INVALID = "ANSWER_INVALID"
+_CUT_OFF = ("CUT_OFF:", "TRUNCATED:")
 _INSTRUCTION = (
     "That answer was refused. Answer again with the whole JSON document and every finding put right."
 )
@@ -199,6 +202,12 @@ def used_until(error: PeripetyError) -> Spent | None:
     return Spent(told["calls"], usage, told.get("cost"), told.get("cache_savings"))
 
 
+def was_cut_off(error: PeripetyError) -> bool:
+    """Whether an answer was given up because it had no end, so that asking for less may do."""
+    is_answer = error.code == _ANSWER_INVALID
+    return is_answer and any(violation.reason.startswith(_CUT_OFF) for violation in error.violations)
+
+
 def _used(completion: Completion) -> dict[str, str]:
     figures = {
         "calls": completion.calls,
@@ -258,7 +267,7 @@ def _answer_invalid(completion: Completion, findings: Sequence[Finding]) -> Fail
     place = f" at {first.path}" if first.path else ""
     return FailedPreconditionError(
         f"The model gave no valid answer, even when told what was wrong: {first.message}{place}",
-        code="ANSWER_INVALID",
+        code=_ANSWER_INVALID,
         details=_used(completion),
         violations=[finding.violation for finding in findings],
     )

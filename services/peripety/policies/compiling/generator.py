@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.errors import ConflictError, FailedPreconditionError
-from peripety.gateway.conversations import Conversation
-from peripety.gateway.model import CacheConfig, Options, ResponseSchema, Spent
+from peripety.gateway.model import ResponseSchema, Spent
 from peripety.gateway.objects.structured import schema_hint
 from peripety.policies.compiling.answers import SCENARIOS, scenarios_read, scenarios_schema
-from peripety.policies.compiling.material import as_text
+from peripety.policies.compiling.material import as_text, conversation_about, scenario_document
 from peripety.policies.compiling.merging import without_repetition
 from peripety.policies.feedback import feedback_message
 from peripety.policies.model import GenerationTurn, ScenarioSource
@@ -20,12 +19,8 @@ if TYPE_CHECKING:
     from peripety.gateway.model import ModelGateway
     from peripety.policies.model import ScenarioFeedback, TestScenario, ToolAnnotation
 
-__all__ = ["OUTPUT_TOKENS", "ScenarioGeneratorSession", "generate_scenarios"]
+__all__ = ["ScenarioGeneratorSession", "generate_scenarios"]
 
-OUTPUT_TOKENS = 8_192
-"""The longest answer; longer ones come in smaller batches."""
-
-_EXPECTED_TURNS = 3
 _BEGIN = "Write scenarios for the tools, following the instructions above."
 _COMPLEMENT = "These scenarios exist already. Complement them, and write none of them again:"
 
@@ -63,12 +58,7 @@ class ScenarioGeneratorSession:
         max_turns: int | None = None,
         replace_corrected: bool = False,
     ) -> None:
-        options = Options(
-            model=model,
-            max_output_tokens=OUTPUT_TOKENS,
-            cache=CacheConfig(expected_reuse=_EXPECTED_TURNS),
-        )
-        self._conversation = Conversation(gateway, system, options=options)
+        self._conversation = conversation_about(gateway, system, model)
         self._schema = ResponseSchema(SCENARIOS, scenarios_schema(annotations))
         self._handwritten = tuple(handwritten)
         self._replace_corrected = replace_corrected
@@ -136,21 +126,7 @@ class ScenarioGeneratorSession:
     def _existing(self) -> list[str]:
         if not self._handwritten:
             return []
-        lines = (
-            as_text(
-                {
-                    "description": scenario.description,
-                    "request": {
-                        "server_name": scenario.request.server_name,
-                        "tool_name": scenario.request.tool_name,
-                        "arguments": dict(scenario.request.arguments),
-                        "roles": scenario.request.roles,
-                    },
-                    "expected_decision": scenario.expected_decision.value,
-                }
-            )
-            for scenario in self._handwritten
-        )
+        lines = (as_text(scenario_document(scenario)) for scenario in self._handwritten)
         return ["\n".join((_COMPLEMENT, *lines))]
 
     async def _turn(

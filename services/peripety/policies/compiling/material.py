@@ -1,23 +1,45 @@
-"""System texts: instructions, and at their end the material that a conversation is about."""
+"""What conversations about policies begin with: instructions, and at their end the material."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
+from peripety.gateway.conversations import Conversation
+from peripety.gateway.model import CacheConfig, Options
 from peripety.policies.prompts import prompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.policies.model import CompileOrder, ToolAnnotation
+    from peripety.gateway.model import ModelGateway
+    from peripety.policies.model import CompileOrder, TestScenario, ToolAnnotation
 
-__all__ = ["as_text", "material", "system_text", "tool_document"]
+__all__ = ["as_text", "conversation_about", "material", "scenario_document", "system_text", "tool_document"]
+
+OUTPUT_TOKENS = 8_192
+"""The longest answer; longer ones come in smaller batches."""
+
+_EXPECTED_TURNS = 3
 
 
 def system_text(name: str, about: Mapping[str, Any]) -> str:
     """The system text of a conversation: a prompt, and as its last line the material as a JSON object."""
     return f"{prompt(name)}\n{as_text(about)}"
+
+
+def conversation_about(gateway: ModelGateway, system: str, model: str | None) -> Conversation:
+    """A new conversation whose beginning a provider's prompt cache may have.
+
+    Args:
+        gateway: answers.
+        system: its system text.
+        model: as in `GenerateRequest.model`.
+    """
+    cache = CacheConfig(expected_reuse=_EXPECTED_TURNS)
+    return Conversation(
+        gateway, system, options=Options(model=model, max_output_tokens=OUTPUT_TOKENS, cache=cache)
+    )
 
 
 def material(order: CompileOrder, tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
@@ -44,6 +66,22 @@ def tool_document(tool: ToolAnnotation) -> dict[str, Any]:
     if tool.destructive:
         document["destructive"] = True
     return document
+
+
+def scenario_document(scenario: TestScenario) -> dict[str, Any]:
+    """A scenario as models write it and are told of it."""
+    request = scenario.request
+    return {
+        "description": scenario.description,
+        "request": {
+            "server_name": request.server_name,
+            "tool_name": request.tool_name,
+            "arguments": dict(request.arguments),
+            "roles": [*request.roles],
+        },
+        "expected_decision": scenario.expected_decision.value,
+        "reasoning": scenario.reasoning,
+    }
 
 
 def as_text(value: Any) -> str:

@@ -1,0 +1,119 @@
+"""What is refused before a model is asked: orders that no rules could fulfil."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety import sim
+from peripety.errors import FieldViolation, InvalidArgumentError, Severity
+from peripety.policies.compiling.document import document_of
+from peripety.policies.compiling.merging import request_key
+from peripety.policies.model import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.errors import Finding
+    from peripety.policies.model import CompileOrder, Expectation, TestScenario
+
+__all__ = ["MAX_CONSTITUTION_BYTES", "check_order"]
+
+MAX_CONSTITUTION_BYTES = 256 * 1024
+
+_LIMITS = {
+    "repairs": (0, 20),
+    "probes": (0, 50),
+    "probe_rounds": (0, 20),
+    "tools_per_batch": (1, 200),
+    "turns": (1, 100),
+}
+_FIELDS = {
+    "repairs": "max_repairs",
+    "probes": "max_probes",
+    "probe_rounds": "max_probe_rounds",
+    "turns": "max_turns",
+}
+
+
+def check_order(order: CompileOrder) -> None:
+    """Refuse an order that cannot be carried out; all that is wrong is told at once.
+
+    Raises:
+        InvalidArgumentError: the violations name each field (code ORDER_INVALID), or each place of the
+            tools, lists and invariants (code FOUNDATION_INVALID).
+    """
+    violations = [*_of_texts(order), *_of_limits(order)]
+    if violations:
+        raise _refused("what to compile", "ORDER_INVALID", violations)
+    foundation = document_of(order, order.tools, [])
+    errors = [one for one in sim.validate_policy(foundation) if one.severity is Severity.ERROR]
+    if errors:
+        raise _refused("what the rules stand on", "FOUNDATION_INVALID", [*map(_violation, errors)])
+    violations = [*_of_handwritten(order, sim.compile_policy(foundation))]
+    if violations:
+        raise _refused("the handwritten scenarios", "ORDER_INVALID", violations)
+
+
+def _of_texts(order: CompileOrder) -> Iterator[FieldViolation]:
+    size = len(order.constitution.encode("utf-8", "replace"))
+    if not order.constitution.strip():
+        yield FieldViolation(".constitution", "is empty: write down what is allowed, and what is not")
+    if size > MAX_CONSTITUTION_BYTES:
+        reason = f"has {size} bytes; at most {MAX_CONSTITUTION_BYTES} are accepted, so shorten it"
+        yield FieldViolation(".constitution", reason)
+    if not order.tools:
+        yield FieldViolation(".tools", "is empty: name the tools that the policy is about")
+
+
+def _of_limits(order: CompileOrder) -> Iterator[FieldViolation]:
+    for name, (least, most) in _LIMITS.items():
+        value = getattr(order.limits, name)
+        if value is not None and not least <= value <= most:
+            yield FieldViolation(f".options.{_FIELDS.get(name, name)}", f"must be from {least} to {most}")
+
+
+def _of_handwritten(order: CompileOrder, foundation: sim.Policy) -> Iterator[FieldViolation]:
+    """What no rules could meet: two scenarios at once, or one against an invariant."""
+    names: dict[str, int] = {}
+    asked: dict[bytes, int] = {}
+    for number, scenario in enumerate(order.handwritten):
+        field = f".handwritten_scenarios[{number}]"
+        first = names.setdefault(scenario.description, number)
+        if first != number:
+            yield FieldViolation(
+                f"{field}.description", f"is that of scenario {first}; it names the scenario"
+            )
+        try:
+            decided = foundation.decide(scenario.request)
+        except InvalidArgumentError as error:
+            yield FieldViolation(f"{field}.request", error.message)
+            continue
+        if decided.by_invariant and not scenario.expected_decision.is_met_by(decided.decision):
+            reason = f"no rule can bring it about: {decided.rule_id} always says {decided.decision.value}"
+            yield FieldViolation(f"{field}.expected", reason)
+        earlier = asked.setdefault(request_key(scenario.request), number)
+        if earlier != number and not _meetable(order.handwritten[earlier], scenario.expected_decision):
+            reason = f"contradicts scenario {earlier}, whose request is the same"
+            yield FieldViolation(f"{field}.expected", reason)
+
+
+def _meetable(scenario: TestScenario, other: Expectation) -> bool:
+    """Whether one decision can meet two expectations."""
+    both = (scenario.expected_decision, other)
+    return any(all(one.is_met_by(decision) for one in both) for decision in Decision)
+
+
+def _violation(finding: Finding) -> FieldViolation:
+    """A finding, where it stands in a request."""
+    first, _, rest = finding.path.removeprefix("/").partition("/")
+    if first != "tools":
+        return FieldViolation(f".foundation{finding.path}", finding.violation.reason)
+    index, _, inner = rest.partition("/")
+    place = f".tools[{index}]" if index else ".tools"
+    return FieldViolation(f"{place}/{inner}" if inner else place, finding.violation.reason)
+
+
+def _refused(what: str, reason: str, violations: list[FieldViolation]) -> InvalidArgumentError:
+    first = violations[0]
+    message = f"{what} cannot be: {first.field} {first.reason} ({len(violations)} in all)"
+    return InvalidArgumentError(message, code=reason, violations=violations)

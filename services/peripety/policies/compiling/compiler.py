@@ -1,0 +1,356 @@
+"""From a written policy to rules and scenarios that agree: the phases, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from peripety.errors import Finding, PeripetyError, Severity, SpecError
+from peripety.gateway.streams import following
+from peripety.policies.compiling.artifacts import fingerprint
+from peripety.policies.compiling.authors import Authors
+from peripety.policies.compiling.batches import Batch, batches, in_parallel
+from peripety.policies.compiling.checks import check_order
+from peripety.policies.compiling.context import ENGINE, Context, GivenUpError, is_of_answer
+from peripety.policies.compiling.document import Rulebook, document_of
+from peripety.policies.compiling.finishing import finished
+from peripety.policies.compiling.metering import BUDGET_USED_UP, MeteredGateway
+from peripety.policies.compiling.panel import Panel
+from peripety.policies.compiling.repairs import Repairs
+from peripety.policies.compiling.rules import RuleAuthor
+from peripety.policies.compiling.suite import Suite, fared
+from peripety.policies.compiling.verdicts import not_met
+from peripety.policies.model import (
+    Compiled,
+    CompilePhase,
+    Failed,
+    RulesWritten,
+    ScenarioFeedback,
+    ScenariosWritten,
+    VerificationReport,
+    Verified,
+)
+from peripety.sim import compile_policy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+    from typing import Any, TypeVar
+
+    from peripety.gateway.model import ModelGateway
+    from peripety.policies.compiling.artifacts import Artifacts
+    from peripety.policies.compiling.authors import Contribution
+    from peripety.policies.model import (
+        AuditEntry,
+        CompileEvent,
+        CompileOrder,
+        DiscardedScenario,
+        ScenarioResult,
+    )
+    from peripety.sim import Policy
+
+    T = TypeVar("T")
+
+__all__ = ["PolicyCompiler"]
+
+
+class PolicyCompiler:
+    """Compiles policies.
+
+    Args:
+        gateway: answers.
+        artifacts: keeps what was written for the same, batch by batch.
+        configured: who answers where an order names nobody: whatever tells one from another.
+    """
+
+    def __init__(self, gateway: ModelGateway, artifacts: Artifacts, configured: str = "") -> None:
+        self._gateway = gateway
+        self._artifacts = artifacts
+        self._configured = configured
+
+    def fingerprint(self, order: CompileOrder) -> str:
+        """A digest of all that the result depends on, but the model where the order names none."""
+        return fingerprint(order)
+
+    async def compile(self, order: CompileOrder) -> AsyncIterator[CompileEvent]:
+        """Write rules and scenarios, and repair both until they agree.
+
+        Whenever the iteration is left, nothing of it is running any more.
+
+        Yields:
+            What happens, and `Compiled` or `Failed` as the last event.
+
+        Raises:
+            InvalidArgumentError: the order cannot be carried out; the violations name its fields.
+            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong and for the
+                budget of the order.
+        """
+        await asyncio.to_thread(check_order, order)
+        gateway = MeteredGateway(self._gateway, order.limits.budget)
+        model = order.model or self._configured
+        run = _Run(Context(order, gateway, self._artifacts, model))
+        async with following(run.events()) as events:
+            async for event in events:
+                yield event
+
+
+class _Run:
+    """One order under way."""
+
+    def __init__(self, context: Context) -> None:
+        order = context.order
+        self._context = context
+        self._order = order
+        self._author = RuleAuthor(context.gateway, order, context.artifacts, context.model)
+        self._authors = Authors(context)
+        self._repairs = Repairs(context, self._author)
+        foundation = compile_policy(document_of(order, order.tools, []))
+        self._suite = Suite(foundation, order.tools, order.handwritten)
+        self._panel = Panel(context, self._suite)
+        self._report: VerificationReport | None = None
+        self._book: Rulebook
+        self._policy: Policy | None = None
+
+    async def events(self) -> AsyncIterator[CompileEvent]:
+        """Everything that happens."""
+        findings: tuple[Finding, ...] = ()
+        try:
+            async with following(self._phases()) as events:
+                async for event in events:
+                    yield event
+        except GivenUpError as given_up:
+            findings = given_up.findings
+        except PeripetyError as error:
+            if error.code != BUDGET_USED_UP:
+                raise
+            findings = (Finding(BUDGET_USED_UP, "", error.message),)
+        if findings:
+            yield self._failed(findings)
+
+    def _failed(self, findings: tuple[Finding, ...]) -> Failed:
+        return Failed(
+            (*findings, *self._context.warnings),
+            self._policy.document if self._policy else b"",
+            self._suite.scenarios,
+            self._report,
+            tuple(self._context.audit),
+            self._context.gateway.spent,
+        )
+
+    async def _phases(self) -> AsyncIterator[CompileEvent]:
+        for phase in (self._write_rules, self._write_scenarios, self._rounds, self._measure):
+            async with following(phase()) as events:
+                async for event in events:
+                    yield event
+
+    # ---- writing
+
+    async def _write_rules(self) -> AsyncIterator[CompileEvent]:
+        own = self._batches()
+        written = _Pieces(own, self._author.write)
+        async for name, share in written.done():
+            yield self._context.progress(CompilePhase.RULES, f"rules for {name}", share)
+        self._book = Rulebook(self._order, written.results())
+        self._policy = await asyncio.to_thread(_compiled, self._book)
+        yield RulesWritten(self._policy.document)
+
+    async def _write_scenarios(self) -> AsyncIterator[CompileEvent]:
+        written = _Pieces(self._batches(), self._authors.write)
+        async for name, share in written.done():
+            yield self._context.progress(CompilePhase.SCENARIOS, f"scenarios for {name}", share)
+        self._authors.begun(written.results())
+        discarded: list[DiscardedScenario] = []
+        for contribution in self._authors.contributions:
+            found = self._suite.sift(contribution.scenarios)
+            self._suite.take(found.kept)
+            discarded += found.discarded
+            yield ScenariosWritten(contribution.scenarios, contribution.turn)
+        yield self._context.progress(CompilePhase.FILTERING, f"{len(discarded)} scenarios cannot be run")
+        for entry in self._discarded(discarded):
+            yield entry
+
+    def _batches(self) -> tuple[Batch, ...]:
+        return batches(self._order.tools, self._order.limits.tools_per_batch)
+
+    def _discarded(self, discarded: Iterable[DiscardedScenario]) -> Iterator[AuditEntry]:
+        """Put on record what was thrown out, and let its author know with the next turn."""
+        thrown = tuple(discarded)
+        self._authors.tell(ScenarioFeedback(discarded=thrown), ())
+        for one in thrown:
+            yield self._context.note(ENGINE, one)
+
+    # ---- repairing
+
+    async def _rounds(self) -> AsyncIterator[CompileEvent]:
+        """Verify, judge and repair, until every scenario passes or nothing is left to try."""
+        limits = self._order.limits
+        judged: frozenset[str] = frozenset()
+        for number in range(limits.repairs + 1):
+            self._context.round = number
+            results = await self._verified()
+            yield self._verified_event(results)
+            shown = [*self._to_judge(results, judged)]
+            judged = frozenset(result.scenario.description for result in results)
+            rounds = limits.probe_rounds if number == 0 else min(1, limits.probe_rounds)
+            async with following(
+                self._panel.hear(self._book, self._now, shown, rounds if limits.probes else 0)
+            ) as events:
+                async for event in events:
+                    yield event
+            ruling = self._panel.ruling
+            self._suite.correct(ruling.corrections)
+            self._authors.tell(self._found_out(), self._suite.scenarios)
+            if number == limits.repairs or not (ruling.problems or self._authors.are_wanted):
+                break
+            before = (self._now.policy_hash, self._suite.scenarios)
+            async with following(self._repair()) as events:
+                async for event in events:
+                    yield event
+            is_stuck = before == (self._now.policy_hash, self._suite.scenarios)
+            if is_stuck and not (ruling.corrections or self._repairs.are_refused):
+                break
+        results = await self._verified()
+        failures = [result for result in results if not result.passed]
+        if failures:
+            yield self._verified_event(results)
+            raise GivenUpError(not_met(failures, self._panel.contested, self._repairs.opinions))
+
+    def _to_judge(
+        self, results: Iterable[ScenarioResult], judged: frozenset[str]
+    ) -> Iterator[ScenarioResult]:
+        """The results for those batches in which something failed, or is new."""
+        known = [*results]
+        place_of = self._book.place_of
+        stirred = {
+            place_of(result.scenario.request)
+            for result in known
+            if not result.passed or result.scenario.description not in judged
+        }
+        is_asked = any(not result.passed for result in known) or self._order.limits.probes
+        for result in known if is_asked else ():
+            if place_of(result.scenario.request) in stirred:
+                yield result
+
+    def _found_out(self) -> ScenarioFeedback:
+        """What the authors of scenarios have to know of the last ruling.
+
+        Where corrected scenarios are to be replaced, those that still fail are not among them: the rules
+        have to meet them first.
+        """
+        ruling = self._panel.ruling
+        failing = {scenario.description for scenario in ruling.problems}
+        corrections = (
+            correction
+            for correction in ruling.corrections
+            if not (self._order.replace_corrected and correction.scenario_description in failing)
+        )
+        return ScenarioFeedback(tuple(corrections), (), self._panel.probes)
+
+    async def _repair(self) -> AsyncIterator[CompileEvent]:
+        async with following(self._authors.replace()) as steps:
+            async for step in steps:
+                yield step
+        for event in self._merged(self._authors.contributions):
+            yield event
+        mending = self._repairs.mend(self._book, self._now, self._suite, self._panel.ruling.problems)
+        async with following(mending) as events:
+            async for event in events:
+                yield event
+        self._book, self._policy = self._repairs.book, self._repairs.policy
+
+    def _merged(self, contributions: Iterable[Contribution]) -> Iterator[CompileEvent]:
+        for contribution in contributions:
+            discarded = self._suite.replace(
+                contribution.feedback,
+                contribution.scenarios,
+                replace_corrected=self._order.replace_corrected,
+            )
+            yield ScenariosWritten(contribution.scenarios, contribution.turn)
+            yield from self._discarded(discarded)
+
+    async def _verified(self) -> tuple[ScenarioResult, ...]:
+        results = await asyncio.to_thread(fared, self._now, self._suite.scenarios)
+        self._report = VerificationReport(results)
+        return results
+
+    def _verified_event(self, results: tuple[ScenarioResult, ...]) -> Verified:
+        return Verified(self._context.round, VerificationReport(results))
+
+    @property
+    def _now(self) -> Policy:
+        assert self._policy is not None  # noqa: S101 - rules are written first
+        return self._policy
+
+    # ---- measuring
+
+    async def _measure(self) -> AsyncIterator[CompileEvent]:
+        yield self._context.progress(CompilePhase.MEASURING, "which scenarios add something")
+        suite = await asyncio.to_thread(finished, self._now, self._suite.scenarios)
+        if suite.directed:
+            yield ScenariosWritten(suite.directed)
+        if any(self._panel.doubted.values()):
+            message = "a judge is not satisfied, though every scenario passes"
+            self._context.warn(Finding("POLICY_DOUBTED", "", message, Severity.WARNING))
+        yield Compiled(
+            self._now.document,
+            suite.scenarios,
+            suite.report,
+            tuple(self._context.audit),
+            self._context.gateway.spent,
+            self._authors.turns,
+            tuple(self._context.warnings),
+        )
+
+
+class _Pieces:
+    """What is written for many batches at once, in their order whoever is done first."""
+
+    def __init__(
+        self, own: tuple[Batch, ...], write: Callable[[Batch], Coroutine[Any, Any, tuple[T, ...]]]
+    ) -> None:
+        self._batches = own
+        self._write = write
+        self._written: dict[int, Any] = {}
+        self._failed: dict[int, PeripetyError] = {}
+
+    async def done(self) -> AsyncIterator[tuple[str, float]]:
+        """Write, and name each batch that is done with the share of all that are."""
+        async with following(in_parallel([self._write(batch) for batch in self._batches])) as pieces:
+            async for number, piece in pieces:
+                if isinstance(piece, PeripetyError):
+                    self._failed[number] = piece
+                else:
+                    self._written[number] = piece
+                share = (len(self._written) + len(self._failed)) / len(self._batches)
+                yield self._batches[number].name, share
+
+    def results(self) -> list[Any]:
+        """What was written, in the order of the batches.
+
+        Raises:
+            GivenUpError: some failed; the findings name them.
+            PeripetyError: all failed, and not because of what was answered, or the budget is used up.
+        """
+        errors = [self._failed[number] for number in sorted(self._failed)]
+        for error in errors:
+            if error.code == BUDGET_USED_UP:
+                raise error
+        if errors and not self._written and not any(map(is_of_answer, errors)):
+            raise errors[0]
+        if errors:
+            raise GivenUpError(
+                tuple(
+                    Finding(
+                        "BATCH_FAILED", "", f"{self._batches[number].name}: {self._failed[number].message}"
+                    )
+                    for number in sorted(self._failed)
+                )
+            )
+        return [piece for number in sorted(self._written) for piece in self._written[number]]
+
+
+def _compiled(book: Rulebook) -> Policy:
+    try:
+        return book.policy()
+    except SpecError as error:
+        findings = (Finding("RULES_INVALID", found.path, found.message) for found in error.findings)
+        raise GivenUpError(tuple(findings)) from None

@@ -1,0 +1,112 @@
+"""Who is to blame where rules and scenarios disagree: a model's opinion, in fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety.gateway.model import ResponseSchema
+from peripety.policies.compiling.answers import JUDGEMENT, judgement_schema, scenarios_read
+from peripety.policies.compiling.blame import Attribution
+from peripety.policies.compiling.material import (
+    as_text,
+    conversation_about,
+    material,
+    scenario_document,
+    system_text,
+)
+from peripety.policies.model import Blame, Expectation, ScenarioSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from peripety.gateway.model import ModelGateway
+    from peripety.policies.compiling.batches import Batch
+    from peripety.policies.model import CompileOrder, ScenarioResult, TestScenario
+
+__all__ = ["Judge", "Opinion", "failure_document"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a judge says.
+
+    Attributes:
+        satisfied: whether it doubts nothing.
+        attributions: who is to blame for what failed.
+        probes: scenarios that look into what it doubts.
+        model: who it is, as `provider/model`.
+    """
+
+    satisfied: bool
+    attributions: tuple[Attribution, ...]
+    probes: tuple[TestScenario, ...]
+    model: str
+
+
+class Judge:
+    """Judges the scenarios of one batch, in a conversation over all rounds.
+
+    Args:
+        gateway: answers.
+        order: the written policy.
+        batch: the tools.
+    """
+
+    def __init__(self, gateway: ModelGateway, order: CompileOrder, batch: Batch) -> None:
+        system = system_text("judge", material(order, batch.tools))
+        self._conversation = conversation_about(gateway, system, order.model)
+        self._schema = ResponseSchema(JUDGEMENT, judgement_schema(batch.tools))
+        self._rules: Sequence[Mapping[str, Any]] | None = None
+
+    async def judge(
+        self, rules: Sequence[Mapping[str, Any]], results: Iterable[ScenarioResult], probes: int
+    ) -> Opinion:
+        """Show how scenarios fared, and hear who is to blame.
+
+        Scenarios that passed take one line each; rules are shown when they are others than before.
+
+        Args:
+            rules: the rules of the batch as they are now.
+            results: how its scenarios fared.
+            probes: how many probes it may write; further ones are not heard.
+
+        Raises:
+            PeripetyError: what `ModelGateway.stream` raises.
+        """
+        known = [*results]
+        question: dict[str, Any] = {} if rules == self._rules else {"rules": [*rules]}
+        question["passed"] = [_in_a_line(result) for result in known if result.passed]
+        question["failed"] = [failure_document(result) for result in known if not result.passed]
+        question["probes"] = probes
+        completion = await self._conversation.send(as_text(question), schema=self._schema)
+        self._rules = rules
+        value = completion.value or {"satisfied": False, "attributions": (), "probes": ()}
+        return Opinion(
+            value["satisfied"],
+            tuple(map(_attribution, value["attributions"])),
+            scenarios_read(value["probes"][:probes], ScenarioSource.PROBE),
+            f"{completion.provider}/{completion.model}",
+        )
+
+
+def failure_document(result: ScenarioResult) -> dict[str, Any]:
+    """A scenario that failed, with what the rules decided."""
+    actual = result.actual
+    decided = {"decision": actual.decision.value, "rule": actual.rule_id, "reasons": [*actual.reasons]}
+    return {**scenario_document(result.scenario), "decided": decided}
+
+
+def _in_a_line(result: ScenarioResult) -> str:
+    decided = result.actual
+    return f"{result.scenario.description}: {decided.decision.value} by {decided.rule_id or 'no rule'}"
+
+
+def _attribution(told: Mapping[str, Any]) -> Attribution:
+    right = told.get("corrected_decision")
+    return Attribution(
+        told["description"],
+        Blame(told["blame"]),
+        told["reasoning"],
+        None if right is None else Expectation(right),
+    )

@@ -1,0 +1,183 @@
+"""The judges of a run, one for each batch: what they say in a round, and the probes that come of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from peripety.errors import Finding, Severity
+from peripety.gateway.streams import following
+from peripety.policies.compiling.batches import in_parallel
+from peripety.policies.compiling.blame import Ruling, ruling
+from peripety.policies.compiling.context import ENGINE, by_model, is_of_answer
+from peripety.policies.compiling.judge import Judge, Opinion
+from peripety.policies.compiling.merging import request_key
+from peripety.policies.compiling.suite import fared
+from peripety.policies.model import (
+    Blame,
+    CompilePhase,
+    Expectation,
+    Judgement,
+    ScenariosWritten,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+
+    from peripety.policies.compiling.blame import Attribution
+    from peripety.policies.compiling.context import Context
+    from peripety.policies.compiling.document import Rulebook
+    from peripety.policies.compiling.suite import Suite
+    from peripety.policies.model import AuditEntry, CompileEvent, ScenarioResult, TestScenario
+    from peripety.sim import Policy
+
+__all__ = ["Panel"]
+
+
+class Panel:
+    """Judges, each of whom remembers the rounds before.
+
+    Args:
+        context: the run.
+        suite: its scenarios; probes are added to them.
+
+    Attributes:
+        ruling: what of the last round's words stands.
+        probes: the probes of the last round, for the author of scenarios to write more of the kind.
+        contested: what was said, in any round, of scenarios whose correction was put aside, by description.
+        doubted: whether the judge of a batch doubted the rules when it was asked last.
+    """
+
+    def __init__(self, context: Context, suite: Suite) -> None:
+        self._context = context
+        self._suite = suite
+        self._judges: dict[int, Judge] = {}
+        self._opinions: tuple[Opinion, ...] = ()
+        self._fresh: tuple[ScenarioResult, ...] = ()
+        self.ruling = Ruling()
+        self.doubted: dict[int, bool] = {}
+        self.contested: dict[str, Attribution] = {}
+        self.probes: tuple[TestScenario, ...] = ()
+
+    async def hear(
+        self, book: Rulebook, policy: Policy, results: Iterable[ScenarioResult], rounds: int
+    ) -> AsyncIterator[CompileEvent]:
+        """Let the judges say who is to blame, and run their probes, so many times; then rule.
+
+        Args:
+            book: the rules.
+            policy: the same, compiled.
+            results: the scenarios that they are shown; those of batches that are not judged now are left out.
+            rounds: the most rounds of probes.
+
+        Raises:
+            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
+        """
+        most = self._context.order.limits.probes
+        shown = tuple(results)
+        failures = [result for result in shown if not result.passed]
+        words: dict[str, _Word] = {}
+        self.probes = ()
+        for number in range(max(rounds, 1)):
+            probes = most if number < rounds else 0
+            async with following(self._ask(book, shown, probes)) as steps:
+                async for step in steps:
+                    yield step
+            for opinion in self._opinions:
+                for attribution in opinion.attributions:
+                    words.setdefault(attribution.description, _Word(attribution, opinion.model))
+            async with following(self._probe(policy, probes)) as steps:
+                async for step in steps:
+                    yield step
+            shown = self._fresh
+            if not shown:
+                break
+            failures += [result for result in shown if not result.passed]
+        for entry in self._rule(failures, words):
+            yield entry
+
+    async def _ask(
+        self, book: Rulebook, results: Sequence[ScenarioResult], probes: int
+    ) -> AsyncIterator[CompileEvent]:
+        """Ask the judges of all batches that the results are about."""
+        of_place: dict[int, list[ScenarioResult]] = defaultdict(list)
+        for result in results:
+            of_place[book.place_of(result.scenario.request)].append(result)
+        places = sorted(of_place)
+        asked = [
+            self._judge(place, book).judge(book.sections[place].rules, of_place[place], probes)
+            for place in places
+        ]
+        heard: dict[int, Opinion] = {}
+        async with following(in_parallel(asked)) as answers:
+            async for number, answer in answers:
+                name = book.sections[places[number]].batch.name
+                if isinstance(answer, Opinion):
+                    heard[number] = answer
+                elif is_of_answer(answer):
+                    message = f"about {name}: {answer.message}"
+                    self._context.warn(Finding("JUDGE_SILENT", "", message, Severity.WARNING))
+                else:
+                    raise answer
+                share = len(heard) / len(places)
+                yield self._context.progress(CompilePhase.JUDGING, f"{name} is judged", share)
+        self._opinions = tuple(heard[number] for number in sorted(heard))
+        self.doubted |= {places[number]: not opinion.satisfied for number, opinion in heard.items()}
+
+    def _judge(self, place: int, book: Rulebook) -> Judge:
+        if place not in self._judges:
+            context = self._context
+            self._judges[place] = Judge(context.gateway, context.order, book.sections[place].batch)
+        return self._judges[place]
+
+    async def _probe(self, policy: Policy, most: int) -> AsyncIterator[CompileEvent]:
+        """Take in probes, one of each judge after the other, and run them.
+
+        One that expects `allow` where the rules do not is no scenario: its judge alone would make the rules
+        allow something. It remains as a hint to the author of scenarios, who has the last word on that.
+        """
+        models = {
+            request_key(probe.request): (probe, opinion.model)
+            for each in zip_longest(*(opinion.probes for opinion in self._opinions))
+            for probe, opinion in zip(each, self._opinions, strict=True)
+            if probe is not None
+        }
+        found = self._suite.sift(probe for probe, _ in [*models.values()][:most])
+        for discarded in found.discarded:
+            yield self._context.note(ENGINE, discarded)
+        results = await asyncio.to_thread(fared, policy, found.kept)
+        self.probes += found.kept
+        self._fresh = ()
+        for result in results:
+            scenario = result.scenario
+            if result.passed or scenario.expected_decision is not Expectation.ALLOW:
+                self._fresh += (result,)
+                continue
+            judgement = Judgement(scenario.description, Blame.RULE, scenario.reasoning, overruled=True)
+            yield self._context.note(by_model(models[request_key(scenario.request)][1]), judgement)
+        fresh = tuple(result.scenario for result in self._fresh)
+        self._suite.take(fresh)
+        if fresh:
+            yield ScenariosWritten(fresh)
+
+    def _rule(self, failures: Iterable[ScenarioResult], words: Mapping[str, _Word]) -> Iterator[AuditEntry]:
+        """Say what of the words stands, and put all of it on record."""
+        self.ruling = ruling(failures, (word.attribution for word in words.values()))
+        for warning in self.ruling.warnings:
+            self._context.warn(warning)
+        self.contested |= {scenario.description: word for scenario, word in self.ruling.contested}
+        for judgement in self.ruling.judgements:
+            yield self._context.note(by_model(words[judgement.scenario_description].model), judgement)
+        for correction in self.ruling.corrections:
+            yield self._context.note(by_model(words[correction.scenario_description].model), correction)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """What somebody said about a scenario."""
+
+    attribution: Attribution
+    model: str

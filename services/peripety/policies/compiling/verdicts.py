@@ -1,0 +1,51 @@
+"""Why rules and scenarios could not be brought together, for a person who has to decide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.errors import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from peripety.policies.compiling.blame import Attribution
+    from peripety.policies.model import ScenarioResult
+
+__all__ = ["not_met"]
+
+
+def not_met(
+    failures: Iterable[ScenarioResult], contested: Mapping[str, Attribution], opinions: Mapping[str, str]
+) -> tuple[Finding, ...]:
+    """One finding for each scenario that the rules do not meet.
+
+    Args:
+        failures: the scenarios.
+        contested: what a judge said of those whose correction was put aside, by their descriptions.
+        opinions: why the rules were left as they are, likewise.
+    """
+    return tuple(_finding(failure, contested, opinions) for failure in failures)
+
+
+def _finding(
+    failure: ScenarioResult, contested: Mapping[str, Attribution], opinions: Mapping[str, str]
+) -> Finding:
+    scenario, decided = failure.scenario, failure.actual
+    by = f"rule {decided.rule_id}" if decided.rule_id else "no rule (what none is about is denied)"
+    told = (
+        f'"{scenario.description}" expects {scenario.expected_decision.value} ({scenario.reasoning}), '
+        f"and {by} decides {decided.decision.value}"
+    )
+    word = contested.get(scenario.description)
+    why = opinions.get(scenario.description)
+    kept = f"; the rules were left as they are: {why}" if why else ""
+    if word is None:
+        return Finding("SCENARIO_NOT_MET", "", f"{told}{kept}")
+    right = "something else" if word.corrected is None else word.corrected.value
+    return Finding(
+        "EXPECTATION_CONTESTED",
+        "",
+        f"{told}; the judge says that {right} is right: {word.reasoning}{kept}. No model may decide that:"
+        " write the request as a handwritten scenario, or change the written policy",
+    )

@@ -1,0 +1,137 @@
+"""Runs of the compiler with scripted models, and what came of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from peripety.gateway.streams import following
+from peripety.policies.compiling.answers import JUDGEMENT, PATCHES, RULES, SCENARIOS
+from peripety.policies.compiling.artifacts import MemoryArtifacts
+from peripety.policies.compiling.compiler import PolicyCompiler
+from peripety.policies.model import AuditEntry, Compiled, CompileOrder, Failed, Progress
+from support.policy_models import FakeModel, below, rule, scenario, told, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.gateway.model import GenerateRequest
+    from peripety.policies.compiling.artifacts import Artifacts
+    from peripety.policies.model import CompileEvent
+
+E = TypeVar("E")
+
+ORDER = CompileOrder("Everything below /open is allowed, and nothing else.", (tool("a"),), directed=False)
+RIGHT = (rule("open", "allow", arguments=below("/open")),)
+FINE = (scenario("inside", "allow", at="/open/x"), scenario("outside", "deny", at="/other"))
+SATISFIED: dict[str, Any] = {"satisfied": True, "attributions": [], "probes": []}
+
+
+@dataclass
+class Script:
+    """What models answer, turn by turn under each schema; the last answer for ever.
+
+    Attributes:
+        rules: answers to who asks for rules: sequences of rules, or anything that a `FakeModel` says.
+        scenarios: answers to who asks for scenarios.
+        judgements: answers to who asks who is to blame.
+        patches: answers to who asks for changes: sequences of operations, or anything.
+    """
+
+    rules: Sequence[Any] = (RIGHT,)
+    scenarios: Sequence[Any] = (FINE,)
+    judgements: Sequence[Any] = (SATISFIED,)
+    patches: Sequence[Any] = ((),)
+    asked: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self, request: GenerateRequest) -> Any:
+        assert request.schema is not None
+        name = request.schema.name
+        answers = {
+            RULES: self.rules,
+            SCENARIOS: self.scenarios,
+            JUDGEMENT: self.judgements,
+            PATCHES: self.patches,
+        }[name]
+        number = self.asked.get(name, 0)
+        self.asked[name] = number + 1
+        answer = answers[min(number, len(answers) - 1)]
+        if not isinstance(answer, tuple | list):
+            return answer
+        match name:
+            case "policy_rules":
+                return {"rules": [*answer]}
+            case "policy_scenarios":
+                return {"scenarios": [*map(told, answer)]}
+            case _:
+                return {"reasoning": "so be it", "operations": [*answer]}
+
+
+def blames(description: str, blame: str, corrected: str | None = None, **more: Any) -> dict[str, Any]:
+    """A judgement of one failure."""
+    word = {"description": description, "blame": blame, "reasoning": "the judge says so"}
+    if corrected is not None:
+        word["corrected_decision"] = corrected
+    return {"satisfied": False, "attributions": [word], "probes": [], **more}
+
+
+@dataclass
+class Ran:
+    """What came of a run."""
+
+    events: list[CompileEvent]
+    model: FakeModel
+
+    @property
+    def last(self) -> Any:
+        return self.events[-1]
+
+    @property
+    def compiled(self) -> Compiled:
+        assert isinstance(self.last, Compiled), self.last
+        return self.last
+
+    @property
+    def failed(self) -> Failed:
+        assert isinstance(self.last, Failed), self.last
+        return self.last
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def decided(self, kind: type[E]) -> list[E]:
+        """The decisions of one kind on record."""
+        return [entry.decision for entry in self.last.audit if isinstance(entry.decision, kind)]
+
+    @property
+    def codes(self) -> list[str]:
+        return [finding.code for finding in self.last.findings]
+
+    @property
+    def rules(self) -> list[Mapping[str, Any]]:
+        rules: list[Mapping[str, Any]] = json.loads(self.last.document)["rules"]
+        return rules
+
+    @property
+    def names(self) -> list[str]:
+        return [one.description for one in self.last.scenarios]
+
+
+async def ran(
+    script: Script | FakeModel | None = None,
+    order: CompileOrder = ORDER,
+    artifacts: Artifacts | None = None,
+    **changed: Any,
+) -> Ran:
+    """Compile an order, and see that the record and the progress are what they should be."""
+    model = script if isinstance(script, FakeModel) else FakeModel(script or Script())
+    compiler = PolicyCompiler(model, artifacts or MemoryArtifacts(), "fake")
+    async with following(compiler.compile(replace(order, **changed))) as stream:
+        done = Ran([event async for event in stream], model)
+    fractions = [event.fraction for event in done.of(Progress)]
+    assert fractions == sorted(fractions)
+    assert all(0 <= fraction <= 1 for fraction in fractions)
+    assert [*done.last.audit] == done.of(AuditEntry)
+    assert not model.running
+    return done

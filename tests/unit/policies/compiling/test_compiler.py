@@ -1,0 +1,547 @@
+"""From a written policy to rules and scenarios that agree."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import FailedPreconditionError, UnavailableError
+from peripety.gateway.model import Budget
+from peripety.gateway.streams import following
+from peripety.policies.compiling.answers import JUDGEMENT, PATCHES, RULES, SCENARIOS
+from peripety.policies.compiling.artifacts import MemoryArtifacts
+from peripety.policies.compiling.compiler import PolicyCompiler
+from peripety.policies.model import (
+    CompileLimits,
+    DiscardedScenario,
+    Expectation,
+    Judgement,
+    Progress,
+    RulePatch,
+    RulesWritten,
+    ScenarioCorrection,
+    ScenarioSource,
+    ScenariosWritten,
+    Verified,
+)
+from support.policy_models import Cut, FakeModel, about, below, rule, scenario, told, tool
+from support.policy_runs import FINE, ORDER, RIGHT, SATISFIED, Script, blames, ran
+
+if TYPE_CHECKING:
+    from peripety.gateway.model import GenerateRequest
+    from peripety.policies.model import CompileEvent
+
+WIDE = (rule("open", "allow", arguments=below("/")),)
+WRONG = scenario("wrong", "allow", at="/other/y")
+UPDATE = [{"op": "update", "rule_id": "open", "rule": RIGHT[0]}]
+KEPT = {**rule("structural-kept", "deny", arguments=below("/open/kept")), "id": "structural-kept"}
+IMPOSSIBLE = scenario("impossible", "allow", at="/open/kept/x")
+UNSENDABLE = scenario("unsendable", "deny", other=1)
+
+
+def question(request: GenerateRequest) -> Any:
+    return json.loads(request.messages[-1].text)
+
+
+# ---- when nothing goes wrong
+
+
+async def test_rules_and_scenarios_that_agree_are_done_after_one_question_each() -> None:
+    done = await ran()
+    assert done.names == ["inside", "outside"]
+    assert [one["when"]["servers"] for one in done.rules] == [["alpha"]]
+    assert len(done.model.requests) == 3
+    assert (done.compiled.audit, done.compiled.findings) == ((), ())
+    assert done.compiled.verification.failures == ()
+    assert len(done.of(RulesWritten)) == len(done.of(ScenariosWritten)) == len(done.of(Verified)) == 1
+    assert done.compiled.spent.calls == 3
+    assert [turn.turn for turn in done.compiled.turns] == [1]
+
+
+async def test_the_system_text_of_a_conversation_is_the_same_in_every_turn() -> None:
+    script = Script(
+        rules=(WIDE,),
+        scenarios=((*FINE, UNSENDABLE), (scenario("other", "deny", at="/b"),)),
+        judgements=(blames("outside", "rule"), SATISFIED),
+        patches=(UPDATE,),
+    )
+    done = await ran(script)
+    for name in (SCENARIOS, JUDGEMENT):
+        asked = done.model.of(name)
+        assert len(asked) == 2
+        for before, after in pairwise(asked):
+            assert (before.system, before.schema) == (after.system, after.schema)
+            assert after.messages[: len(before.messages)] == before.messages
+
+
+async def test_the_material_is_told_with_the_invariants_up_front() -> None:
+    done = await ran(invariants=(KEPT,))
+    for name in (RULES, SCENARIOS, JUDGEMENT):
+        (request,) = done.model.of(name)
+        assert about(request)["invariants"] == [KEPT]
+        assert about(request)["constitution"] == ORDER.constitution
+
+
+# ---- what cannot be run
+
+
+async def test_scenarios_against_an_invariant_or_a_schema_are_discarded_and_replaced() -> None:
+    replacement = scenario("possible", "deny", at="/open/kept/x")
+    script = Script(scenarios=((*FINE, IMPOSSIBLE, UNSENDABLE), (replacement,)))
+    done = await ran(script, invariants=(KEPT,))
+    thrown = done.decided(DiscardedScenario)
+    assert [(one.scenario.description, one.rule) for one in thrown] == [
+        ("impossible", "structural-kept"),
+        ("unsendable", "argument-schema"),
+    ]
+    assert {entry.actor for entry in done.last.audit} == {"engine"}
+    said = done.model.of(SCENARIOS)[1].messages[-1].text
+    assert "structural-kept" in said
+    assert "argument-schema" in said
+    assert done.names == ["inside", "outside", "possible"]
+
+
+async def test_replacements_are_filtered_again() -> None:
+    script = Script(scenarios=((*FINE, IMPOSSIBLE), (replace(IMPOSSIBLE, description="again"),), ()))
+    done = await ran(script, invariants=(KEPT,))
+    assert [one.scenario.description for one in done.decided(DiscardedScenario)] == ["impossible", "again"]
+    assert done.names == ["inside", "outside"]
+
+
+# ---- blame
+
+
+async def test_a_scenario_that_expects_too_much_is_corrected_in_place_and_kept() -> None:
+    script = Script(scenarios=((WRONG, *FINE),), judgements=(blames("wrong", "scenario", "deny"),))
+    done = await ran(script)
+    (correction,) = done.decided(ScenarioCorrection)
+    assert (correction.original_decision, correction.corrected_decision) == (
+        Expectation.ALLOW,
+        Expectation.DENY,
+    )
+    assert done.names == ["wrong", "inside", "outside"]
+    assert done.compiled.scenarios[0].expected_decision is Expectation.DENY
+    assert len(done.model.of(SCENARIOS)) == 1
+    assert {entry.actor for entry in done.last.audit} == {"model:fake/scripted"}
+
+
+async def test_corrected_scenarios_are_replaced_when_that_is_wanted() -> None:
+    script = Script(
+        scenarios=((WRONG, *FINE), (scenario("instead", "deny", at="/other/z"),)),
+        judgements=(blames("wrong", "scenario", "deny"), SATISFIED),
+    )
+    done = await ran(script, replace_corrected=True)
+    assert "not allow but deny" in done.model.of(SCENARIOS)[1].messages[-1].text
+    assert done.names == ["inside", "outside", "instead"]
+
+
+async def test_the_rules_are_mended_mechanically_where_they_are_to_blame() -> None:
+    script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"), SATISFIED), patches=(UPDATE,))
+    done = await ran(script)
+    (patch,) = done.decided(RulePatch)
+    assert (patch.rule_id, patch.position, patch.reasoning) == ("open", 0, "so be it")
+    assert patch.after == done.rules[0]
+    assert [event.round for event in done.of(Verified)] == [0, 1]
+    asked = question(done.model.of(PATCHES)[0])
+    assert [one["description"] for one in asked["failed"]] == ["outside"]
+    assert asked["failed"][0]["decided"]["rule"] == "open"
+
+
+async def test_a_judge_cannot_make_an_unsafe_decision_pass() -> None:
+    script = Script(rules=(WIDE,), judgements=(blames("outside", "scenario", "allow"),))
+    done = await ran(script)
+    (finding,) = [one for one in done.failed.findings if one.code == "EXPECTATION_CONTESTED"]
+    for told_of in ('"outside"', "rule open", "because", "the judge says so", "so be it", "handwritten"):
+        assert told_of in finding.message
+    assert all(judgement.overruled for judgement in done.decided(Judgement))
+    assert not done.decided(ScenarioCorrection)
+    outside = next(one for one in done.failed.scenarios if one.description == "outside")
+    assert outside.expected_decision is Expectation.DENY
+
+
+async def test_what_a_judge_contests_is_mended_in_the_rules_all_the_same() -> None:
+    script = Script(
+        rules=(WIDE,), judgements=(blames("outside", "scenario", "allow"), SATISFIED), patches=(UPDATE,)
+    )
+    done = await ran(script)
+    assert done.rules[0]["when"]["arguments"] == below("/open")
+    assert [judgement.overruled for judgement in done.decided(Judgement)] == [True]
+    assert done.compiled.scenarios[1].expected_decision is Expectation.DENY
+
+
+async def test_handwritten_scenarios_stand_whoever_is_blamed() -> None:
+    own = scenario("by hand", "deny", source=ScenarioSource.HANDWRITTEN, at="/open/own")
+    script = Script(judgements=(blames("by hand", "scenario", "allow"),))
+    done = await ran(script, handwritten=(own,))
+    assert done.failed.scenarios[0] == own
+    assert {"EXPECTATION_CONTESTED", "HANDWRITTEN_BLAMED"} <= set(done.codes)
+    assert len(done.model.of(PATCHES)) > 0
+
+
+async def test_nobody_is_asked_about_a_pass_by_a_word() -> None:
+    script = Script(judgements=({"satisfied": False, "attributions": [], "probes": []},))
+    done = await ran(script)
+    assert done.compiled.findings[0].code == "POLICY_DOUBTED"
+
+
+async def test_a_judge_without_a_valid_answer_leaves_every_failure_to_the_rules() -> None:
+    script = Script(rules=(WIDE,), judgements=("no JSON", "no JSON", SATISFIED), patches=(UPDATE,))
+    done = await ran(script)
+    assert [finding.code for finding in done.compiled.findings] == ["JUDGE_SILENT"]
+    assert done.compiled.verification.failures == ()
+
+
+# ---- probes
+
+
+def probing(*probes: Any) -> dict[str, Any]:
+    return {"satisfied": False, "attributions": [], "probes": [*map(told, probes)]}
+
+
+async def test_probes_are_run_and_become_scenarios_and_their_author_is_asked_for_more() -> None:
+    probe = scenario("a probe", "deny", at="/openness")
+    more = scenario("more", "deny", at="/open-ended")
+    script = Script(scenarios=(FINE, (more,)), judgements=(probing(probe), SATISFIED))
+    done = await ran(script)
+    assert done.names == ["inside", "outside", "a probe", "more"]
+    assert done.compiled.scenarios[2].source is ScenarioSource.PROBE
+    assert "/openness" in done.model.of(SCENARIOS)[1].messages[-1].text
+    second = question(done.model.of(JUDGEMENT)[1])
+    assert second["passed"] == ["a probe: deny by no rule"]
+    assert "rules" not in second
+
+
+async def test_no_more_probes_than_allowed_and_no_more_rounds() -> None:
+    rounds = [probing(*(scenario(f"{n} {k}", "deny", at=f"/{n}/{k}") for k in range(9))) for n in range(9)]
+    done = await ran(
+        Script(scenarios=(FINE, ()), judgements=tuple(rounds)),
+        limits=CompileLimits(repairs=0, probes=2, probe_rounds=2),
+    )
+    assert done.names == ["inside", "outside", "0 0", "0 1", "1 0", "1 1"]
+    assert [question(request)["probes"] for request in done.model.of(JUDGEMENT)] == [2, 2]
+
+
+async def test_a_probe_cannot_make_the_rules_allow_anything() -> None:
+    script = Script(judgements=(probing(scenario("a probe", "allow", at="/x")), SATISFIED))
+    done = await ran(script)
+    assert done.names == ["inside", "outside"]
+    assert not done.model.of(PATCHES)
+    (judgement,) = done.decided(Judgement)
+    assert (judgement.scenario_description, judgement.overruled) == ("a probe", True)
+
+
+async def test_without_probes_a_judge_is_asked_only_when_something_fails() -> None:
+    done = await ran(limits=CompileLimits(probes=0))
+    assert not done.model.of(JUDGEMENT)
+
+
+# ---- repairs
+
+
+async def test_a_change_that_breaks_what_passed_is_undone_and_its_author_told() -> None:
+    none = [{"op": "delete", "rule_id": "open"}]
+    script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),), patches=(none, UPDATE))
+    done = await ran(script, limits=CompileLimits(probes=0))
+    assert "inside" in question(done.model.of(PATCHES)[1])["refused"]
+    assert [patch.kind.value for patch in done.decided(RulePatch)] == ["update"]
+    assert done.rules[0]["id"] == "open"
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        [{"op": "delete", "rule_id": "other"}],
+        [{"op": "add", "rule_id": "open", "rule": RIGHT[0]}],
+        [{"op": "update", "rule_id": "open", "rule": {**RIGHT[0], "id": "other"}}],
+        [{"op": "update", "rule_id": "open", "rule": rule("open", "deny", arguments=below("no path"))}],
+        "no JSON",
+    ],
+    ids=["unknown", "duplicate", "rename", "invalid", "no answer"],
+)
+async def test_where_no_change_can_be_made_the_rules_are_written_anew(unfit: Any) -> None:
+    script = Script(rules=(WIDE, RIGHT), judgements=(blames("outside", "rule"), SATISFIED), patches=(unfit,))
+    done = await ran(script)
+    assert done.rules[0]["when"]["arguments"] == below("/open")
+    assert "outside" in done.model.of(RULES)[1].messages[-1].text
+    assert [patch.reasoning for patch in done.decided(RulePatch)] == ["written anew"]
+
+
+async def test_no_more_repairs_than_allowed() -> None:
+    step = [
+        [{"op": "add", "rule_id": f"n{n}", "rule": rule(f"n{n}", "deny", arguments=below(f"/x{n}"))}]
+        for n in range(9)
+    ]
+    failing = tuple(scenario(f"s{n}", "deny", at=f"/x{n}") for n in range(9))
+    script = Script(
+        rules=(WIDE,),
+        scenarios=((FINE[0], *failing),),
+        judgements=(SATISFIED,),
+        patches=tuple(step),
+    )
+    done = await ran(script, limits=CompileLimits(repairs=2, probes=0))
+    assert len(done.model.of(PATCHES)) == 2
+    assert done.codes.count("SCENARIO_NOT_MET") == 7
+    assert [event.round for event in done.of(Verified)] == [0, 1, 2, 2]
+
+
+async def test_a_run_in_which_nothing_changes_any_more_ends() -> None:
+    script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),))
+    done = await ran(script, limits=CompileLimits(repairs=20))
+    assert len(done.model.of(PATCHES)) == 1
+    assert done.codes == ["SCENARIO_NOT_MET"]
+
+
+# ---- answers that are wrong
+
+
+@pytest.mark.parametrize("name", [RULES, SCENARIOS, JUDGEMENT])
+@pytest.mark.parametrize("bad", [Cut(), "no JSON", {"other": 1}])
+async def test_a_truncated_or_invalid_answer_costs_one_repair_and_never_the_run(name: str, bad: Any) -> None:
+    script = Script()
+    seen: list[GenerateRequest] = []
+
+    def answer(request: GenerateRequest) -> Any:
+        if request.schema and request.schema.name == name and not seen:
+            seen.append(request)
+            return bad
+        return script(request)
+
+    done = await ran(FakeModel(answer))
+    assert done.compiled.spent.calls == 4
+
+
+async def test_rules_that_the_engine_refuses_are_put_right_in_the_same_turn() -> None:
+    bad = (rule("open", "allow", arguments=below("not a path")),)
+    done = await ran(Script(rules=(bad, RIGHT)))
+    assert "BAD_ENTRY" in done.model.requests[1].messages[-1].text
+    assert done.rules[0]["when"]["arguments"] == below("/open")
+
+
+# ---- batches
+
+TOOLS = (*(tool(name) for name in "abcd"), tool("a", "beta"))
+
+
+class Many:
+    """A model that writes a rule for each tool, as many as one answer can hold."""
+
+    def __init__(self, most: int = 99, failing: str = "") -> None:
+        self.most = most
+        self.failing = failing
+
+    def __call__(self, request: GenerateRequest) -> Any:
+        assert request.schema is not None
+        tools = about(request)["tools"]
+        if self.failing == tools[0]["server_name"]:
+            return "never JSON"
+        if len(tools) > self.most:
+            return Cut()
+        match request.schema.name:
+            case "policy_rules":
+                return {"rules": [rule("one", "allow", read_only=False)]}
+            case "policy_scenarios":
+                asked = [(one["server_name"], one["tool_name"]) for one in tools]
+                return {
+                    "scenarios": [
+                        {
+                            **told(scenario("a call", "allow")),
+                            "request": {"server_name": server, "tool_name": name, "arguments": {}},
+                        }
+                        for server, name in asked
+                    ]
+                }
+        return SATISFIED
+
+
+def with_tools(**changed: Any) -> dict[str, Any]:
+    return {"tools": TOOLS, **changed}
+
+
+async def test_tools_are_asked_about_by_server_so_many_at_a_time_and_merged_in_their_order() -> None:
+    done = await ran(FakeModel(Many()), **with_tools(limits=CompileLimits(tools_per_batch=3)))
+    asked = [[one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES)]
+    assert asked == [["a", "b", "c"], ["d"], ["a"]]
+    assert [one["id"] for one in done.rules] == ["one", "one-2", "one-3"]
+    assert [one["when"].get("tools") for one in done.rules] == [["a", "b", "c"], ["d"], None]
+    assert [one["when"]["servers"] for one in done.rules] == [["alpha"], ["alpha"], ["beta"]]
+    calls = [(one.request.server_name, one.request.tool_name) for one in done.compiled.scenarios]
+    assert calls == [("alpha", "a"), ("alpha", "b"), ("alpha", "c"), ("alpha", "d"), ("beta", "a")]
+    assert len(set(done.names)) == 5
+    assert done.model.most_running > 1
+
+
+async def test_an_answer_may_name_no_tool_of_another_batch() -> None:
+    done = await ran(FakeModel(Many()), **with_tools())
+    for request in done.model.of(SCENARIOS):
+        assert request.schema is not None
+        items = request.schema.document["properties"]["scenarios"]["items"]
+        names = {one["tool_name"] for one in about(request)["tools"]}
+        assert {*items["properties"]["request"]["properties"]["tool_name"]["enum"]} == names
+
+
+async def test_a_batch_whose_answer_is_cut_off_is_halved() -> None:
+    done = await ran(FakeModel(Many(most=2)), **with_tools())
+    asked = [[one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES)]
+    assert sorted(map(len, asked)) == [1, 2, 2, 4, 4]  # asked twice each where it was cut off
+    assert len(done.rules) == 3
+    assert len(done.names) == 5
+
+
+async def test_a_batch_that_fails_stops_no_other_and_what_those_wrote_is_kept() -> None:
+    artifacts = MemoryArtifacts()
+    done = await ran(FakeModel(Many(failing="beta")), artifacts=artifacts, **with_tools())
+    (finding,) = done.failed.findings
+    assert (finding.code, finding.message[:4]) == ("BATCH_FAILED", "beta")
+    again = await ran(FakeModel(Many()), artifacts=artifacts, **with_tools())
+    assert [about(request)["tools"][0]["server_name"] for request in again.model.of(RULES)] == ["beta"]
+    assert len(again.compiled.scenarios) == 5
+
+
+async def test_who_cannot_be_asked_at_all_is_an_error() -> None:
+    with pytest.raises(FailedPreconditionError, match="no key"):
+        await ran(FakeModel(lambda _: FailedPreconditionError("no key", code="CREDENTIALS")))
+    with pytest.raises(UnavailableError):
+        await ran(Script(judgements=(UnavailableError("gone"),)))
+
+
+async def test_the_same_answers_give_the_same_result() -> None:
+    one, other = [await ran(FakeModel(Many(most=2)), **with_tools()) for _ in range(2)]
+    assert one.compiled.document == other.compiled.document
+    assert one.compiled.scenarios == other.compiled.scenarios
+
+
+# ---- what was written before
+
+
+async def test_what_was_written_for_the_same_is_not_asked_for_again() -> None:
+    artifacts = MemoryArtifacts()
+    one = await ran(artifacts=artifacts)
+    other = await ran(artifacts=artifacts)
+    assert not other.model.of(RULES)
+    assert not other.model.of(SCENARIOS)
+    assert other.compiled.turns == ()
+    assert (one.last.document, one.last.scenarios) == (other.last.document, other.last.scenarios)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"constitution": "Another policy."},
+        {"tools": (tool("a", description="another tool"),)},
+        {"invariants": (KEPT,)},
+        {"model": "x/y"},
+    ],
+    ids=["text", "tools", "invariants", "model"],
+)
+async def test_whatever_is_changed_is_asked_for_again(changed: dict[str, Any]) -> None:
+    artifacts = MemoryArtifacts()
+    await ran(artifacts=artifacts)
+    other = await ran(artifacts=artifacts, **changed)
+    assert other.model.of(RULES)
+    assert other.model.of(SCENARIOS)
+
+
+async def test_a_changed_prompt_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    artifacts = MemoryArtifacts()
+    await ran(artifacts=artifacts)
+    monkeypatch.setattr("peripety.policies.compiling.material.prompt", lambda name: f"other {name}")
+    assert (await ran(artifacts=artifacts)).model.of(RULES)
+
+
+async def test_without_a_conversation_nothing_is_asked_for_again() -> None:
+    artifacts = MemoryArtifacts()
+    script = Script(scenarios=((*FINE, UNSENDABLE), ()))
+    await ran(script, artifacts=artifacts)
+    other = await ran(Script(), artifacts=artifacts)
+    assert not other.model.of(SCENARIOS)
+    assert other.names == ["inside", "outside"]
+
+
+def test_the_fingerprint_knows_everything_but_the_budget() -> None:
+    compiler = PolicyCompiler(FakeModel(Script()), MemoryArtifacts())
+    own = scenario("x", source=ScenarioSource.HANDWRITTEN)
+    limits = ORDER.limits
+    orders = [
+        ORDER,
+        replace(ORDER, constitution="x"),
+        replace(ORDER, tools=(tool("b"),)),
+        replace(ORDER, handwritten=(own,)),
+        replace(ORDER, invariants=(KEPT,)),
+        replace(ORDER, lists={"a": {"kind": "path", "values": ["/"]}}),
+        replace(ORDER, limits=replace(limits, repairs=1)),
+        replace(ORDER, replace_corrected=True),
+        replace(ORDER, directed=True),
+        replace(ORDER, mutation=False),
+        replace(ORDER, model="x/y"),
+    ]
+    assert len({compiler.fingerprint(order) for order in orders}) == len(orders)
+    cheap = replace(ORDER, limits=replace(limits, budget=Budget(max_calls=1)))
+    assert compiler.fingerprint(cheap) == compiler.fingerprint(ORDER)
+
+
+# ---- budgets and ends
+
+
+async def test_a_budget_that_is_used_up_ends_the_run_with_what_there_is() -> None:
+    limits = CompileLimits(budget=Budget(max_calls=2))
+    done = await ran(limits=limits)
+    assert done.codes == ["BUDGET_USED_UP"]
+    assert done.failed.spent.calls == 2
+    assert len(done.failed.scenarios) == 2
+    assert done.failed.document
+
+
+async def test_under_a_cap_one_question_follows_the_other() -> None:
+    limits = CompileLimits(tools_per_batch=1, budget=Budget(max_calls=100))
+    done = await ran(FakeModel(Many()), **with_tools(limits=limits))
+    assert done.model.most_running == 1
+
+
+async def test_no_more_turns_of_a_conversation_than_allowed() -> None:
+    script = Script(scenarios=((*FINE, UNSENDABLE), ()))
+    done = await ran(script, limits=CompileLimits(turns=1))
+    assert len(done.model.of(SCENARIOS)) == 1
+    assert done.codes == ["NOT_REPLACED"]
+
+
+@pytest.mark.parametrize("name", [RULES, SCENARIOS, JUDGEMENT, PATCHES])
+async def test_a_run_that_is_cancelled_leaves_nothing_running(name: str) -> None:
+    script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),), patches=(UPDATE,))
+    model = FakeModel(
+        lambda request: None if request.schema and request.schema.name == name else script(request),
+        silent=asyncio.Event(),
+    )
+    assert model.silent is not None
+    compiler = PolicyCompiler(model, MemoryArtifacts())
+
+    async def follow() -> None:
+        async with following(compiler.compile(ORDER)) as events:
+            async for _ in events:
+                pass
+
+    task = asyncio.create_task(follow())
+    await model.silent.wait()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert (task.cancelled(), model.running) == (True, 0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_who_leaves_early_leaves_nothing_running() -> None:
+    model = FakeModel(Many())
+    events: list[CompileEvent] = []
+    async with following(
+        PolicyCompiler(model, MemoryArtifacts()).compile(replace(ORDER, tools=TOOLS))
+    ) as stream:
+        async for event in stream:
+            events.append(event)
+            break
+    assert isinstance(events[0], Progress)
+    assert model.running == 0
