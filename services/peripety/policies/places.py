@@ -17,11 +17,10 @@ Place = tuple["str | int", ...]
 
 def own_rules(policy: Policy) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The rules that are no invariants, with their indices in `Policy.rules`."""
-    invariants = len(policy.rules) - len(policy.spec["rules"])
-    yield from enumerate(policy.spec["rules"], invariants)
+    yield from enumerate(policy.spec["rules"], policy.invariants)
 
 
 def place_of(policy: Policy, index: int) -> Place:
     """The place in the document of a rule, or invariant, given its index in `Policy.rules`."""
-    invariants = len(policy.rules) - len(policy.spec["rules"])
-    return ("invariants", index) if index < invariants else ("rules", index - invariants)
+    own = index - policy.invariants
+    return ("invariants", index) if own < 0 else ("rules", own)

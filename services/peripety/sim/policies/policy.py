@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from peripety.sim._core import CoreError
+from peripety.sim._pure.border import MAX_BYTES, MAX_NODES
 from peripety.sim._pure.canonical import canonical
 from peripety.sim._values import loads
 from peripety.sim.policies.requests import encoded, refused
@@ -21,12 +22,19 @@ from peripety.sim.policies.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from peripety.sim._core import CorePolicy, CoreRequests
     from peripety.sim.policies.types import ToolRequest
 
 __all__ = ["Policy", "Requests"]
+
+_BEFORE_VALUES = (
+    b"[",
+    b"{",
+    b":",
+    b",",
+)  # one of them stands before each value, and each may stand in a text
 
 _NO_RULE = Decided(Decision.DENY, NO_RULE, by_invariant=False, reasons=("no rule takes hold",))
 _UNKNOWN = Decided(
@@ -130,9 +138,9 @@ class Policy:
             rules: rules that need not be the policy's own, but use its tools and lists, such as mutants;
                 they have passed the checks of a document. The policy's own `rules` when absent.
         """
-        document = None if rules is None else canonical([*rules])
         return tuple(
             Matches(int.from_bytes(holds, "little"), int.from_bytes(fails, "little"))
+            for document in ((None,) if rules is None else _documents(rules))
             for holds, fails in self._core.matches(requests.core, document)
         )
 
@@ -160,3 +168,19 @@ def _integers(packed: bytes) -> Sequence[int]:
     integers = array("i")
     integers.frombytes(packed)
     return integers
+
+
+def _documents(rules: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Rules as arrays, each within the limits of one document."""
+    part: list[bytes] = []
+    size = values = 0
+    for rule in map(canonical, rules):
+        most = sum(map(rule.count, _BEFORE_VALUES))
+        if part and (size + len(rule) >= MAX_BYTES or values + most >= MAX_NODES):
+            yield b"[%b]" % b",".join(part)
+            part, size, values = [], 0, 0
+        part.append(rule)
+        size += len(rule) + 1
+        values += most + 1
+    if part:
+        yield b"[%b]" % b",".join(part)

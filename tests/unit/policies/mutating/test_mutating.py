@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from peripety.errors import InvalidArgumentError
+from peripety.errors import InvalidArgumentError, SpecError
 from peripety.policies.arguments import violations
 from peripety.policies.mutating.mutating import mutate, score
 from peripety.policies.mutating.operators import mutations
@@ -86,6 +86,31 @@ def test_of_very_many_killers_some_are_named() -> None:
 def test_an_unknown_operator_is_refused_before_anything_is_run() -> None:
     with pytest.raises(InvalidArgumentError, match="nonsense"):
         mutate(POLICY, [], ["nonsense"])
+
+
+def test_many_mutants_of_large_rules_are_more_than_one_document_can_hold() -> None:
+    entries = [f"/a/{number}" for number in range(1000)]
+    rules = [
+        allow(f"r{n}", arguments=[matcher("source", "path", *entries, quantifier="any")], roles=["x"])
+        for n in range(8)
+    ]
+    policy = tiny_policy(*rules)
+    outside = expecting(policy, request(path="/a", roles=["x"]))
+    killed = [mutant for block in mutate(policy, outside, ["widen_path"]) for mutant in block.mutants]
+    assert len(killed) == 8 * 32
+    assert {mutant.outcome for mutant in killed} == {MutantOutcome.KILLED}
+
+
+def test_a_rule_as_deep_as_a_document_can_be_is_mutated_as_well() -> None:
+    logic: dict[str, object] = {"<": [{"var": "arguments.size"}, 5]}
+    while True:
+        try:
+            policy = tiny_policy(allow("deep", tools=["read"], logic=logic))
+        except SpecError:
+            break
+        logic = {"!": logic}
+    [block] = mutate(policy, expecting(policy, request(size=1), request(size=9)), ["negate_logic"])
+    assert {mutant.outcome for mutant in block.mutants} == {MutantOutcome.KILLED}
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -222,9 +222,9 @@ def test_connected_parts_may_be_missing_or_turned_round_or_connected_the_other_w
     assert afters("drop_operand", rule) == [(f"{place}/and/0", None), (f"{place}/and/1", None)]
     assert afters("swap_connective", rule) == [(place, {"or": [one, two]})]
     assert afters("negate_logic", rule) == [
-        (place, {"!": [{"and": [one, two]}]}),
-        (f"{place}/and/0", {"!": [one]}),
-        (f"{place}/and/1", {"!": [two]}),
+        (place, {"!": {"and": [one, two]}}),
+        (f"{place}/and/0", {"!": one}),
+        (f"{place}/and/1", {"!": two}),
     ]
     assert afters("negate_logic", allow("a", logic={})) == []
 

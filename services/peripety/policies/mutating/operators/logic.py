@@ -85,10 +85,15 @@ def _negate(rule: Mapping[str, Any]) -> Iterator[Change]:
     """The whole expression is turned round, or something that it connects."""
     logic = rule["when"].get("logic")
     if logic:
-        yield Change(("when", "logic"), logic, {"!": [logic]})
+        yield Change(("when", "logic"), logic, _negated(logic))
     for place, name, operands in _operations(rule):
         for index, operand in some(operands) if name in _CONNECTIVES else ():
-            yield Change((*place, name, index), operand, {"!": [operand]})
+            yield Change((*place, name, index), operand, _negated(operand))
+
+
+def _negated(part: Any) -> Any:
+    """The opposite, an operation one level deeper only: a rule may be as deep as documents can be."""
+    return {"!": part if isinstance(part, dict) else [part]}
 
 
 def _drop_element(rule: Mapping[str, Any]) -> Iterator[Change]:
