@@ -10,7 +10,7 @@ from peripety.gateway.streams import following
 from peripety.policies.compiling.answers import JUDGEMENT, PATCHES, RULES, SCENARIOS
 from peripety.policies.compiling.artifacts import MemoryArtifacts
 from peripety.policies.compiling.compiler import PolicyCompiler
-from peripety.policies.model import AuditEntry, Compiled, CompileOrder, Failed, Progress
+from peripety.policies.model import AuditEntry, Compiled, CompileOrder, Failed, Progress, Verified
 from support.policy_models import FakeModel, below, rule, scenario, told, tool
 
 if TYPE_CHECKING:
@@ -116,6 +116,11 @@ class Ran:
     @property
     def names(self) -> list[str]:
         return [one.description for one in self.last.scenarios]
+
+    @property
+    def run(self) -> list[str]:
+        """The scenarios that were run last, those too that turned out to add nothing."""
+        return [result.scenario.description for result in self.of(Verified)[-1].report.results]
 
 
 async def ran(

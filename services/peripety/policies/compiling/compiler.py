@@ -284,7 +284,10 @@ class _Run:
 
     async def _measure(self) -> AsyncIterator[CompileEvent]:
         yield self._context.progress(CompilePhase.MEASURING, "which scenarios add something")
-        suite = await asyncio.to_thread(finished, self._now, self._suite.scenarios)
+        order = self._order
+        suite = await asyncio.to_thread(
+            finished, self._now, self._suite.scenarios, directed=order.directed, mutation=order.mutation
+        )
         if suite.directed:
             yield ScenariosWritten(suite.directed)
         if any(self._panel.doubted.values()):

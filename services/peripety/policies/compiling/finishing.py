@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peripety.policies.directing.choosing import smallest
+from peripety.policies.directing.covering import cover
+from peripety.policies.model import ScenarioSource, TestScenario
 from peripety.policies.verifying.verifying import verify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.policies.model import TestScenario, VerificationReport
+    from peripety.policies.model import VerificationReport
     from peripety.sim import Policy
 
 __all__ = ["Finished", "finished"]
@@ -31,8 +34,21 @@ class Finished:
     report: VerificationReport
 
 
-def finished(policy: Policy, scenarios: Sequence[TestScenario]) -> Finished:
-    """Make the final suite of scenarios that all pass."""
-    directed: tuple[TestScenario, ...] = ()
-    kept = (*scenarios, *directed)
-    return Finished(kept, directed, verify(policy, kept))
+def finished(
+    policy: Policy, scenarios: Sequence[TestScenario], *, directed: bool = True, mutation: bool = True
+) -> Finished:
+    """Make the final suite of scenarios that all pass.
+
+    Args:
+        policy: the policy.
+        scenarios: handwritten and written ones.
+        directed: whether to add what they miss.
+        mutation: whether to measure the mutation score.
+    """
+    found = [made for made in cover(policy, scenarios) if isinstance(made, TestScenario)] if directed else []
+    kept = smallest(policy, (*scenarios, *found))
+    return Finished(
+        kept,
+        tuple(scenario for scenario in kept if scenario.source is ScenarioSource.DIRECTED),
+        verify(policy, kept, mutation=mutation),
+    )

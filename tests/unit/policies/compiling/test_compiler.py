@@ -44,6 +44,8 @@ KEPT = {**rule("structural-kept", "deny", arguments=below("/open/kept")), "id": 
 IMPOSSIBLE = scenario("impossible", "allow", at="/open/kept/x")
 UNSENDABLE = scenario("unsendable", "deny", other=1)
 
+BY_SOURCE = (ScenarioSource.HANDWRITTEN, ScenarioSource.GENERATED, ScenarioSource.DIRECTED)
+
 
 def question(request: GenerateRequest) -> Any:
     return json.loads(request.messages[-1].text)
@@ -125,7 +127,7 @@ async def test_a_scenario_that_expects_too_much_is_corrected_in_place_and_kept()
         Expectation.ALLOW,
         Expectation.DENY,
     )
-    assert done.names == ["wrong", "inside", "outside"]
+    assert done.run == ["wrong", "inside", "outside"]
     assert done.compiled.scenarios[0].expected_decision is Expectation.DENY
     assert len(done.model.of(SCENARIOS)) == 1
     assert {entry.actor for entry in done.last.audit} == {"model:fake/scripted"}
@@ -138,7 +140,7 @@ async def test_corrected_scenarios_are_replaced_when_that_is_wanted() -> None:
     )
     done = await ran(script, replace_corrected=True)
     assert "not allow but deny" in done.model.of(SCENARIOS)[1].messages[-1].text
-    assert done.names == ["inside", "outside", "instead"]
+    assert done.run == ["inside", "outside", "instead"]
 
 
 async def test_the_rules_are_mended_mechanically_where_they_are_to_blame() -> None:
@@ -209,8 +211,9 @@ async def test_probes_are_run_and_become_scenarios_and_their_author_is_asked_for
     more = scenario("more", "deny", at="/open-ended")
     script = Script(scenarios=(FINE, (more,)), judgements=(probing(probe), SATISFIED))
     done = await ran(script)
-    assert done.names == ["inside", "outside", "a probe", "more"]
-    assert done.compiled.scenarios[2].source is ScenarioSource.PROBE
+    assert done.run == ["inside", "outside", "a probe", "more"]
+    written = [one for event in done.of(ScenariosWritten) for one in event.scenarios]
+    assert [one.description for one in written if one.source is ScenarioSource.PROBE] == ["a probe"]
     assert "/openness" in done.model.of(SCENARIOS)[1].messages[-1].text
     second = question(done.model.of(JUDGEMENT)[1])
     assert second["passed"] == ["a probe: deny by no rule"]
@@ -223,7 +226,9 @@ async def test_no_more_probes_than_allowed_and_no_more_rounds() -> None:
         Script(scenarios=(FINE, ()), judgements=tuple(rounds)),
         limits=CompileLimits(repairs=0, probes=2, probe_rounds=2),
     )
-    assert done.names == ["inside", "outside", "0 0", "0 1", "1 0", "1 1"]
+    written = [one for event in done.of(ScenariosWritten) for one in event.scenarios]
+    probes = [one.description for one in written if one.source is ScenarioSource.PROBE]
+    assert probes == ["0 0", "0 1", "1 0", "1 1"]
     assert [question(request)["probes"] for request in done.model.of(JUDGEMENT)] == [2, 2]
 
 
@@ -400,7 +405,7 @@ async def test_a_batch_that_fails_stops_no_other_and_what_those_wrote_is_kept() 
     assert (finding.code, finding.message[:4]) == ("BATCH_FAILED", "beta")
     again = await ran(FakeModel(Many()), artifacts=artifacts, **with_tools())
     assert [about(request)["tools"][0]["server_name"] for request in again.model.of(RULES)] == ["beta"]
-    assert len(again.compiled.scenarios) == 5
+    assert len(again.run) == 5
 
 
 async def test_who_cannot_be_asked_at_all_is_an_error() -> None:
@@ -545,3 +550,25 @@ async def test_who_leaves_early_leaves_nothing_running() -> None:
             break
     assert isinstance(events[0], Progress)
     assert model.running == 0
+
+
+# ---- the suite that is left
+
+
+async def test_the_suite_holds_what_is_handwritten_what_adds_something_and_what_was_missing() -> None:
+    idle = tuple(scenario(f"inside {number}", "allow", at=f"/open/{number}") for number in range(5))
+    own = replace(scenario("own", "allow", at="/open"), source=ScenarioSource.HANDWRITTEN)
+    done = await ran(Script(scenarios=((*FINE, *idle),)), handwritten=(own,), directed=True)
+    sources = [one.source for one in done.compiled.scenarios]
+    assert sources == sorted(sources, key=BY_SOURCE.index)
+    assert done.names[0] == own.description
+    assert not {one.description for one in idle} & {*done.names}
+    mutation = done.compiled.verification.mutation
+    assert mutation is not None
+    assert mutation.survived == 0
+
+
+async def test_nothing_is_added_or_measured_that_is_not_wanted() -> None:
+    done = await ran(directed=False, mutation=False)
+    assert {one.source for one in done.compiled.scenarios} == {ScenarioSource.GENERATED}
+    assert done.compiled.verification.mutation is None
