@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 E = TypeVar("E")
 
-ORDER = CompileOrder("Everything below /open is allowed, and nothing else.", (tool("a"),), directed=False)
-RIGHT = (rule("open", "allow", arguments=below("/open")),)
+POLICY = "Everything below /open is allowed, and nothing else."
+ORDER = CompileOrder(POLICY, (tool("a"),), directed=False)
+RIGHT = ({**rule("open", "allow", arguments=below("/open")), "principle": POLICY},)
 FINE = (scenario("inside", "allow", at="/open/x"), scenario("outside", "deny", at="/other"))
 SATISFIED: dict[str, Any] = {"satisfied": True, "attributions": [], "probes": []}
 

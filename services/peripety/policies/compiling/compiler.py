@@ -19,6 +19,7 @@ from peripety.policies.compiling.panel import Panel
 from peripety.policies.compiling.repairs import Repairs
 from peripety.policies.compiling.rules import RuleAuthor
 from peripety.policies.compiling.suite import Suite, fared
+from peripety.policies.compiling.tracing import unfollowed
 from peripety.policies.compiling.verdicts import not_met
 from peripety.policies.model import (
     Compiled,
@@ -290,6 +291,8 @@ class _Run:
         )
         if suite.directed:
             yield ScenariosWritten(suite.directed)
+        for warning in unfollowed(self._order.constitution, self._now.rules):
+            self._context.warn(warning)
         if any(self._panel.doubted.values()):
             message = "a judge is not satisfied, though every scenario passes"
             self._context.warn(Finding("POLICY_DOUBTED", "", message, Severity.WARNING))

@@ -66,6 +66,12 @@ async def test_rules_and_scenarios_that_agree_are_done_after_one_question_each()
     assert [turn.turn for turn in done.compiled.turns] == [1]
 
 
+async def test_a_sentence_that_no_rule_follows_in_the_end_is_named() -> None:
+    done = await ran(constitution=f"{ORDER.constitution} Be careful.")
+    (found,) = done.compiled.findings
+    assert (found.code, "Be careful." in found.message) == ("SENTENCE_UNFOLLOWED", True)
+
+
 async def test_the_system_text_of_a_conversation_is_the_same_in_every_turn() -> None:
     script = Script(
         rules=(WIDE,),
