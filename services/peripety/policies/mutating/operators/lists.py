@@ -20,8 +20,9 @@ __all__ = ["drop_list_value"]
 def drop_list_value(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int, Any]]]:
     """A value of a list is missing: its other values stand in place of its name in each rule."""
     lists = policy.spec.get("lists", {})
+    named_by = _named_by(lists)
     for name, named in lists.items():
-        leading = _leading_to(name, lists)
+        leading = _leading_to(name, named_by)
         users = [
             (index, rule)
             for index, rule in own_rules(policy)
@@ -35,15 +36,24 @@ def drop_list_value(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int,
                 yield ("lists", name, "values", index), value, GONE, rules
 
 
-def _leading_to(name: str, lists: Mapping[str, Any]) -> frozenset[str]:
+def _named_by(lists: Mapping[str, Any]) -> dict[str, list[str]]:
+    """For each entry that names a list, the names of the lists among whose values it is."""
+    found: dict[str, list[str]] = {}
+    for name, named in lists.items():
+        for entry in named["values"]:
+            if entry.startswith("@"):
+                found.setdefault(entry, []).append(f"@{name}")
+    return found
+
+
+def _leading_to(name: str, named_by: Mapping[str, Sequence[str]]) -> frozenset[str]:
     """The entries that stand for a list's values among others: its own, and those of lists that name it."""
     found = {f"@{name}"}
-    while more := {
-        entry
-        for other, named in lists.items()
-        if (entry := f"@{other}") not in found and not found.isdisjoint(named["values"])
-    }:
-        found |= more
+    waiting = [*found]
+    while waiting:
+        more = [entry for entry in named_by.get(waiting.pop(), ()) if entry not in found]
+        found.update(more)
+        waiting.extend(more)
     return frozenset(found)
 
 
