@@ -316,6 +316,21 @@ class Config(BaseModel):
         """Whether who answers prompts has to be served here, from a script."""
         return self.model_provider is ProviderName.SCRIPTED and self.scripted_api_base is None
 
+    @property
+    def answerer(self) -> str:
+        """Who answers where a request names no model: whatever tells one from another.
+
+        Of some servers only their address does. A script that is served here has another one every time.
+        """
+        named = (
+            self.model_provider.value,
+            self.model_name,
+            self.openai_api_base,
+            self.ollama_api_base,
+            self.scripted_api_base,
+        )
+        return " ".join(filter(None, named))
+
 
 def _json_object(value: Any) -> dict[str, Any]:
     """Read a JSON object with exact decimals, unless it is one already."""

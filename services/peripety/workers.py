@@ -6,10 +6,10 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
 __all__ = ["Worker", "Workers"]
 
@@ -53,6 +53,15 @@ class Workers:
         """Do a piece of work beside the event loop."""
         call = partial(copy_context().run, work, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def each(self, values: Iterator[R]) -> AsyncGenerator[R]:
+        """What an iterator yields, each made beside the event loop.
+
+        Between two of them others get their turn, and who leaves early has no more made.
+        """
+        none = object()
+        while (value := await self.run(next, values, none)) is not none:
+            yield cast("R", value)
 
     def close(self) -> None:
         """Begin nothing more, and wait for nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,6 @@ from peripety.policies.model import (
 from support.compiled_policies import compiled_policy, policy_document
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator
 
     from peripety.policies.model import Compiled, CompileEvent, CompileOrder
@@ -34,6 +34,7 @@ class FakeCompiler:
         compiled: how often it began.
         left: how often it was left before its end.
         orders: what it was asked for.
+        idle: set while it does nothing.
     """
 
     def __init__(
@@ -45,6 +46,8 @@ class FakeCompiler:
         self.compiled = 0
         self.left = 0
         self.orders: list[CompileOrder] = []
+        self.idle = asyncio.Event()
+        self.idle.set()
         self._end = end or compiled_policy()
         self._version = version
         self._pause = pause
@@ -57,12 +60,15 @@ class FakeCompiler:
         """Every event that there is."""
         self.compiled += 1
         self.orders.append(order)
+        self.idle.clear()
         try:
             async for event in self._events():
                 yield event
-        except GeneratorExit:
+        except (GeneratorExit, asyncio.CancelledError):
             self.left += 1
             raise
+        finally:
+            self.idle.set()
 
     async def _events(self) -> AsyncIterator[CompileEvent]:
         result = compiled_policy()

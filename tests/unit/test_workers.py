@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.errors import UnavailableError
 from peripety.scenarios.model import Compiled
 from peripety.sim.schema import check
 from peripety.workers import Workers
@@ -63,3 +65,30 @@ async def test_a_document_is_validated_once(tmp_path: Path, monkeypatch: pytest.
         events = await compiling(registry, document(chance(0.5)))
     assert isinstance(events[-1], Compiled)
     assert len(checked) == 1
+
+
+async def test_values_are_made_beside_the_loop_and_none_for_who_has_left(workers: Workers) -> None:
+    made: list[str] = []
+
+    def values() -> Iterator[int | None]:
+        for value in (1, None, 3):
+            made.append(threading.current_thread().name)
+            yield value
+
+    assert [value async for value in workers.each(values())] == [1, None, 3]
+    assert threading.current_thread().name not in made
+    made.clear()
+    async with aclosing(workers.each(values())) as some:
+        assert await anext(some) == 1
+    assert len(made) == 1
+
+
+async def test_an_error_among_values_reaches_who_follows_them(workers: Workers) -> None:
+    def values() -> Iterator[int]:
+        yield 1
+        raise UnavailableError("nothing more")
+
+    some = workers.each(values())
+    assert await anext(some) == 1
+    with pytest.raises(UnavailableError):
+        await anext(some)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,7 +13,9 @@ from peripety.tasks import aside
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Outcome", "decisions"]
+__all__ = ["Outcome", "decisions", "placed"]
+
+_INDEX = re.compile(r"^requests\[(\d+)\]")
 
 Outcome: TypeAlias = Decided | PeripetyError
 """A decision, or why there is none, which is to be read as a denial."""
@@ -40,16 +43,21 @@ def _decided(policy: Policy, requests: Sequence[ToolRequest]) -> Sequence[Outcom
         return policy.decide_many(requests)
     except InvalidArgumentError as error:
         if len(requests) == 1:
-            return [_of_one(error)]
+            return [placed(error, ".request")]
         # Few are wrong, if any: the halves that are not are decided at once.
         middle = len(requests) // 2
         return [*_decided(policy, requests[:middle]), *_decided(policy, requests[middle:])]
 
 
-def _of_one(error: InvalidArgumentError) -> InvalidArgumentError:
-    """An error about the first request, for who asked about one alone."""
+def placed(error: InvalidArgumentError, field: str) -> InvalidArgumentError:
+    """An error about requests to the engine, as one about fields of a message.
+
+    Args:
+        error: the error.
+        field: path of a request in the message, with `{}` for its index.
+    """
     violations = [
-        FieldViolation(wrong.field.replace("requests[0]", ".request", 1), wrong.reason)
+        FieldViolation(_INDEX.sub(lambda found: field.format(found[1]), wrong.field), wrong.reason)
         for wrong in error.violations
     ]
     return InvalidArgumentError(error.message, code=error.code, violations=violations)

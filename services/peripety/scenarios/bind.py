@@ -24,7 +24,6 @@ from peripety.scenarios.writing.generator import Generator
 from peripety.workers import Workers
 
 if TYPE_CHECKING:
-    from peripety.config import Config
     from peripety.wiring import Wiring
 
 __all__ = ["bind"]
@@ -45,9 +44,7 @@ async def bind(wiring: Wiring) -> None:
     threads = Threads()
     wiring.resources.callback(threads.close)
     servicer = ScenarioServicer(
-        Drafts(
-            Generator(gateway, wiring.config.model_provider, workers), database, _configured(wiring.config)
-        ),
+        Drafts(Generator(gateway, wiring.config.model_provider, workers), database, wiring.config.answerer),
         Compiler(registry, programs, workers),
         Amender(gateway, wiring.config.model_provider, registry, programs, workers),
         Balancer(workers),
@@ -60,9 +57,3 @@ async def bind(wiring: Wiring) -> None:
     )
     add_ScenarioServiceServicer_to_server(servicer, wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["ScenarioService"].full_name)
-
-
-def _configured(config: Config) -> str:
-    """The model that answers where a request names none: of some servers, only their address tells which."""
-    named = (config.model_provider.value, config.model_name, config.openai_api_base, config.ollama_api_base)
-    return " ".join(filter(None, named))

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peripety.policies.directing.choosing import smallest
-from peripety.policies.directing.covering import cover
-from peripety.policies.model import ScenarioSource, TestScenario
+from peripety.policies.directing.completing import complete
+from peripety.policies.model import ScenarioSource
 from peripety.policies.verifying.verifying import verify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.policies.model import VerificationReport
+    from peripety.policies.model import TestScenario, VerificationReport
     from peripety.sim import Policy
 
 __all__ = ["Finished", "finished"]
@@ -45,8 +45,7 @@ def finished(
         directed: whether to add what they miss.
         mutation: whether to measure the mutation score.
     """
-    found = [made for made in cover(policy, scenarios) if isinstance(made, TestScenario)] if directed else []
-    kept = smallest(policy, (*scenarios, *found))
+    kept = (complete if directed else smallest)(policy, scenarios)
     return Finished(
         kept,
         tuple(scenario for scenario in kept if scenario.source is ScenarioSource.DIRECTED),

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from peripety.api.common.v1 import quality_pb2 as quality
 from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.client.items import parcels
 from peripety.policies.messages import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from peripety.policies.model import Mutants, ScenarioResult, VerificationReport
+    from peripety.policies.model import Covered, Mutants, ScenarioResult, VerificationReport
     from peripety.quality import Coverage, Mutant, MutationScore
 
-__all__ = ["coverage", "mutants", "mutation_score", "results", "verification"]
+__all__ = ["coverage", "covered", "mutants", "mutation_score", "results", "verification"]
 
 _MOST = 100
 """Of what is only an example, or for a person to look at."""
@@ -70,9 +71,17 @@ def mutation_score(score: MutationScore) -> quality.MutationScore:
     )
 
 
-def mutants(done: Mutants) -> pb.MutatePolicyResponse.Mutants:
-    """Some mutants."""
-    return pb.MutatePolicyResponse.Mutants(mutants=map(_mutant, done.mutants), total=done.total)
+def mutants(done: Mutants) -> Iterator[pb.MutatePolicyResponse.Mutants]:
+    """Some mutants, in as few messages as their sizes allow."""
+    for some in parcels(map(_mutant, done.mutants)):
+        yield pb.MutatePolicyResponse.Mutants(mutants=some, total=done.total)
+
+
+def covered(found: Covered) -> pb.CoverPolicyResponse.Covered:
+    """What all scenarios reach."""
+    return pb.CoverPolicyResponse.Covered(
+        coverage=coverage(found.coverage), mutation=mutation_score(found.mutation)
+    )
 
 
 def _mutant(mutant: Mutant) -> quality.Mutant:
