@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from peripety.cli import app
-from peripety.errors import InvalidArgumentError, NotFoundError
+from peripety.errors import InvalidArgumentError, NotFoundError, SpecError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +47,87 @@ def test_arguments_that_are_no_object_are_refused() -> None:
     refused = run("decide", "-", "alpha", "one", "[1]", given=policy())
     assert isinstance(refused.exception, InvalidArgumentError)
     assert [violation.field for violation in refused.exception.violations] == [".request.arguments"]
+
+
+def scenario(description: str, tool: str, expected: str, **more: Any) -> dict[str, Any]:
+    request = {"server_name": "alpha", "tool_name": tool}
+    return {"description": description, "request": request, "expected": expected, **more}
+
+
+def written(folder: Path, document: dict[str, Any], *scenarios: dict[str, Any]) -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / "policy.json").write_text(json.dumps(document), encoding="utf-8")
+    (folder / "scenarios.json").write_text(json.dumps(scenarios), encoding="utf-8")
+    return str(folder)
+
+
+ONE = rule("a", "allow", tools=["one"])
+BOTH = rule("b", "allow", tools=["one", "two"])
+
+
+def test_what_fails_and_what_is_masked_is_told(tmp_path: Path) -> None:
+    holds, fails = scenario("alpha", "one", "allow", rule_id="b"), scenario("beta", "two", "deny")
+    result = run("verify", written(tmp_path, policy(ONE, BOTH), holds, fails))
+    assert result.exit_code == 1, result.output
+    first, *others = result.stdout.splitlines()
+    assert first == "1 passed, 1 failed"
+    assert "  failed: beta: expects deny, is allow by b" in others
+    assert "  masked: alpha: is allow by a, before b" in others
+    assert run("verify", written(tmp_path, policy(ONE), fails)).exit_code == 0
+
+
+def test_the_mutation_score_is_measured_where_it_is_asked_for(tmp_path: Path) -> None:
+    folder = written(tmp_path, policy(ONE), scenario("alpha", "one", "allow"))
+    assert "mutants" not in run("verify", folder).stdout
+    told = json.loads(run("verify", folder, "--mutation", "--json").stdout)
+    assert told["mutation"]["killed"] > 0
+    assert run("mutate", folder).stdout.startswith("mutants killed: ")
+
+
+def test_a_rule_that_decides_nothing_is_told_with_who_is_to_blame() -> None:
+    result = run("analyze", "-", given=policy(BOTH, ONE))
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("a: shadowed: ")
+    assert "  shown by: alpha/one {}\n" in result.stdout
+    sound = run("analyze", "-", given=policy(ONE))
+    assert (sound.exit_code, sound.stdout) == (0, "0 issues\n")
+
+
+def test_what_becomes_allowed_is_told_with_a_call(tmp_path: Path) -> None:
+    before, after = written(tmp_path / "before", policy(ONE)), written(tmp_path / "after", policy(BOTH))
+    differing = run("diff", before, after)
+    assert differing.exit_code == 1, differing.output
+    assert "deny by no rule → allow by b: alpha/two {}\n" in differing.stdout
+    same = run("diff", before, before)
+    assert (same.exit_code, same.stdout) == (0, "they decide every request the same\n")
+
+
+def test_scenarios_that_are_missing_are_made_and_kept_with_the_others(tmp_path: Path) -> None:
+    folder = written(tmp_path, policy(ONE), scenario("alpha", "one", "allow"))
+    suite = tmp_path / "more.json"
+    made = run("cover", folder, "--out", str(suite))
+    assert made.exit_code == 0, made.output
+    assert "deny: alpha/two {}\n" in made.stdout
+    first, *others = json.loads(suite.read_text(encoding="utf-8"))
+    assert first["description"] == "alpha"
+    assert {one["source"] for one in others} == {"directed"}
+    assert run("verify", folder, "--scenarios", str(suite)).exit_code == 0
+
+
+def test_a_policy_with_errors_is_refused_with_all_of_them(tmp_path: Path) -> None:
+    folder = written(tmp_path, policy(rule("structural-a", "allow", tools=["three"])))
+    for command in ("verify", "analyze", "mutate", "cover"):
+        refused = run(command, folder)
+        assert isinstance(refused.exception, SpecError), command
+        assert len(refused.exception.findings) == 2
+    assert isinstance(run("diff", folder, folder).exception, SpecError)
+
+
+def test_an_operator_that_is_unknown_is_named(tmp_path: Path) -> None:
+    folder = written(tmp_path, policy(ONE), scenario("alpha", "one", "allow"))
+    refused = run("mutate", folder, "--operator", "wobble")
+    assert isinstance(refused.exception, InvalidArgumentError)
+    assert "wobble" in str(refused.exception)
 
 
 def test_a_policy_that_is_not_stored_is_not_found() -> None:
