@@ -44,11 +44,12 @@ class _Shape:
 SHAPES: dict[str, _Shape] = {
     "mixed": _Shape(),
     "by_server": _Shape(across=0.0, opaque=0.0),
+    "few_by_server": _Shape((2, 3), (2, 4), (5, 12), (1, 2), (1, 2), across=0.0, opaque=0.0),
     "small": _Shape((1, 2), (1, 3), (1, 6), (0, 2), (0, 2)),
     "opaque": _Shape(opaque=0.6),
     "many": _Shape(servers=(5, 5), tools=(10, 10), rules=(200, 400)),
 }
-"""`by_server` has only rules that are about one server each, and that can be analysed."""
+"""Rules `by_server` are about one server each, and can be analysed."""
 
 SERVERS = ("alpha", "beta", "gamma", "delta", "epsilon")
 VERBS = ("read", "write", "list", "send", "fetch", "move", "remove", "tag", "count", "share")
