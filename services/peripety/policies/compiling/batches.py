@@ -94,17 +94,18 @@ async def in_parallel(
     Yields:
         The number of each piece when it is done, with its result, or why there is none.
     """
+    done: asyncio.Queue[asyncio.Task[T]] = asyncio.Queue()
     numbers = {asyncio.ensure_future(piece): number for number, piece in enumerate(work)}
-    left = set(numbers)
+    for task in numbers:
+        task.add_done_callback(done.put_nowait)
     try:
-        while left:
-            done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-            for task in sorted(done, key=numbers.__getitem__):
-                try:
-                    result: T | PeripetyError = task.result()
-                except PeripetyError as error:
-                    result = error
-                yield numbers[task], result
+        for _ in work:
+            task = await done.get()
+            try:
+                result: T | PeripetyError = task.result()
+            except PeripetyError as error:
+                result = error
+            yield numbers[task], result
     finally:
         for task in numbers:
             task.cancel()

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from peripety import sim
 from peripety.errors import FieldViolation, InvalidArgumentError, Severity
 from peripety.policies.compiling.document import document_of
-from peripety.policies.compiling.merging import request_key
-from peripety.policies.model import Decision
+from peripety.policies.compiling.merging import are_met_together, request_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from peripety.errors import Finding
-    from peripety.policies.model import CompileOrder, Expectation, TestScenario
+    from peripety.policies.model import CompileOrder
 
 __all__ = ["MAX_CONSTITUTION_BYTES", "check_order"]
 
@@ -92,15 +91,10 @@ def _of_handwritten(order: CompileOrder, foundation: sim.Policy) -> Iterator[Fie
             reason = f"no rule can bring it about: {decided.rule_id} always says {decided.decision.value}"
             yield FieldViolation(f"{field}.expected", reason)
         earlier = asked.setdefault(request_key(scenario.request), number)
-        if earlier != number and not _meetable(order.handwritten[earlier], scenario.expected_decision):
+        there = order.handwritten[earlier].expected_decision
+        if not are_met_together(there, scenario.expected_decision):
             reason = f"contradicts scenario {earlier}, whose request is the same"
             yield FieldViolation(f"{field}.expected", reason)
-
-
-def _meetable(scenario: TestScenario, other: Expectation) -> bool:
-    """Whether one decision can meet two expectations."""
-    both = (scenario.expected_decision, other)
-    return any(all(one.is_met_by(decision) for one in both) for decision in Decision)
 
 
 def _violation(finding: Finding) -> FieldViolation:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, PeripetyError, Severity, SpecError
 from peripety.gateway.streams import following
@@ -34,8 +36,16 @@ from peripety.policies.model import (
 from peripety.sim import compile_policy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
-    from typing import Any, TypeVar
+    from collections.abc import (
+        AsyncIterator,
+        Callable,
+        Coroutine,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
+    from typing import TypeVar
 
     from peripety.gateway.model import ModelGateway
     from peripety.policies.compiling.artifacts import Artifacts
@@ -105,7 +115,7 @@ class _Run:
         self._authors = Authors(context)
         self._repairs = Repairs(context, self._author)
         foundation = compile_policy(document_of(order, order.tools, []))
-        self._suite = Suite(foundation, order.tools, order.handwritten)
+        self._suite = Suite(foundation, order.tools, order.handwritten, context.warn)
         self._panel = Panel(context, self._suite)
         self._report: VerificationReport | None = None
         self._book: Rulebook
@@ -184,13 +194,16 @@ class _Run:
     async def _rounds(self) -> AsyncIterator[CompileEvent]:
         """Verify, judge and repair, until every scenario passes or nothing is left to try."""
         limits = self._order.limits
-        judged: frozenset[str] = frozenset()
+        judged = _Judged()
         for number in range(limits.repairs + 1):
             self._context.round = number
             results = await self._verified()
             yield self._verified_event(results)
             shown = [*self._to_judge(results, judged)]
-            judged = frozenset(result.scenario.description for result in results)
+            judged = _Judged(
+                frozenset(result.scenario.description for result in results),
+                tuple(section.rules for section in self._book.sections),
+            )
             rounds = limits.probe_rounds if number == 0 else min(1, limits.probe_rounds)
             async with following(
                 self._panel.hear(self._book, self._now, shown, rounds if limits.probes else 0)
@@ -215,17 +228,17 @@ class _Run:
             yield self._verified_event(results)
             raise GivenUpError(not_met(failures, self._panel.contested, self._repairs.opinions))
 
-    def _to_judge(
-        self, results: Iterable[ScenarioResult], judged: frozenset[str]
-    ) -> Iterator[ScenarioResult]:
-        """The results for those batches in which something failed, or is new."""
+    def _to_judge(self, results: Iterable[ScenarioResult], judged: _Judged) -> Iterator[ScenarioResult]:
+        """The results for those batches in which something failed or is new, or whose rules are."""
         known = [*results]
         place_of = self._book.place_of
         stirred = {
             place_of(result.scenario.request)
             for result in known
-            if not result.passed or result.scenario.description not in judged
+            if not result.passed or result.scenario.description not in judged.descriptions
         }
+        before = zip_longest(self._book.sections, judged.rules)
+        stirred |= {place for place, (section, rules) in enumerate(before) if section.rules != rules}
         is_asked = any(not result.passed for result in known) or self._order.limits.probes
         for result in known if is_asked else ():
             if place_of(result.scenario.request) in stirred:
@@ -305,6 +318,14 @@ class _Run:
             self._authors.turns,
             tuple(self._context.warnings),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What judges were shown last: the scenarios by their descriptions, and the rules of each batch."""
+
+    descriptions: frozenset[str] = frozenset()
+    rules: tuple[Sequence[Mapping[str, Any]], ...] = ()
 
 
 class _Pieces:

@@ -57,9 +57,8 @@ class Rulebook:
 
     def __init__(self, order: CompileOrder, sections: Iterable[Section]) -> None:
         self._order = order
-        self.sections: tuple[Section, ...] = ()
-        for section in sections:
-            self.sections += (_with_own_ids(section, self.sections),)
+        taken: set[str] = set()
+        self.sections = tuple([_with_own_ids(section, taken) for section in sections])
         self._places = {
             (tool.server_name, tool.tool_name): place
             for place, section in enumerate(self.sections)
@@ -87,7 +86,8 @@ class Rulebook:
         """The same with other rules in one section."""
         before, own, behind = self.sections[:place], self.sections[place], self.sections[place + 1 :]
         other = replace(own, rules=tuple(rules)).bound()
-        return Rulebook(self._order, (*before, _with_own_ids(other, (*before, *behind)), *behind))
+        taken = {rule["id"] for section in (*before, *behind) for rule in section.rules}
+        return Rulebook(self._order, (*before, _with_own_ids(other, taken), *behind))
 
 
 def document_of(
@@ -125,9 +125,8 @@ def _name(constitution: str) -> str:
     return next(filter(None, lines), "policy")[:_LONGEST_NAME]
 
 
-def _with_own_ids(section: Section, others: Iterable[Section]) -> Section:
-    """A section with a number behind every id that others have."""
-    taken = {rule["id"] for other in others for rule in other.rules}
+def _with_own_ids(section: Section, taken: set[str]) -> Section:
+    """A section with a number behind every id that is taken; its ids are taken afterwards."""
     rules = []
     for rule in section.rules:
         name, number = rule["id"], 2

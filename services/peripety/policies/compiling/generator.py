@@ -9,7 +9,7 @@ from peripety.gateway.model import ResponseSchema, Spent
 from peripety.gateway.objects.structured import schema_hint
 from peripety.policies.compiling.answers import SCENARIOS, scenarios_read, scenarios_schema
 from peripety.policies.compiling.material import as_text, conversation_about, scenario_document
-from peripety.policies.compiling.merging import without_repetition
+from peripety.policies.compiling.merging import named_apart, request_key
 from peripety.policies.feedback import feedback_message
 from peripety.policies.model import GenerationTurn, ScenarioSource
 
@@ -94,7 +94,9 @@ class ScenarioGeneratorSession:
             raise ConflictError("This conversation has begun; use regenerate", code="TURN_TAKEN")
         told = (_BEGIN, *self._existing(), schema_hint(self._schema.document))
         written = await self._turn("\n\n".join(told), on_progress)
-        return (*self._handwritten, *without_repetition(written, self._handwritten))
+        known = {request_key(scenario.request) for scenario in self._handwritten}
+        new = (scenario for scenario in written if request_key(scenario.request) not in known)
+        return (*self._handwritten, *named_apart(new, self._handwritten))
 
     async def regenerate(
         self, feedback: ScenarioFeedback, on_progress: Callable[[str], None] | None = None

@@ -33,7 +33,7 @@ class Opinion:
 
     Attributes:
         satisfied: whether it doubts nothing.
-        attributions: who is to blame for what failed.
+        attributions: who is to blame for what failed, of what it was shown.
         probes: scenarios that look into what it doubts.
         model: who it is, as `provider/model`.
     """
@@ -82,9 +82,10 @@ class Judge:
         completion = await self._conversation.send(as_text(question), schema=self._schema)
         self._rules = rules
         value = completion.value or {"satisfied": False, "attributions": (), "probes": ()}
+        failed = {result.scenario.description for result in known if not result.passed}
         return Opinion(
             value["satisfied"],
-            tuple(map(_attribution, value["attributions"])),
+            tuple(_attribution(told) for told in value["attributions"] if told["description"] in failed),
             scenarios_read(value["probes"][:probes], ScenarioSource.PROBE),
             f"{completion.provider}/{completion.model}",
         )

@@ -7,19 +7,28 @@ from typing import TYPE_CHECKING
 
 from peripety import sim
 from peripety.errors import InvalidArgumentError
-from peripety.policies.model import ScenarioSource
+from peripety.policies.model import Decision, ScenarioSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from peripety.policies.model import (
+        Expectation,
         ScenarioCorrection,
         ScenarioFeedback,
         TestScenario,
         ToolRequest,
     )
 
-__all__ = ["corrected", "merged", "request_key", "without_repetition"]
+__all__ = [
+    "are_met_together",
+    "contradictions",
+    "corrected",
+    "merged",
+    "named_apart",
+    "request_key",
+    "without_repetition",
+]
 
 
 def request_key(request: ToolRequest) -> bytes:
@@ -29,6 +38,26 @@ def request_key(request: ToolRequest) -> bytes:
         return sim.canonical(parts)
     except InvalidArgumentError:
         return repr(parts).encode("utf-8", "backslashreplace")  # the engine will refuse it
+
+
+def are_met_together(one: Expectation, other: Expectation) -> bool:
+    """Whether one decision can meet two expectations."""
+    return any(one.is_met_by(decision) and other.is_met_by(decision) for decision in Decision)
+
+
+def contradictions(
+    scenarios: Iterable[TestScenario], beside: Iterable[TestScenario] = ()
+) -> Iterator[tuple[TestScenario, TestScenario]]:
+    """Each scenario that asks what another asks before it, and expects what that cannot allow for.
+
+    Yields:
+        The one that was there, and the one that came.
+    """
+    first = {request_key(scenario.request): scenario for scenario in beside}
+    for scenario in scenarios:
+        there = first.setdefault(request_key(scenario.request), scenario)
+        if not are_met_together(there.expected_decision, scenario.expected_decision):
+            yield there, scenario
 
 
 def corrected(
@@ -48,19 +77,30 @@ def without_repetition(
     expectation. A description that is taken gets a number.
     """
     requests = {request_key(scenario.request) for scenario in beside}
-    names = {scenario.description for scenario in beside}
     fresh: list[TestScenario] = []
     for scenario in scenarios:
         key = request_key(scenario.request)
-        if key in requests:
-            continue
-        name, number = scenario.description, 2
+        if key not in requests:
+            requests.add(key)
+            fresh.append(scenario)
+    return named_apart(fresh, beside)
+
+
+def named_apart(
+    scenarios: Iterable[TestScenario], beside: Iterable[TestScenario] = ()
+) -> tuple[TestScenario, ...]:
+    """The scenarios, with a number behind each description that is taken."""
+    names = {scenario.description for scenario in beside}
+    last: dict[str, int] = {}
+    apart: list[TestScenario] = []
+    for scenario in scenarios:
+        name = scenario.description
         while name in names:
-            name, number = f"{scenario.description} ({number})", number + 1
-        requests.add(key)
+            last[scenario.description] = number = last.get(scenario.description, 1) + 1
+            name = f"{scenario.description} ({number})"
         names.add(name)
-        fresh.append(replace(scenario, description=name))
-    return tuple(fresh)
+        apart.append(replace(scenario, description=name))
+    return tuple(apart)
 
 
 def merged(
@@ -73,8 +113,9 @@ def merged(
     """The scenarios after feedback was answered: those that stay, then the replacements that are new.
 
     Discarded scenarios are gone, and so are corrected ones when replacements for them were asked for;
-    handwritten ones never are. A replacement is left out when its description is one that stays, or its
-    request is: also that of a corrected one that goes, unless it expects what the correction says.
+    handwritten ones never are, nor is another one that has the description of a discarded one. A replacement
+    is left out when its description is one that stays, or its request is: also that of a corrected one that
+    goes, unless it expects what the correction says.
 
     Args:
         scenarios: as they were, corrections made.
@@ -82,12 +123,15 @@ def merged(
         replacements: what was answered.
         replace_corrected: whether corrected scenarios were to be replaced.
     """
-    gone = {discarded.scenario.description for discarded in feedback.discarded}
-    if replace_corrected:
-        gone |= {correction.scenario_description for correction in feedback.corrections}
-    kept = [s for s in scenarios if s.source is ScenarioSource.HANDWRITTEN or s.description not in gone]
-    names = {scenario.description for scenario in kept}
+    discarded = {_identity(one.scenario) for one in feedback.discarded}
     decided = {correction.scenario_description for correction in feedback.corrections}
+    kept = [
+        scenario
+        for scenario in scenarios
+        if scenario.source is ScenarioSource.HANDWRITTEN
+        or not (_identity(scenario) in discarded or (replace_corrected and scenario.description in decided))
+    ]
+    names = {scenario.description for scenario in kept}
     bound = {
         request_key(scenario.request): scenario.expected_decision
         for scenario in scenarios
@@ -100,6 +144,10 @@ def merged(
         and bound.get(request_key(new.request), new.expected_decision) is new.expected_decision
     )
     return (*kept, *without_repetition(fitting, kept))
+
+
+def _identity(scenario: TestScenario) -> tuple[str, bytes]:
+    return scenario.description, request_key(scenario.request)
 
 
 def _with(scenario: TestScenario, correction: ScenarioCorrection | None) -> TestScenario:

@@ -139,13 +139,14 @@ class Panel:
         One that expects `allow` where the rules do not is no scenario: its judge alone would make the rules
         allow something. It remains as a hint to the author of scenarios, who has the last word on that.
         """
-        models = {
-            request_key(probe.request): (probe, opinion.model)
+        probes = [
+            (probe, opinion.model)
             for each in zip_longest(*(opinion.probes for opinion in self._opinions))
             for probe, opinion in zip(each, self._opinions, strict=True)
             if probe is not None
-        }
-        found = self._suite.sift(probe for probe, _ in [*models.values()][:most])
+        ][:most]
+        models = {request_key(probe.request): model for probe, model in probes}
+        found = self._suite.sift(probe for probe, _ in probes)
         for discarded in found.discarded:
             yield self._context.note(ENGINE, discarded)
         results = await asyncio.to_thread(fared, policy, found.kept)
@@ -157,7 +158,7 @@ class Panel:
                 self._fresh += (result,)
                 continue
             judgement = Judgement(scenario.description, Blame.RULE, scenario.reasoning, overruled=True)
-            yield self._context.note(by_model(models[request_key(scenario.request)][1]), judgement)
+            yield self._context.note(by_model(models[request_key(scenario.request)]), judgement)
         fresh = tuple(result.scenario for result in self._fresh)
         self._suite.take(fresh)
         if fresh:

@@ -76,7 +76,7 @@ class Repairs:
             PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
         """
         self.book, self.policy = book, policy
-        results = await asyncio.to_thread(fared, policy, suite.scenarios)
+        results = await asyncio.to_thread(fared, policy, (*suite.scenarios, *suite.replaced))
         wanted = {scenario.description for scenario in problems}
         of_place: dict[int, list[ScenarioResult]] = defaultdict(list)
         for result in results:

@@ -122,6 +122,31 @@ async def test_replacements_are_filtered_again() -> None:
     assert done.names == ["inside", "outside"]
 
 
+async def test_what_is_discarded_takes_no_other_scenario_of_its_name_along() -> None:
+    script = Script(scenarios=((replace(UNSENDABLE, description="outside"), *FINE), ()))
+    done = await ran(script)
+    assert {result.scenario.request.arguments["at"] for result in done.compiled.verification.results} == {
+        "/open/x",
+        "/other",
+    }
+
+
+async def test_of_scenarios_that_contradict_each_other_the_first_stands_and_a_person_is_told() -> None:
+    flipped = scenario("flipped", "allow", at="/other")
+    script = Script(scenarios=((*FINE, flipped, UNSENDABLE), (replace(flipped, description="again"),)))
+    done = await ran(script)
+    assert done.codes == ["SCENARIOS_CONTRADICT", "SCENARIOS_CONTRADICT"]
+    assert [finding.message.split('"')[3] for finding in done.last.findings] == ["flipped", "again"]
+    assert done.run == ["inside", "outside"]
+
+
+async def test_of_probes_that_contradict_each_other_the_first_stands() -> None:
+    doubt, flipped = scenario("doubt", "deny", at="/y"), scenario("flipped", "allow", at="/y")
+    judgement = {"satisfied": False, "attributions": [], "probes": [told(doubt), told(flipped)]}
+    done = await ran(Script(rules=(WIDE,), scenarios=(FINE[:1],), judgements=(judgement, SATISFIED)))
+    assert done.codes == ["SCENARIO_NOT_MET", "SCENARIOS_CONTRADICT"]
+
+
 # ---- blame
 
 
@@ -147,6 +172,20 @@ async def test_corrected_scenarios_are_replaced_when_that_is_wanted() -> None:
     done = await ran(script, replace_corrected=True)
     assert "not allow but deny" in done.model.of(SCENARIOS)[1].messages[-1].text
     assert done.run == ["inside", "outside", "instead"]
+
+
+async def test_who_replaces_a_scenario_cannot_make_the_rules_forget_it() -> None:
+    more = scenario("more", "allow", at="/more")
+    reaching = rule("open", "allow", arguments=below("/open", "/more", "/other"))
+    script = Script(
+        scenarios=((WRONG, FINE[0], more), (scenario("instead", "deny", at="/kept"),)),
+        judgements=(blames("wrong", "scenario", "deny"), SATISFIED),
+        patches=([{"op": "update", "rule_id": "open", "rule": reaching}],),
+    )
+    done = await ran(script, replace_corrected=True)
+    assert done.codes[0] == "SCENARIO_NOT_MET"
+    assert not done.decided(RulePatch)
+    assert "wrong" in question(done.model.of(PATCHES)[1])["refused"]
 
 
 async def test_the_rules_are_mended_mechanically_where_they_are_to_blame() -> None:
@@ -190,6 +229,35 @@ async def test_handwritten_scenarios_stand_whoever_is_blamed() -> None:
     assert done.failed.scenarios[0] == own
     assert {"EXPECTATION_CONTESTED", "HANDWRITTEN_BLAMED"} <= set(done.codes)
     assert len(done.model.of(PATCHES)) > 0
+
+
+async def test_rules_that_were_changed_are_judged_again_though_every_scenario_passes() -> None:
+    script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"), SATISFIED), patches=(UPDATE,))
+    done = await ran(script)
+    first, second = map(question, done.model.of(JUDGEMENT))
+    assert (len(first["failed"]), second["failed"]) == (1, [])
+    assert second["rules"] != first["rules"]
+
+
+async def test_a_judge_is_heard_only_about_what_it_was_shown() -> None:
+    everywhere = scenario("elsewhere", "allow", at="/other")
+    other = replace(everywhere, request=replace(everywhere.request, server_name="beta"))
+
+    def answer(request: GenerateRequest) -> Any:
+        assert request.schema is not None
+        is_alpha = about(request)["tools"][0]["server_name"] == "alpha"
+        match request.schema.name:
+            case "policy_rules":
+                return {"rules": [RIGHT[0]]}
+            case "policy_scenarios":
+                return {"scenarios": [told(FINE[0] if is_alpha else other)]}
+            case "policy_patches":
+                return {"reasoning": "", "operations": []}
+        return blames("elsewhere", "scenario", "deny") if is_alpha else SATISFIED
+
+    done = await ran(FakeModel(answer), tools=(tool("a"), tool("a", "beta")))
+    assert not done.decided(ScenarioCorrection)
+    assert done.codes[0] == "SCENARIO_NOT_MET"
 
 
 async def test_nobody_is_asked_about_a_pass_by_a_word() -> None:

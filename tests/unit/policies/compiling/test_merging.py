@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.policies.compiling.merging import corrected, merged, request_key, without_repetition
+from peripety.policies.compiling.merging import (
+    contradictions,
+    corrected,
+    merged,
+    request_key,
+    without_repetition,
+)
 from peripety.policies.model import (
     Decision,
     DiscardedScenario,
@@ -88,3 +94,15 @@ def test_the_same_request_has_one_key_however_it_is_written() -> None:
     assert request_key(one) == request_key(ToolRequest("s", "t", {"b": [2], "a": 1.0}))
     assert request_key(one) != request_key(ToolRequest("s", "t", {"a": 1, "b": ["2"]}))
     assert request_key(ToolRequest("s", "t", {"a": 2**70})) != request_key(ToolRequest("s", "t", {}))
+
+
+def test_a_scenario_that_only_has_the_name_of_a_discarded_one_stays() -> None:
+    namesake = scenario("impossible", at="/other")
+    assert names(merged([namesake], FEEDBACK, [])) == ["impossible"]
+
+
+def test_scenarios_contradict_each_other_where_no_decision_meets_both() -> None:
+    one, other = scenario("one", "not_allow", at="/a"), scenario("other", "allow", at="/a")
+    assert [*contradictions([one, other])] == [(one, other)]
+    assert [*contradictions([other], [one])] == [(one, other)]
+    assert not [*contradictions([one, scenario("stricter", "deny", at="/a"), scenario("x", at="/b")])]
