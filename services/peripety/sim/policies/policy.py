@@ -48,11 +48,15 @@ class Requests:
     Attributes:
         requests: as they were given.
         core: as the engine has read them.
+        tools: those that they were read for.
     """
 
-    def __init__(self, requests: Sequence[ToolRequest], core: CoreRequests) -> None:
+    def __init__(
+        self, requests: Sequence[ToolRequest], core: CoreRequests, tools: Sequence[Mapping[str, Any]]
+    ) -> None:
         self.requests = tuple(requests)
         self.core = core
+        self.tools = tools
 
     def __len__(self) -> int:
         """How many there are."""
@@ -93,10 +97,10 @@ class Policy:
         """
         read = self._core.read(requests)
         if read is not None:
-            return Requests(requests, read)
+            return Requests(requests, read, self.spec["tools"])
         documents = encoded(requests)
         try:
-            return Requests(requests, self._core.requests(documents))
+            return Requests(requests, self._core.requests(documents), self.spec["tools"])
         except CoreError:
             raise refused(requests) from None
 
@@ -113,9 +117,10 @@ class Policy:
 
         Raises:
             InvalidArgumentError: as `prepare`.
+            ValueError: they were prepared for other tools.
         """
         prepared = requests if isinstance(requests, Requests) else self.prepare(requests)
-        deciding, errors = self._core.deciding(prepared.core)
+        deciding, errors = self._core.deciding(self._read(prepared))
         decided = [*map(self._outcomes.__getitem__, _integers(deciding))]
         troubled = int.from_bytes(errors, "little")
         while troubled:
@@ -125,8 +130,12 @@ class Policy:
         return decided
 
     def deciding(self, requests: Requests) -> Sequence[int]:
-        """The index in `rules` of the rule that decides each request; -1: none, -2: the tool is unknown."""
-        return _integers(self._core.deciding(requests.core)[0])
+        """The index in `rules` of the rule that decides each request; -1: none, -2: the tool is unknown.
+
+        Raises:
+            ValueError: they were prepared for other tools.
+        """
+        return _integers(self._core.deciding(self._read(requests))[0])
 
     def matches(
         self, requests: Requests, rules: Sequence[Mapping[str, Any]] | None = None
@@ -137,12 +146,22 @@ class Policy:
             requests: the requests.
             rules: rules that need not be the policy's own, but use its tools and lists, such as mutants;
                 they have passed the checks of a document. The policy's own `rules` when absent.
+
+        Raises:
+            ValueError: the requests were prepared for other tools.
         """
+        read = self._read(requests)
         return tuple(
             Matches(int.from_bytes(holds, "little"), int.from_bytes(fails, "little"))
             for document in ((None,) if rules is None else _documents(rules))
-            for holds, fails in self._core.matches(requests.core, document)
+            for holds, fails in self._core.matches(read, document)
         )
+
+    def _read(self, requests: Requests) -> CoreRequests:
+        # A core knows tools by their places: those of another policy would be taken for others.
+        if requests.tools is not self.spec["tools"] and requests.tools != self.spec["tools"]:
+            raise ValueError("the requests were prepared for a policy with other tools")
+        return requests.core
 
     def _outcome(self, index: int) -> Decided:
         rule = self.rules[index]

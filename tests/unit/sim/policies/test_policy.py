@@ -101,6 +101,14 @@ def test_requests_that_were_read_once_are_good_for_every_policy_with_the_same_to
     assert [one.rule_id for one in other.decide_many(requests)] == ["other", "other", UNKNOWN_TOOL]
 
 
+def test_requests_that_were_read_for_other_tools_are_never_decided_about(policy: Policy) -> None:
+    others = [tool("u"), tool("t")]
+    requests = compiled("python", tools=others, rules=[], invariants=[]).prepare([asks("/a")])
+    for ask in (policy.decide_many, policy.deciding, policy.matches):
+        with pytest.raises(ValueError, match="other tools"):
+            ask(requests)
+
+
 @pytest.mark.parametrize("name", CORE_NAMES)
 def test_a_large_list_is_shared_by_the_rules_that_name_it(name: str) -> None:
     lists = {"many": {"kind": "path", "values": [f"/m/{index}" for index in range(9000)]}}
