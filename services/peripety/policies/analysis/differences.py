@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, Severity
@@ -13,13 +12,8 @@ from peripety.policies.analysis.searching import candidates
 from peripety.policies.analysis.slots import Memory
 from peripety.policies.analysis.spaces import Space
 from peripety.policies.analysis.terms import Lists, Terms
-from peripety.policies.model import (
-    Decision,
-    DecisionChange,
-    PolicyDifference,
-    RulePatch,
-    RulePatchKind,
-)
+from peripety.policies.model import Decision, DecisionChange, PolicyDifference
+from peripety.policies.rule_changes import rule_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,7 +63,7 @@ def difference(before: Policy, after: Policy, *, max_examples: int = 50) -> Poli
     return PolicyDifference(
         found.proved and not changes,
         tuple(changes[:max_examples]),
-        tuple(_rule_changes(before.rules, after.rules)),
+        tuple(rule_changes(before.rules, after.rules)),
         tuple(_findings(found.undecided)),
     )
 
@@ -206,26 +200,3 @@ def _pairing(decisions: Sequence[str]) -> Callable[[int, int], int]:
         return known.setdefault((one, other), _FIRST + len(known))
 
     return pair
-
-
-def _rule_changes(
-    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
-) -> Iterator[RulePatch]:
-    """The changes of rules by their ids: those that are gone, then the others in their new order."""
-    old, new = {rule["id"]: rule for rule in before}, {rule["id"]: rule for rule in after}
-    for position, (rule_id, rule) in enumerate(old.items()):
-        if rule_id not in new:
-            yield RulePatch(RulePatchKind.DELETE, rule_id, rule, None, position)
-    stayed = _stayed([one for one in old if one in new], [one for one in new if one in old])
-    for position, (rule_id, rule) in enumerate(new.items()):
-        if rule_id not in old:
-            yield RulePatch(RulePatchKind.ADD, rule_id, None, rule, position)
-        elif old[rule_id] != rule or rule_id not in stayed:
-            reasoning = "" if rule_id in stayed else "it was moved among the others"
-            yield RulePatch(RulePatchKind.UPDATE, rule_id, old[rule_id], rule, position, reasoning)
-
-
-def _stayed(before: Sequence[str], after: Sequence[str]) -> set[str]:
-    """The ids that are in the same order as before, most of them."""
-    blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
-    return {rule_id for block in blocks for rule_id in before[block.a : block.a + block.size]}

@@ -11,7 +11,7 @@ from peripety.policies.model import RulePatch, RulePatchKind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Operation", "Patched", "changes_between", "operations_read", "patched"]
+__all__ = ["Operation", "Patched", "operations_read", "patched"]
 
 _UNFIT = "PATCH_UNFIT"
 
@@ -92,39 +92,6 @@ def patched(
         after = None if operation.kind is RulePatchKind.DELETE else now[at]
         done.append(RulePatch(operation.kind, operation.rule_id, before, after, first + at, reasoning))
     return Patched(tuple(now), tuple(done))
-
-
-def changes_between(
-    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], reasoning: str, first: int = 0
-) -> tuple[RulePatch, ...]:
-    """How rules differ, by their ids: what was deleted, then what was updated or added.
-
-    Args:
-        before: the rules before.
-        after: the rules after.
-        reasoning: why, for the record.
-        first: where the first of the rules stands in its document.
-    """
-    old = {rule["id"]: (place, rule) for place, rule in enumerate(before)}
-    new = {rule["id"]: (place, rule) for place, rule in enumerate(after)}
-    deleted = [
-        RulePatch(RulePatchKind.DELETE, name, rule, None, first + place, reasoning)
-        for name, (place, rule) in old.items()
-        if name not in new
-    ]
-    written = [
-        RulePatch(
-            RulePatchKind.UPDATE if name in old else RulePatchKind.ADD,
-            name,
-            old[name][1] if name in old else None,
-            rule,
-            first + place,
-            reasoning,
-        )
-        for name, (place, rule) in new.items()
-        if name not in old or old[name][1] != rule
-    ]
-    return (*deleted, *written)
 
 
 def _place(rules: Sequence[Mapping[str, Any]], operation: Operation) -> int:

@@ -14,9 +14,10 @@ from peripety.policies.compiling.context import by_model, is_of_answer
 from peripety.policies.compiling.document import Rulebook, Section
 from peripety.policies.compiling.judge import failure_document
 from peripety.policies.compiling.mender import Mender, Proposal
-from peripety.policies.compiling.patches import Patched, changes_between, patched
+from peripety.policies.compiling.patches import Patched, patched
 from peripety.policies.compiling.suite import fared
 from peripety.policies.model import CompilePhase, RulesWritten
+from peripety.policies.rule_changes import rule_changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -156,7 +157,8 @@ class Repairs:
             return None
         rules = after.book.sections[place].rules
         first = standing.book.first_of(place)
-        return after, changes_between(section.rules, rules, "written anew", first), by_model(other.model)
+        changes = rule_changes(section.rules, rules, "written anew", first=first)
+        return after, tuple(changes), by_model(other.model)
 
 
 def _made(proposal: Proposal, section: Section, first: int) -> Patched:
@@ -177,7 +179,8 @@ def _on_record(done: Patched, section: Section, book: Rulebook, place: int) -> t
     rules = book.sections[place].rules
     if [rule["id"] for rule in rules] == [rule["id"] for rule in done.rules]:
         return done.patches
-    return changes_between(section.rules, rules, done.patches[0].reasoning, book.first_of(place))
+    reasoning = done.patches[0].reasoning
+    return tuple(rule_changes(section.rules, rules, reasoning, first=book.first_of(place)))
 
 
 async def _standing_on(standing: _Standing, place: int, rules: Sequence[Mapping[str, Any]]) -> _Standing:
