@@ -14,9 +14,10 @@ from peripety.policies.analysis.spaces import Space
 from peripety.policies.analysis.terms import Lists, Terms
 from peripety.policies.model import Decision, DecisionChange, PolicyDifference
 from peripety.policies.rule_changes import rule_changes
+from peripety.sim.policies.types import NO_RULE, UNKNOWN_TOOL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from peripety.sim.policies.policy import Policy
 
@@ -113,6 +114,11 @@ class _Side:
         terms = self.terms
         return [] if terms is None else [one for one in self.policy.rules if terms.applies(one["when"])]
 
+    def deciders(self) -> list[tuple[str, str]]:
+        """What they decide, each with its id, and what is decided where none does."""
+        otherwise = UNKNOWN_TOOL if self.terms is None else NO_RULE
+        return [*((rule["then"], rule["id"]) for rule in self.rules()), ("deny", otherwise)]
+
 
 class _Pair:
     """A tool as two policies know it."""
@@ -141,16 +147,17 @@ class _Pair:
         ]
         space = Space(self._terms[0], conditions, self._memory, all_values=True)
         first, second = (side.rules() for side in sides)
-        decisions = [*(rule["then"] for rule in first), "deny", *(rule["then"] for rule in second), "deny"]
+        pairing = _Pairing([*self._before.deciders(), *self._after.deciders()])
         pairs = space.diagrams.combine(
-            _pairing(decisions),
+            pairing.number,
             self._deciders(space, self._before, first, _FIRST),
             self._deciders(space, self._after, second, _FIRST + len(first) + 1),
         )
         pairs = space.diagrams.choose(space.possible, pairs, NO)
         complete = True
         for pair in sorted(space.diagrams.results(pairs) - {NO}):
-            complete = self._example(space, space.diagrams.where(pairs, pair), found) and complete
+            where = space.diagrams.where(pairs, pair)
+            complete = self._example(space, where, pairing.named(pair), found) and complete
         return complete
 
     def _deciders(self, space: Space, side: _Side, rules: Sequence[Mapping[str, Any]], first: int) -> int:
@@ -163,11 +170,9 @@ class _Pair:
             decided = space.diagrams.choose(ruling.takes(rules[number]), first + number, decided)
         return decided
 
-    def _example(self, space: Space, wanted: int, found: _Found) -> bool:
-        """Find an example in a set of requests; false if there is none."""
-        requests = [*candidates(space, wanted, accepted=False)]
-        if not requests:
-            return False
+    def _example(self, space: Space, where: int, wanted: tuple[str, str], found: _Found) -> bool:
+        """Find an example for a pair of rules in a set of requests; false if there is none."""
+        requests = [*candidates(space, where, accepted=False)]
         decisions = zip(
             requests,
             self._before.policy.decide_many(requests),
@@ -175,28 +180,41 @@ class _Pair:
             strict=True,
         )
         for request, before, after in decisions:
-            if before.decision is not after.decision:
-                key = (before.rule_id, after.rule_id)
+            key = (before.rule_id, after.rule_id)
+            known = found.changes.get(key)
+            if before.decision is not after.decision and not (known and known[1]):
                 accepted = space.accepts(request)
-                if key not in found.changes or (accepted and not found.changes[key][1]):
+                if known is None or accepted:
                     found.changes[key] = DecisionChange(request, before, after), accepted
+            if key == wanted:
                 return True
         return False
 
 
-def _pairing(decisions: Sequence[str]) -> Callable[[int, int], int]:
+class _Pairing:
     """Numbers for the pairs of rules that decide differently, for `Diagrams.combine`.
 
     Args:
-        decisions: what is decided by each rule, by its number less `_FIRST`.
+        deciders: what is decided, and by what, by the number less `_FIRST`.
     """
-    known: dict[tuple[int, int], int] = {}
 
-    def pair(one: int, other: int) -> int:
-        if decisions[one - _FIRST] == decisions[other - _FIRST]:
+    def __init__(self, deciders: Sequence[tuple[str, str]]) -> None:
+        self._deciders = deciders
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._names: list[tuple[str, str]] = []
+
+    def number(self, one: int, other: int) -> int:
+        """The number of a pair; `NO` where both decide the same."""
+        (decision, name), (another, its_name) = self._deciders[one - _FIRST], self._deciders[other - _FIRST]
+        if decision == another:
             return NO
-        if len(known) >= FIRST_NODE - _FIRST:
-            raise TooLargeError
-        return known.setdefault((one, other), _FIRST + len(known))
+        if (one, other) not in self._numbers:
+            if len(self._names) >= FIRST_NODE - _FIRST:
+                raise TooLargeError
+            self._numbers[one, other] = _FIRST + len(self._names)
+            self._names.append((name, its_name))
+        return self._numbers[one, other]
 
-    return pair
+    def named(self, pair: int) -> tuple[str, str]:
+        """The rules of a pair."""
+        return self._names[pair - _FIRST]

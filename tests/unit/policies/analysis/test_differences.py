@@ -104,6 +104,14 @@ def test_what_cannot_be_decided_is_said() -> None:
     assert [one.code for one in found.findings] == ["POLICY_UNDECIDED"]
 
 
+def test_what_cannot_be_decided_is_said_of_a_tool_that_differs_otherwise_as_well() -> None:
+    never = {"==": [{"*": [{"var": "arguments.amount"}, 0]}, 1]}
+    before = policy_of(rule("r", "escalate", logic=never), rule("rest", "allow"))
+    found = difference(before, policy_of())
+    assert [one.before.rule_id for one in found.changes] == ["rest"]
+    assert [one.code for one in found.findings] == ["POLICY_UNDECIDED"]
+
+
 @pytest.mark.parametrize("then", ["deny", "escalate"])
 def test_what_cannot_be_read_is_told_from_what_does_not_match(then: str) -> None:
     stop = rule("stop", then, arguments=[matching("/a")])
