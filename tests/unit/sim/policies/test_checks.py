@@ -30,10 +30,21 @@ def listed(values: list[str], kind: str = "path") -> dict[str, Any]:
     return {"kind": kind, "values": values}
 
 
+def doubling(key: str, times: int = 40) -> dict[str, Any]:
+    """A schema each of whose parts is about the next one twice."""
+    parts: dict[str, Any] = {
+        f"p{number}": {key: [{"$ref": f"#/$defs/p{number + 1}"}] * 2} for number in range(times)
+    }
+    return {"$defs": {**parts, f"p{times}": {"type": "object"}}, "$ref": "#/$defs/p0"}
+
+
 @pytest.mark.parametrize(
     "parts",
     [
         {},
+        {"tools": [tool(input_schema=doubling("allOf", 8))]},
+        {"tools": [tool(input_schema={"properties": {"a": {"anyOf": [{"$ref": "#"}, {"type": "string"}]}}})]},
+        {"tools": [tool(input_schema={"anyOf": [{"const": {"a": number}} for number in range(1000)]})]},
         {"rules": [rule()]},
         {"invariants": [rule("structural-a", "deny")], "rules": [rule("a")]},
         {"rules": matching(among=["@a"]), "lists": {"a": listed(["@b", "/x"]), "b": listed(["/y"])}},
@@ -114,6 +125,8 @@ def test_a_valid_policy_has_no_findings(parts: dict[str, Any]) -> None:
          ("BAD_SCHEMA", "/tools/0/input_schema/properties/a~1b/pattern", ERROR)),
         ({"tools": [tool(input_schema={"pattern": "((a{1000}){1000}){1000}"})]},
          ("BAD_SCHEMA", "/tools/0/input_schema/pattern", ERROR)),
+        ({"tools": [tool(input_schema=doubling("allOf"))]}, ("BAD_SCHEMA", "/tools/0/input_schema", ERROR)),
+        ({"tools": [tool(input_schema=doubling("anyOf"))]}, ("BAD_SCHEMA", "/tools/0/input_schema", ERROR)),
         ({"tools": [tool(input_schema={"$ref": "file:///elsewhere"})]},
          ("BAD_SCHEMA", "/tools/0/input_schema", ERROR)),
         ({"tools": [tool(), tool("u", "v")], "rules": [rule(servers=["s"], tools=["u"])]},

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, Severity
+from peripety.sim.policies.checks.schemas import MAX_LOOKS, looks
 from peripety.sim.schema import defects, segments
 
 if TYPE_CHECKING:
@@ -43,12 +44,21 @@ def check_tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
             yield Finding("DUPLICATE_TOOL", f"/tools/{index}", message)
         if "input_schema" not in tool:
             continue
-        wrong = defects(tool["input_schema"])
+        wrong = _defects(tool["input_schema"])
         for defect in wrong:
             place = f"/tools/{index}/input_schema{defect.path}"
             yield Finding("BAD_SCHEMA", place, defect.message)
         if not wrong:
             yield from _check_argument_roles(tool, f"/tools/{index}")
+
+
+def _defects(schema: Mapping[str, Any]) -> list[Finding]:
+    if looks(schema) > MAX_LOOKS:
+        message = (
+            f"more than {MAX_LOOKS} parts of it look at one value; let fewer of them refer to each other"
+        )
+        return [Finding("BAD_SCHEMA", "", message)]
+    return defects(schema)
 
 
 def _check_argument_roles(tool: Mapping[str, Any], place: str) -> Iterator[Finding]:
