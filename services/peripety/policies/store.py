@@ -7,28 +7,15 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Float,
-    Integer,
-    LargeBinary,
-    String,
-    Table,
-    UniqueConstraint,
-    delete,
-    func,
-    insert,
-    select,
-)
+from sqlalchemy import Column, Integer, LargeBinary, String, delete, insert, select
 
 from peripety.errors import NotFoundError
-from peripety.pages import Page, Position, page_of, page_size, position_in
+from peripety.pages import Page
 from peripety.policies.model import CompiledPolicy, PolicySummary
 from peripety.policies.writing import read, write
 from peripety.sim import loads
-from peripety.storage import METADATA
 from peripety.tasks import aside
+from peripety.versions import Versions, moment, named_by, versions_table
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -38,25 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["PolicyStore"]
 
-_ID_DIGITS = 24
-
-_versions = Table(
+_table = versions_table(
     "policy_versions",
-    METADATA,
-    # Counts up and is never used again: the greatest of a policy is its latest version.
-    # SQLite counts up only what it calls INTEGER, which has 64 bits there.
-    Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
-    Column("policy_id", String(64), nullable=False),
-    Column("policy_hash", String(64), nullable=False),
+    "policy_id",
+    "policy_hash",
     Column("input_hash", String(64), nullable=False),
     Column("result", LargeBinary, nullable=False),
     Column("rules", Integer, nullable=False),
     Column("scenarios", Integer, nullable=False),
-    Column("create_time", Float, nullable=False),
-    UniqueConstraint("policy_id", "policy_hash"),
-    sqlite_autoincrement=True,
 )
-_columns = _versions.c
+_columns = _table.c
+_versions = Versions.of(_table, "policy_id", "policy_hash")
 
 
 class PolicyStore:
@@ -93,13 +72,13 @@ class PolicyStore:
         if version_of is not None:
             await _require(version_of, connection)
         policy_hash = sha256(compiled.document).hexdigest()
-        policy_id = version_of or f"pol_{policy_hash[:_ID_DIGITS]}"
-        same = (_columns.policy_id == policy_id, _columns.policy_hash == policy_hash)
+        policy_id = version_of or named_by("pol", policy_hash)
+        same = _versions.same(policy_id, policy_hash)
         first_stored = await connection.scalar(select(_columns.create_time).where(*same))
-        now = datetime.now(UTC) if first_stored is None else _moment(first_stored)
+        now = datetime.now(UTC) if first_stored is None else moment(first_stored)
         stored = CompiledPolicy(policy_id, policy_hash, compiled, input_hash, now)
-        await connection.execute(delete(_versions).where(*same))
-        await connection.execute(insert(_versions).values(_row(stored)))
+        await connection.execute(delete(_table).where(*same))
+        await connection.execute(insert(_table).values(_row(stored)))
         return stored
 
     async def get(self, policy_id: str, policy_hash: str | None = None) -> CompiledPolicy:
@@ -108,11 +87,8 @@ class PolicyStore:
         Raises:
             NotFoundError: there is no such policy or version.
         """
-        query = select(_versions).where(_columns.policy_id == policy_id)
-        if policy_hash is not None:
-            query = query.where(_columns.policy_hash == policy_hash)
         async with self._database.read() as connection:
-            row = (await connection.execute(query.order_by(_columns.position.desc()).limit(1))).first()
+            row = await _versions.find(select(_table), policy_id, policy_hash, connection)
         if row is None:
             raise _not_found(policy_id, policy_hash)
         return await aside(partial(_policy, row), len(row.result))
@@ -132,8 +108,6 @@ class PolicyStore:
         Raises:
             InvalidArgumentError: the size is negative, or the token is none of ours.
         """
-        size, before = page_size(asked_size), position_in(page_token)
-        latest = select(func.max(_columns.position)).group_by(_columns.policy_id)
         query = select(
             _columns.position,
             _columns.policy_id,
@@ -141,12 +115,9 @@ class PolicyStore:
             _columns.rules,
             _columns.scenarios,
             _columns.create_time,
-        ).where(_columns.position.in_(latest))
-        if before is not None:
-            query = query.where(_columns.position < before.number)
+        ).where(_versions.latest)
         async with self._database.read() as connection:
-            rows = (await connection.execute(query.order_by(_columns.position.desc()).limit(size + 1))).all()
-        page = page_of(rows, size, lambda row: Position(row.position))
+            page = await _versions.page(query, asked_size, page_token, connection)
         return Page(tuple(map(_summary, page.items)), page.next_page_token)
 
     async def delete(self, policy_id: str, connection: AsyncConnection) -> None:
@@ -159,15 +130,14 @@ class PolicyStore:
         Raises:
             NotFoundError: there is no such policy.
         """
-        done = await connection.execute(delete(_versions).where(_columns.policy_id == policy_id))
+        done = await connection.execute(delete(_table).where(_columns.policy_id == policy_id))
         if not done.rowcount:
             raise _not_found(policy_id)
 
 
 async def _require(policy_id: str, connection: AsyncConnection) -> str:
     """The hash of the latest version of a policy, which has to be there."""
-    query = select(_columns.policy_hash).where(_columns.policy_id == policy_id)
-    latest: str | None = await connection.scalar(query.order_by(_columns.position.desc()).limit(1))
+    latest = await _versions.latest_hash(policy_id, connection)
     if latest is None:
         raise _not_found(policy_id)
     return latest
@@ -188,15 +158,11 @@ def _row(stored: CompiledPolicy) -> dict[str, Any]:
 
 def _policy(row: Any) -> CompiledPolicy:
     compiled = read(row.result)
-    return CompiledPolicy(row.policy_id, row.policy_hash, compiled, row.input_hash, _moment(row.create_time))
+    return CompiledPolicy(row.policy_id, row.policy_hash, compiled, row.input_hash, moment(row.create_time))
 
 
 def _summary(row: Any) -> PolicySummary:
-    return PolicySummary(row.policy_id, row.policy_hash, row.rules, row.scenarios, _moment(row.create_time))
-
-
-def _moment(timestamp: float) -> datetime:
-    return datetime.fromtimestamp(timestamp, UTC)
+    return PolicySummary(row.policy_id, row.policy_hash, row.rules, row.scenarios, moment(row.create_time))
 
 
 def _not_found(policy_id: str, policy_hash: str | None = None) -> NotFoundError:

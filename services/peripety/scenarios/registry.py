@@ -8,24 +8,10 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Float,
-    Integer,
-    LargeBinary,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    delete,
-    func,
-    insert,
-    select,
-)
+from sqlalchemy import Column, Float, LargeBinary, Text, delete, insert, select
 
 from peripety.errors import ConflictError, Finding, NotFoundError, Severity
-from peripety.pages import Page, Position, page_of, page_size, position_in
+from peripety.pages import Page
 from peripety.scenarios.certificates import storing
 from peripety.scenarios.model import (
     CompiledScenario,
@@ -34,7 +20,7 @@ from peripety.scenarios.model import (
     ScenarioSummary,
 )
 from peripety.sim import DryRunReport
-from peripety.storage import METADATA
+from peripety.versions import Versions, moment, named_by, versions_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,27 +34,19 @@ if TYPE_CHECKING:
 
 __all__ = ["ScenarioRegistry", "version_changed"]
 
-_ID_DIGITS = 24
-
-_versions = Table(
+_table = versions_table(
     "scenario_versions",
-    METADATA,
-    # Counts up and is never used again: the greatest of a scenario is its latest version.
-    # SQLite counts up only what it calls INTEGER, which has 64 bits there.
-    Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
-    Column("scenario_id", String(64), nullable=False),
-    Column("spec_hash", String(64), nullable=False),
+    "scenario_id",
+    "spec_hash",
     Column("name", Text, nullable=False),
     Column("document", LargeBinary, nullable=False),
     Column("dry_run", Text, nullable=False),
     Column("fail_rate", Float, nullable=False),
     Column("edits", Text, nullable=False),
     Column("findings", Text, nullable=False),
-    Column("create_time", Float, nullable=False),
-    UniqueConstraint("scenario_id", "spec_hash"),
-    sqlite_autoincrement=True,
 )
-_columns = _versions.c
+_columns = _table.c
+_versions = Versions.of(_table, "scenario_id", "spec_hash")
 _certificate = storing.latest_hash(_columns.scenario_id, _columns.spec_hash).label("certificate_hash")
 
 
@@ -113,14 +91,14 @@ class ScenarioRegistry:
             ConflictError: another version has become the latest.
             NotFoundError: there is no scenario `version_of`, or not any more.
         """
-        scenario_id = version_of or f"scn_{program.spec_hash[:_ID_DIGITS]}"
-        same = (_columns.scenario_id == scenario_id, _columns.spec_hash == program.spec_hash)
+        scenario_id = version_of or named_by("scn", program.spec_hash)
+        same = _versions.same(scenario_id, program.spec_hash)
         async with self._database.write() if connection is None else nullcontext(connection) as within:
             if version_of is not None:
                 await _require_latest(version_of, follows, within)
             replaced = (await within.execute(_stored().where(*same))).first()
             before = None if replaced is None else _record(replaced)
-            await within.execute(delete(_versions).where(*same))
+            await within.execute(delete(_table).where(*same))
             scenario = CompiledScenario(
                 scenario_id=scenario_id,
                 name=program.spec["name"],
@@ -137,7 +115,7 @@ class ScenarioRegistry:
             )
             if before is not None and _is_stronger(before.dry_run, dry_run):
                 record = replace(before, scenario=scenario)
-            await within.execute(insert(_versions).values(_row(record)))
+            await within.execute(insert(_table).values(_row(record)))
             if certificate is not None:
                 name = await storing.keep(scenario_id, certificate, within)
                 record = replace(record, certificate_hash=name)
@@ -149,11 +127,8 @@ class ScenarioRegistry:
         Raises:
             NotFoundError: there is no such scenario or version.
         """
-        query = _stored().where(_columns.scenario_id == scenario_id)
-        if spec_hash is not None:
-            query = query.where(_columns.spec_hash == spec_hash)
         async with self._database.read() as connection:
-            row = (await connection.execute(query.order_by(_columns.position.desc()).limit(1))).first()
+            row = await _versions.find(_stored(), scenario_id, spec_hash, connection)
         if row is None:
             raise _not_found(scenario_id, spec_hash)
         return _record(row)
@@ -173,8 +148,7 @@ class ScenarioRegistry:
         Raises:
             InvalidArgumentError: the size is negative, or the token is none of ours.
         """
-        latest = select(func.max(_columns.position)).group_by(_columns.scenario_id)
-        return await self._page(_columns.position.in_(latest), asked_size, page_token)
+        return await self._page(_versions.latest, asked_size, page_token)
 
     async def versions(
         self, scenario_id: str, asked_size: int = 0, page_token: str = ""
@@ -200,7 +174,7 @@ class ScenarioRegistry:
         Raises:
             NotFoundError: there is no such scenario.
         """
-        done = await connection.execute(delete(_versions).where(_columns.scenario_id == scenario_id))
+        done = await connection.execute(delete(_table).where(_columns.scenario_id == scenario_id))
         if not done.rowcount:
             raise _not_found(scenario_id)
         await storing.forget(scenario_id, connection)
@@ -211,7 +185,7 @@ class ScenarioRegistry:
         Raises:
             NotFoundError: there is no such scenario or version.
         """
-        same = (_columns.scenario_id == scenario_id, _columns.spec_hash == certificate.spec_hash)
+        same = _versions.same(scenario_id, certificate.spec_hash)
         async with self._database.write() as connection:
             if await connection.scalar(select(_columns.position).where(*same)) is None:
                 raise _not_found(scenario_id, certificate.spec_hash)
@@ -229,7 +203,6 @@ class ScenarioRegistry:
     async def _page(
         self, which: ColumnElement[bool], asked_size: int, page_token: str
     ) -> Page[ScenarioSummary]:
-        size, before = page_size(asked_size), position_in(page_token)
         query = select(
             _columns.position,
             _columns.scenario_id,
@@ -239,11 +212,8 @@ class ScenarioRegistry:
             _columns.create_time,
             _certificate,
         ).where(which)
-        if before is not None:
-            query = query.where(_columns.position < before.number)
         async with self._database.read() as connection:
-            rows = (await connection.execute(query.order_by(_columns.position.desc()).limit(size + 1))).all()
-        page = page_of(rows, size, lambda row: Position(row.position))
+            page = await _versions.page(query, asked_size, page_token, connection)
         return Page(tuple(map(_summary, page.items)), page.next_page_token)
 
 
@@ -258,8 +228,7 @@ def version_changed(scenario_id: str, latest: str) -> ConflictError:
 
 async def _require_latest(scenario_id: str, spec_hash: str | None, connection: AsyncConnection) -> None:
     """Refuse a scenario that is not there, or whose latest version is not the one of a hash."""
-    query = select(_columns.spec_hash).where(_columns.scenario_id == scenario_id)
-    latest = await connection.scalar(query.order_by(_columns.position.desc()).limit(1))
+    latest = await _versions.latest_hash(scenario_id, connection)
     if latest is None:
         raise _not_found(scenario_id)
     if spec_hash not in {None, latest}:
@@ -268,7 +237,7 @@ async def _require_latest(scenario_id: str, spec_hash: str | None, connection: A
 
 def _stored() -> Select[Any]:
     """All of a version, and what its latest certificate is called."""
-    return select(_versions, _certificate)
+    return select(_table, _certificate)
 
 
 def _is_stronger(one: DryRunReport, other: DryRunReport) -> bool:
@@ -294,7 +263,7 @@ def _row(record: ScenarioRecord) -> dict[str, Any]:
 
 def _record(row: Any) -> ScenarioRecord:
     scenario = CompiledScenario(
-        row.scenario_id, row.name, row.spec_hash, row.document, _moment(row.create_time)
+        row.scenario_id, row.name, row.spec_hash, row.document, moment(row.create_time)
     )
     findings = [{**f, "severity": Severity(f["severity"])} for f in json.loads(row.findings)]
     return ScenarioRecord(
@@ -312,13 +281,9 @@ def _summary(row: Any) -> ScenarioSummary:
         row.name,
         row.spec_hash,
         row.fail_rate,
-        _moment(row.create_time),
+        moment(row.create_time),
         row.certificate_hash,
     )
-
-
-def _moment(timestamp: float) -> datetime:
-    return datetime.fromtimestamp(timestamp, UTC)
 
 
 def _not_found(scenario_id: str, spec_hash: str | None = None) -> NotFoundError:
