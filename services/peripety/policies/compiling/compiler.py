@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         CompileOrder,
         DiscardedScenario,
         ScenarioResult,
+        TestScenario,
     )
     from peripety.sim import Policy
 
@@ -169,14 +170,14 @@ class _Run:
         async for name, share in written.done():
             yield self._context.progress(CompilePhase.SCENARIOS, f"scenarios for {name}", share)
         self._authors.begun(written.results())
-        discarded: list[DiscardedScenario] = []
-        for contribution in self._authors.contributions:
-            found = self._suite.sift(contribution.scenarios)
-            self._suite.take(found.kept)
-            discarded += found.discarded
+        contributions = self._authors.contributions
+        found = await asyncio.to_thread(self._suite.sift, _scenarios_of(contributions))
+        self._suite.take(found.kept)
+        for contribution in contributions:
             yield ScenariosWritten(contribution.scenarios, contribution.turn)
-        yield self._context.progress(CompilePhase.FILTERING, f"{len(discarded)} scenarios cannot be run")
-        for entry in self._discarded(discarded):
+        count = len(found.discarded)
+        yield self._context.progress(CompilePhase.FILTERING, f"{count} scenarios cannot be run")
+        for entry in self._discarded(found.discarded):
             yield entry
 
     def _batches(self) -> tuple[Batch, ...]:
@@ -272,14 +273,18 @@ class _Run:
         self._book, self._policy = self._repairs.book, self._repairs.policy
 
     def _merged(self, contributions: Iterable[Contribution]) -> Iterator[CompileEvent]:
-        for contribution in contributions:
-            discarded = self._suite.replace(
-                contribution.feedback,
-                contribution.scenarios,
-                replace_corrected=self._order.replace_corrected,
-            )
+        answered = [*contributions]
+        discarded = self._suite.replace(
+            ScenarioFeedback(
+                tuple(one for contribution in answered for one in contribution.feedback.corrections),
+                tuple(one for contribution in answered for one in contribution.feedback.discarded),
+            ),
+            _scenarios_of(answered),
+            replace_corrected=self._order.replace_corrected,
+        )
+        for contribution in answered:
             yield ScenariosWritten(contribution.scenarios, contribution.turn)
-            yield from self._discarded(discarded)
+        yield from self._discarded(discarded)
 
     async def _verified(self) -> tuple[ScenarioResult, ...]:
         results = await asyncio.to_thread(fared, self._now, self._suite.scenarios)
@@ -373,6 +378,10 @@ class _Pieces:
                 )
             )
         return [piece for number in sorted(self._written) for piece in self._written[number]]
+
+
+def _scenarios_of(contributions: Iterable[Contribution]) -> list[TestScenario]:
+    return [scenario for contribution in contributions for scenario in contribution.scenarios]
 
 
 def _compiled(book: Rulebook) -> Policy:
