@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from peripety.sim._core import CorePolicy, CoreRequests
     from peripety.sim.policies.types import ToolRequest
 
-__all__ = ["Policy", "Requests"]
+__all__ = ["Policy", "Requests", "fits_document"]
 
 _BEFORE_VALUES = (
     b"[",
@@ -194,7 +194,7 @@ def _documents(rules: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
     part: list[bytes] = []
     size = values = 0
     for rule in map(canonical, rules):
-        most = sum(map(rule.count, _BEFORE_VALUES))
+        most = _most_values(rule)
         if part and (size + len(rule) >= MAX_BYTES or values + most >= MAX_NODES):
             yield b"[%b]" % b",".join(part)
             part, size, values = [], 0, 0
@@ -203,3 +203,14 @@ def _documents(rules: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
         values += most + 1
     if part:
         yield b"[%b]" % b",".join(part)
+
+
+def _most_values(document: bytes) -> int:
+    """No fewer values than there are in a document."""
+    return sum(map(document.count, _BEFORE_VALUES))
+
+
+def fits_document(rule: Mapping[str, Any]) -> bool:
+    """Whether `matches` can be asked about a rule, as it is certainly within the limits of a document."""
+    document = b"[%b]" % canonical(rule)
+    return len(document) <= MAX_BYTES and _most_values(document) < MAX_NODES

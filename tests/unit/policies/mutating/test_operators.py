@@ -236,6 +236,15 @@ def test_an_element_of_a_written_list_may_be_missing() -> None:
     assert afters("drop_element", allow("a", logic={"in": ["x", {"var": "roles"}]})) == []
 
 
+def test_a_rule_that_would_be_larger_than_a_document_stands_as_it_is() -> None:
+    lists = {"many": {"kind": "identifier", "values": [f"{number}" for number in range(9_000)]}}
+    large = deny("large", arguments=[matcher("label", "identifier", "@many") for _ in range(12)])
+    small = deny("small", arguments=[matcher("label", "identifier", "@many")])
+    made = [*mutations(tiny_policy(large, small, lists=lists), ["drop_list_value"])]
+    assert {index for mutation in made for index in mutation.rules} == {1}
+    assert not [*mutations(tiny_policy(large, lists=lists), ["drop_list_value"])]
+
+
 def test_invariants_stand_as_they_are() -> None:
     policy = tiny_policy(
         allow("a", tools=["read", "send"]), invariants=[deny("structural-x", tools=["read", "send"])]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.policies.entries import some
 from peripety.policies.mutating.changes import GONE, changed
 from peripety.policies.places import own_rules
+from peripety.sim.policies.policy import fits_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,10 @@ __all__ = ["drop_list_value"]
 
 
 def drop_list_value(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int, Any]]]:
-    """A value of a list is missing: its other values stand in place of its name in each rule."""
+    """A value of a list is missing: its other values stand in place of its name in each rule.
+
+    Rules that would be larger than a document can be are left as they are.
+    """
     lists = policy.spec.get("lists", {})
     named_by = _named_by(lists)
     for name, named in lists.items():
@@ -31,7 +35,7 @@ def drop_list_value(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int,
         for index, value in some(named["values"]) if users else ():
             without = {**lists, name: {**named, "values": changed(named["values"], (index,), GONE)}}
             written = ((at, _written_out(rule, leading, without)) for at, rule in users)
-            rules = {at: rule for at, rule in written if rule is not None}
+            rules = {at: rule for at, rule in written if rule is not None and fits_document(rule)}
             if rules:
                 yield ("lists", name, "values", index), value, GONE, rules
 
