@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MOST_ENTRIES", "below_path", "parent_path", "pattern_of", "smallest_step", "some"]
+__all__ = [
+    "LARGEST_INTEGER",
+    "MOST_ENTRIES",
+    "below_path",
+    "parent_path",
+    "pattern_of",
+    "smallest_step",
+    "some",
+]
 
 MOST_ENTRIES = 32
 """How many entries of one list are looked at one by one; of longer lists, some."""
+
+LARGEST_INTEGER = 2**53 - 1
+"""No document has larger ones."""
 
 _Item = TypeVar("_Item")
 

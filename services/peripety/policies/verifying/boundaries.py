@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.entries import below_path, parent_path, pattern_of, smallest_step, some
+from peripety.policies.entries import (
+    LARGEST_INTEGER,
+    below_path,
+    parent_path,
+    pattern_of,
+    smallest_step,
+    some,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,7 +101,9 @@ def _around_number(place: Place, number: Any, other: Any) -> Iterator[Point]:
     yield Point(place, "on", ({"logic": {"===": [other, number]}},))
     for name, operator, bound in (("below", ">", number - step), ("above", "<", number + step)):
         beyond, within = {operator: [number, other]}, {f"{operator}=": [other, bound]}
-        yield Point(place, name, ({"logic": beyond}, {"logic": within}))
+        # Behind the last integer there are only numbers that are far away.
+        is_last = isinstance(bound, int) and abs(bound) > LARGEST_INTEGER
+        yield Point(place, name, ({"logic": beyond}, *(() if is_last else ({"logic": within},))))
 
 
 def _around_entry(place: Place, matcher: Mapping[str, Any], entry: str) -> Iterator[Point]:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.policies.verifying.verifying import verify
+from peripety.sim import compile_policy
+from support.policy_documents import policy_document, tool
 from support.tiny_policies import allow, deny, escalate, expecting, matcher, request, scenario, tiny_policy
 
 if TYPE_CHECKING:
@@ -126,6 +128,15 @@ def test_both_sides_of_a_number_are_reached_at_its_neighbours() -> None:
         f"{place}/{point}" for point in ("on", "below", "above")
     }
     assert missed("boundary", policy, request(size=9), request(size=10), request(size=11)) == set()
+
+
+@pytest.mark.parametrize(("last", "beyond"), [(2**53 - 1, "above"), (1 - 2**53, "below")])
+def test_behind_the_last_integer_every_number_is_a_neighbour(last: int, beyond: str) -> None:
+    rules = [allow("r", logic={"<": [{"var": "arguments.size"}, last]})]
+    policy = compile_policy(policy_document(tools=[tool("read", "alpha")], rules=rules))
+    uncovered = missed("boundary", policy, request(size=1e300), request(size=-1e300))
+    assert f"/rules/0/when/logic/</1/{beyond}" not in uncovered
+    assert "/rules/0/when/logic/</1/on" in uncovered
 
 
 def test_a_neighbour_that_a_tool_does_not_take_cannot_be_reached() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.entries import smallest_step, some
+from peripety.policies.entries import LARGEST_INTEGER, smallest_step, some
 from peripety.policies.mutating.changes import GONE, Change
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ _COMPARISONS = {
     "!==": "===",
 }
 _CONNECTIVES = {"and": "or", "or": "and"}
-_LARGEST = 2**53 - 1
 
 
 def _operations(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:
@@ -70,7 +69,7 @@ def _shift_number(rule: Mapping[str, Any]) -> Iterator[Change]:
 def _shifted(number: float) -> Iterator[float]:
     step = Decimal(repr(smallest_step(number)))
     for shifted in (Decimal(repr(number)) - step, Decimal(repr(number)) + step):
-        if abs(shifted) <= _LARGEST:
+        if abs(shifted) <= LARGEST_INTEGER:
             yield int(shifted) if shifted == shifted.to_integral_value() else float(shifted)
 
 
