@@ -172,6 +172,10 @@ stress-sessions: $(VENV)/installed-dev native  ## Test sessions for hours: POINT
 		tests/e2e/test_failing_disk.py tests/integration/sessions/test_broken_off.py tests/property/test_sessions_*.py \
 		tests/unit/storage/test_kills.py
 
+.PHONY: bench-policies
+bench-policies: $(VENV)/installed-bench native  ## Measure suites of scenarios for policies, and decisions beside Cedar and Casbin
+	@PYTHONPATH=tests $(BIN)/python -m bench.policies
+
 ITEMS ?= 1000000
 
 .PHONY: bench-batch

@@ -1,0 +1,149 @@
+"""What suites of scenarios are worth for policies of 20 to 60 rules, and how fast policies are worked with.
+
+`make bench-policies`. A suite is what a model alone would write that makes no mistake, what the engine makes
+alone, or what compiling ends with: both, without what adds nothing. Times are CPU time of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from random import Random
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from bench import policies_decisions
+from bench.policy_rules import policy_spec
+from peripety import sim
+from peripety.policies.analysis.differences import difference
+from peripety.policies.analysis.issues import analyze
+from peripety.policies.analysis.verdicts import Undecided
+from peripety.policies.compiling.finishing import finished
+from peripety.policies.mutating.mutating import run
+from peripety.policies.mutating.operators import mutations
+from peripety.policies.verifying.suite import Suite
+from peripety.policies.verifying.verifying import verify
+from support.true_policies import TruePolicy, plausible_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from peripety.policies.model import TestScenario, VerificationReport
+    from peripety.sim import Policy
+
+_SIDES = ("model", "engine", "both")
+_SHAPE = "mixed"
+_WANTED = 0.99
+_CALLS = 3
+"""Of each decision of each tool, beside one for each rule."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One policy: its rules, how suites fare on it, and what the last leaves undecided and took."""
+
+    rules: int
+    reports: dict[str, VerificationReport]
+    undecided: int
+    seconds: float
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the final suite kills what is wanted, with fewer scenarios than the model wrote."""
+        final = self.reports["both"]
+        return _score(final) >= _WANTED and len(final.results) < len(self.reports["model"].results)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Measure suites for policies, and the speed of policies.")
+    parser.add_argument("--count", type=int, default=12)
+    count: int = parser.parse_args().count
+    load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
+    _tell(f"{sim.BACKEND} core, {os.cpu_count()} processors, load {load}\n")
+    _suites(count)
+    _tell("\nanalysis:")
+    _analysis()
+    _tell("\ndecisions and mutants:")
+    policies_decisions.main()
+
+
+def _suites(count: int) -> None:
+    _tell(
+        "scenarios / conditions and decisions reached / mutants noticed, of those not proved to mean the same"
+    )
+    sides = "".join(f"{side:>22}" for side in _SIDES)
+    _tell(f"{'seed':>4} {'rules':>5}{sides} {'survived':>9} {'undecided':>10} {'s':>5}")
+    rows = []
+    for seed in range(1, count + 1):
+        row = _row(seed)
+        rows.append(row)
+        told = "".join(f"{_told(row.reports[side]):>22}" for side in _SIDES)
+        left = f"{_survived(row.reports['both']):9} {row.undecided:10}"
+        _tell(f"{seed:4} {row.rules:5}{told} {left} {row.seconds:5.1f}")
+    for side in _SIDES:
+        scenarios = sum(len(row.reports[side].results) for row in rows)
+        scores = [_score(row.reports[side]) for row in rows]
+        _tell(f"{side}: {scenarios} scenarios, {min(scores):.1%} at least, {median(scores):.1%} mostly")
+    met = sum(row.is_met for row in rows)
+    _tell(f"{met} of {count} notice {_WANTED:.0%} with fewer scenarios than the model alone")
+
+
+def _row(seed: int) -> _Row:
+    true = TruePolicy.made_up(seed, _SHAPE)
+    policy = true.compiled
+    written = plausible_suite(true, Random(seed), each=_CALLS)
+    by_model = verify(policy, written, mutation=True)
+    by_engine = finished(policy, ()).report
+    started = time.process_time()
+    both = finished(policy, written)
+    seconds = time.process_time() - started
+    reports = dict(zip(_SIDES, (by_model, by_engine, both.report), strict=True))
+    undecided = _undecided(policy, both.scenarios) if _survived(both.report) else 0
+    return _Row(len(policy.rules), reports, undecided, seconds)
+
+
+def _undecided(policy: Policy, scenarios: Sequence[TestScenario]) -> int:
+    """How many mutants no scenario notices, and nobody knows whether they mean something else."""
+    runs = run(Suite(policy, scenarios), [*mutations(policy)])
+    return sum(isinstance(done.verdict, Undecided) for done in runs)
+
+
+def _told(report: VerificationReport) -> str:
+    reached = next(one for one in report.coverage if one.kind == "condition_decision")
+    return f"{len(report.results)} / {reached.covered / reached.reachable:.0%} / {_score(report):.1%}"
+
+
+def _score(report: VerificationReport) -> float:
+    return report.mutation.score if report.mutation else 0.0
+
+
+def _survived(report: VerificationReport) -> int:
+    return report.mutation.survived if report.mutation else 0
+
+
+def _analysis() -> None:
+    spec = policy_spec()
+    policy, same = sim.compile_policy(json.dumps(spec)), sim.compile_policy(json.dumps(spec | {"name": "b"}))
+    work: dict[str, Callable[[], Any]] = {
+        "issues of the rules": lambda: analyze(policy),
+        "difference to the same": lambda: difference(policy, same),
+        "a suite without a model": lambda: finished(policy, ()),
+    }
+    for name, do in work.items():
+        started = time.process_time()
+        do()
+        _tell(f"  {len(policy.rules)} rules, {name}: {time.process_time() - started:.2f} s of CPU")
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
