@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "Seen", "Slot"]
 
 _MOST_ADDED = 64
+# No array is made longer than this only because its schema wants it: a schema may want a billion.
+_MOST_PADDED = 1000
 _OUTCOMES = (True, None)
 
 
@@ -283,6 +285,8 @@ class Slot:
         present = [one for one, has in zip(self.elements, self._has, strict=True) if chosen.get(has)]
         values = [_example(one, attempt) for one in present]
         missing = int(self._array_schema.get("minItems", 0)) - len(values)
+        if missing > _MOST_PADDED:
+            raise LookupError
         if missing > 0 and present:
             more = [example for one in present for example in one.examples if example not in values]
             values += (more + values * missing)[:missing]

@@ -4,8 +4,9 @@ from typing import Any
 
 from peripety.policies.analysis.reaching import reach
 from peripety.policies.analysis.verdicts import Reached, Target, Undecided, Unreachable
+from peripety.sim import compile_policy
 from support.policies_to_analyse import matching, policy_of
-from support.policy_documents import rule
+from support.policy_documents import policy_document, rule, tool
 
 _RULES = (
     rule("first", "deny", arguments=[matching("/a")]),
@@ -69,4 +70,14 @@ def test_a_lookalike_of_a_path_is_reached() -> None:
 def test_what_cannot_be_looked_into_is_undecided_when_no_request_is_found() -> None:
     never = {"==": [{"*": [{"var": "arguments.amount"}, 0]}, 1]}
     (found,) = _reach(Target(0, holds=({"logic": never},)))
+    assert isinstance(found, Undecided)
+
+
+def test_an_array_that_has_to_be_longer_than_any_request_is_not_made() -> None:
+    wants = {"type": "object", "properties": {"a": {"type": "array", "minItems": 10**9}}, "required": ["a"]}
+    offered = tool("a", "alpha", input_schema=wants)
+    document = policy_document(
+        tools=[offered], rules=[rule("r", logic={"in": ["x", {"var": "arguments.a"}]})]
+    )
+    (found,) = reach(compile_policy(document), [Target(0, decides=True)])
     assert isinstance(found, Undecided)
