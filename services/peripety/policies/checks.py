@@ -40,6 +40,9 @@ def check_order(order: CompileOrder) -> None:
 
 def _violation(finding: Finding) -> FieldViolation:
     """A finding, where it stands in a request."""
+    if not finding.path:
+        # The whole is too large; a foundation alone is held to the same limit when it is read.
+        return FieldViolation(".tools", f"together with the foundation: {finding.violation.reason}")
     first, _, rest = finding.path.removeprefix("/").partition("/")
     if first != "tools":
         return FieldViolation(f".foundation{finding.path}", finding.violation.reason)

@@ -124,6 +124,7 @@ async def test_who_leaves_early_keeps_nothing_and_blocks_nobody(store: PolicySto
     [
         ({"tools": (ToolAnnotation("alpha", ""),)}, ".tools[0]/tool_name"),
         ({"tools": ORDER.tools * 2}, ".tools[1]"),
+        ({"tools": tuple(ToolAnnotation("alpha", "b" * 64) for _ in range(20_000))}, ".tools"),
         ({"lists": {"x": {"kind": "path", "values": ["@x"]}}}, ".foundation/lists/x"),
         ({"invariants": ({"id": "structural-a"},)}, ".foundation/invariants/0"),
     ],

@@ -170,6 +170,8 @@ class _Run:
         async for name, share in written.done():
             yield self._context.progress(CompilePhase.SCENARIOS, f"scenarios for {name}", share)
         self._authors.begun(written.results())
+        if self._order.handwritten:
+            yield ScenariosWritten(self._order.handwritten)
         contributions = self._authors.contributions
         found = await asyncio.to_thread(self._suite.sift, _scenarios_of(contributions))
         self._suite.take(found.kept)

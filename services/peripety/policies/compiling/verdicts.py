@@ -33,8 +33,9 @@ def _finding(
 ) -> Finding:
     scenario, decided = failure.scenario, failure.actual
     by = f"rule {decided.rule_id}" if decided.rule_id else "no rule (what none is about is denied)"
+    because = f" ({scenario.reasoning})" if scenario.reasoning else ""
     told = (
-        f'"{scenario.description}" expects {scenario.expected_decision.value} ({scenario.reasoning}), '
+        f'"{scenario.description}" expects {scenario.expected_decision.value}{because}, '
         f"and {by} decides {decided.decision.value}"
     )
     word = contested.get(scenario.description)

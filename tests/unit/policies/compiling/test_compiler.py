@@ -164,6 +164,13 @@ async def test_a_scenario_that_expects_too_much_is_corrected_in_place_and_kept()
     assert {entry.actor for entry in done.last.audit} == {"model:fake/scripted"}
 
 
+async def test_handwritten_scenarios_are_told_before_what_became_of_them() -> None:
+    stands = replace(scenario("stands", "allow", at="/nowhere"), reasoning="")
+    done = await ran(Script(rules=((),)), handwritten=(stands,))
+    assert done.of(ScenariosWritten)[0].scenarios == (stands,)
+    assert '"stands" expects allow, and' in done.last.findings[0].message
+
+
 async def test_corrected_scenarios_are_replaced_when_that_is_wanted() -> None:
     script = Script(
         scenarios=((WRONG, *FINE), (scenario("instead", "deny", at="/other/z"),)),

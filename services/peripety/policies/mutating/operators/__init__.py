@@ -59,7 +59,7 @@ def _require_known(operators: Sequence[str]) -> None:
         raise InvalidArgumentError(
             f"there is no operator {', '.join(repr(name[:64]) for _, name in unknown[:8])};"
             f" there are {', '.join(OPERATORS)}",
-            violations=[FieldViolation(f"operators[{index}]", "no such operator") for index, _ in unknown],
+            violations=[FieldViolation(f".operators[{index}]", "no such operator") for index, _ in unknown],
         )
 
 
