@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,13 @@ from peripety.api.session.v1 import session_pb2
 from peripety.gateway.calling import Caller
 from peripety.gateway.conversations import Conversation
 from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.model import Options, ResponseSchema, SchemaMethod, SchemaReport
+from peripety.gateway.model import GenerateRequest, Options, ResponseSchema, SchemaMethod, SchemaReport
 from peripety.gateway.providers.registry import Providers
+from peripety.policies.compiling.generator import ScenarioGeneratorSession
+from peripety.policies.compiling.material import material, system_text
+from peripety.policies.model import CompileOrder, Expectation, ScenarioFeedback, TestScenario, ToolAnnotation
 from peripety.rpc.app import serve
+from peripety.sim import ToolRequest
 from support.api import Api, turn_request
 from support.apps import config_for
 from support.local_server import local_server
@@ -27,6 +32,8 @@ from support.playable import playable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+
+    from peripety.gateway.model import GatewayEvent
 
 REQUIRED = os.environ.get("PERIPETY_REQUIRE_LLM") == "1"
 
@@ -54,15 +61,28 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str]
         yield lines_and_url
 
 
+class Steady(LocalModelGateway):
+    """Has the model say the same every time."""
+
+    def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        return super().stream(replace(request, seed=1))
+
+
 @asynccontextmanager
-async def conversing(url: str, data: Path, system: str) -> AsyncIterator[Conversation]:
+async def asking(url: str, data: Path) -> AsyncIterator[Steady]:
     settings: dict[str, Any] = {"model_provider": "generic", "openai_api_base": url, "model_name": "any"}
     config = config_for(data, **settings)
     providers = Providers(config)
     try:
-        yield Conversation(LocalModelGateway(providers, Caller(config)), system)
+        yield Steady(providers, Caller(config))
     finally:
         await providers.aclose()
+
+
+@asynccontextmanager
+async def conversing(url: str, data: Path, system: str) -> AsyncIterator[Conversation]:
+    async with asking(url, data) as gateway:
+        yield Conversation(gateway, system)
 
 
 async def test_a_real_model_answers_to_a_schema_and_caches_the_conversation(
@@ -97,6 +117,23 @@ async def test_every_turn_reads_more_of_a_long_conversation_from_the_cache(
     # All but the end of the prompt before: what is read anew is the answer to it, and the new question.
     prompts = [each.input_tokens for each in usage]
     assert all(prompt - cached < 10 for prompt, cached in zip(prompts, read[1:], strict=False)), usage
+
+
+async def test_scenarios_are_written_in_a_conversation_that_is_read_from_the_cache(
+    served: tuple[list[str], str], tmp_path: Path
+) -> None:
+    path = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    tool = ToolAnnotation("alpha", "read", "Reads a file.", path, (("/path", "source_path"),), read_only=True)
+    order = CompileOrder("Whatever lies below /a may be read. Nothing else may.", (tool,))
+    gap = TestScenario("a neighbour", ToolRequest("alpha", "read", {"path": "/ab"}), Expectation.DENY)
+    async with asking(served[1], tmp_path) as gateway:
+        system = system_text("scenarios", material(order, order.tools))
+        session = ScenarioGeneratorSession(gateway, system, order.tools)
+        await session.generate()
+        await session.regenerate(ScenarioFeedback(probes=(gap,)))
+    first, second = (turn.spent.usage for turn in session.turns)
+    assert second.cache_read_tokens >= first.input_tokens
+    assert second.cache_read_tokens > second.input_tokens / 2, (first, second)
 
 
 def test_one_conversation_has_the_whole_context_to_itself(served: tuple[list[str], str]) -> None:
