@@ -1582,7 +1582,7 @@ class DiffPoliciesResponse(_message.Message):
 
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """What is wrong with the documents."""
+        """What is wrong with the documents, whose paths begin with `/before` or `/after`, or what could not be decided."""
 
     def __init__(
         self,
