@@ -66,12 +66,15 @@ def compare(policy: Policy, variants: Sequence[Sequence[Mapping[str, Any]]]) -> 
     rules = {id(rule): rule for rule in (*policy.rules, *changed.values())}
     whens = [rule["when"] for rule in rules.values()]
     numbers = {rule: number for number, rule in enumerate(rules)}
-    for _, applying, ruling in rulings(policy, whens):
-        known = frozenset(applying)
-        for variant in compared:
-            window = (*policy.rules[variant.first : len(policy.rules) - variant.last], *_window(variant))
-            if any(numbers[id(rule)] in known for rule in window):
-                _look(variant, ruling, len(policy.rules) - variant.last)
+    touching: dict[int, list[_Variant]] = {}
+    for variant in compared:
+        window = (*policy.rules[variant.first : len(policy.rules) - variant.last], *_window(variant))
+        for number in {numbers[id(rule)] for rule in window}:
+            touching.setdefault(number, []).append(variant)
+    for _, applying, ruling in rulings(policy, whens, touching):
+        touched = {id(one): one for number in applying for one in touching.get(number, ())}
+        for variant in touched.values():
+            _look(variant, ruling, len(policy.rules) - variant.last)
     for start in range(0, len(compared), _BLOCK):
         block = compared[start : start + _BLOCK]
         _replay(policy, block)

@@ -10,7 +10,7 @@ from peripety.policies.analysis.spaces import Space
 from peripety.policies.analysis.terms import Lists, Terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from peripety.policies.analysis.terms import Resolved
     from peripety.sim.policies.policy import Policy
@@ -76,13 +76,14 @@ class Ruling:
 
 
 def rulings(
-    policy: Policy, whens: Sequence[Mapping[str, Any]]
+    policy: Policy, whens: Sequence[Mapping[str, Any]], changed: Iterable[int] | None = None
 ) -> Iterator[tuple[Terms, tuple[int, ...], Ruling | None]]:
     """The rules of a policy for each kind of tools; tools of one kind are decided about alike.
 
     Args:
         policy: the policy.
         whens: all conditions that will be asked about, the policy's own among them.
+        changed: which of the conditions tell tools that matter from others; None for all tools.
 
     Yields:
         One tool of the kind, which of the conditions can hold for it, and the ruling; None where there are
@@ -90,14 +91,35 @@ def rulings(
     """
     lists, memory = Lists(policy.spec.get("lists", {})), Memory()
     seen: set[Any] = set()
+    named = _Named(whens)
+    wanted = None if changed is None else frozenset(changed)
     for tool in policy.spec["tools"]:
+        about = named.about(tool["tool_name"])
+        if wanted is not None and wanted.isdisjoint(about):
+            continue
         terms = Terms(tool, lists)
-        kind = terms.kind(whens)
+        kind = terms.kind(whens, about)
         if kind in seen:
             continue
         seen.add(kind)
         applying: tuple[int, ...] = kind[0]
         yield terms, applying, _ruling(policy, terms, [terms.resolved(whens[at]) for at in applying], memory)
+
+
+class _Named:
+    """Conditions by the tools that they name: of thousands, few are about any one tool."""
+
+    def __init__(self, whens: Sequence[Mapping[str, Any]]) -> None:
+        self._all = [number for number, when in enumerate(whens) if "tools" not in when]
+        self._by_tool: dict[str, list[int]] = {}
+        for number, when in enumerate(whens):
+            for tool in dict.fromkeys(when.get("tools", ())):
+                self._by_tool.setdefault(tool, []).append(number)
+
+    def about(self, tool: str) -> Sequence[int]:
+        """The conditions that may be about a tool, in their order."""
+        own = self._by_tool.get(tool)
+        return self._all if own is None else sorted((*self._all, *own))
 
 
 def _ruling(policy: Policy, terms: Terms, conditions: list[Resolved], memory: Memory) -> Ruling | None:

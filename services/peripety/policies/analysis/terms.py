@@ -9,7 +9,7 @@ from peripety import sim
 from peripety.policies.analysis.logic import formula, mentions_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from peripety.policies.analysis.logic import Formula, Path
 
@@ -119,13 +119,15 @@ class Terms:
             )
         return known[1]
 
-    def kind(self, whens: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+    def kind(self, whens: Sequence[Mapping[str, Any]], about: Iterable[int] | None = None) -> tuple[Any, ...]:
         """What of the tool matters to conditions: tools of one kind need be looked at only once.
 
         Args:
             whens: conditions; which of them apply is part of the answer.
+            about: the indices of those that may; all when absent.
         """
-        applying = tuple(number for number, when in enumerate(whens) if self.applies(when))
+        numbers = range(len(whens)) if about is None else about
+        applying = tuple(number for number in numbers if self.applies(whens[number]))
         by_name = any(mentions_tool(whens[number].get("logic")) for number in applying)
         return applying, self._told, (self.server, self.tool) if by_name else None
 
