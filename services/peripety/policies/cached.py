@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from peripety.answering.log import Pending
 from peripety.gateway.streams import following
-from peripety.policies.checks import check_order
+from peripety.policies.compiling.checks import check_order
 from peripety.policies.model import (
     AuditEntry,
     Compiled,

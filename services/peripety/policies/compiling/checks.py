@@ -99,6 +99,9 @@ def _of_handwritten(order: CompileOrder, foundation: sim.Policy) -> Iterator[Fie
 
 def _violation(finding: Finding) -> FieldViolation:
     """A finding, where it stands in a request."""
+    if not finding.path:
+        # The whole is too large; a foundation alone is held to the same limit when it is read.
+        return FieldViolation(".tools", f"together with the foundation: {finding.violation.reason}")
     first, _, rest = finding.path.removeprefix("/").partition("/")
     if first != "tools":
         return FieldViolation(f".foundation{finding.path}", finding.violation.reason)
