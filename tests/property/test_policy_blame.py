@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from peripety import sim
 from peripety.policies.compiling.blame import Attribution, ruling
-from peripety.policies.compiling.merging import corrected, merged, request_key, without_repetition
+from peripety.policies.compiling.merging import corrected, request_key, without_repetition
+from peripety.policies.compiling.suite import Suite
 from peripety.policies.model import (
     Blame,
     Decided,
@@ -16,9 +18,22 @@ from peripety.policies.model import (
     ScenarioResult,
     ScenarioSource,
     TestScenario,
+    ToolAnnotation,
     ToolRequest,
 )
 
+TOOL = ToolAnnotation("a", "read")
+POLICY = sim.compile_policy(
+    sim.canonical(
+        {
+            "policy_version": "1.0",
+            "id": "a",
+            "name": "A",
+            "tools": [{"server_name": "a", "tool_name": "read"}],
+            "rules": [],
+        }
+    )
+)
 REQUESTS = tuple(ToolRequest("a", "read", {"n": number}) for number in range(4))
 NAMES = ("first", "second", "third", "fourth")
 
@@ -57,22 +72,20 @@ def test_whatever_is_said_round_after_round_no_request_that_must_not_be_allowed_
     first: list[TestScenario],
     said: list[tuple[dict[bytes, Decision], list[Attribution], list[TestScenario], bool]],
 ) -> None:
-    suite = (*by_hand, *without_repetition(first, by_hand))
-    safe = {request_key(one.request) for one in suite if one.expected_decision is not Expectation.ALLOW}
+    suite = Suite(POLICY, [TOOL], by_hand, lambda _finding: None)
+    suite.take(suite.sift(first).kept)
+    safe = {_key(one) for one in suite.scenarios if one.expected_decision is not Expectation.ALLOW}
     for decided, attributions, replacements, replace_corrected in said:
-        found = ruling(_failures(suite, decided), attributions)
+        found = ruling(_failures(suite.scenarios, decided), attributions)
+        suite.correct(found.corrections)
         feedback = ScenarioFeedback(corrections=found.corrections)
-        suite = merged(
-            corrected(suite, found.corrections),
-            feedback,
-            replacements,
-            replace_corrected=replace_corrected,
-        )
-        allowed = {request_key(one.request) for one in suite if one.expected_decision is Expectation.ALLOW}
+        suite.replace(feedback, replacements, replace_corrected=replace_corrected)
+        allowed = {_key(one) for one in suite.scenarios if one.expected_decision is Expectation.ALLOW}
         assert not allowed & safe
-        safe |= {request_key(one.request) for one in suite} - allowed
-        assert [one for one in suite if one.source is ScenarioSource.HANDWRITTEN] == by_hand
-        assert len({request_key(one.request) for one in suite}) == len(suite)
+        safe |= {*map(_key, suite.scenarios)} - allowed
+        assert safe <= {_key(one) for one in (*suite.scenarios, *suite.replaced)}
+        assert [one for one in suite.scenarios if one.source is ScenarioSource.HANDWRITTEN] == by_hand
+        assert len({*map(_key, suite.scenarios)}) == len(suite.scenarios)
 
 
 @given(written, decisions, words)
@@ -84,6 +97,10 @@ def test_every_failure_that_is_not_put_right_is_a_problem_of_the_rules(
     after = corrected(suite, found.corrections)
     still = {one.scenario.description for one in _failures(after, decided)}
     assert {problem.description for problem in found.problems} == still
+
+
+def _key(scenario: TestScenario) -> bytes:
+    return request_key(scenario.request)
 
 
 def _failures(suite: tuple[TestScenario, ...], decided: dict[bytes, Decision]) -> list[ScenarioResult]:
