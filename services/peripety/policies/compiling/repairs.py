@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import InvalidArgumentError, PeripetyError
 from peripety.gateway.streams import following
+from peripety.policies.analysis.differences import difference
 from peripety.policies.compiling.batches import in_parallel
 from peripety.policies.compiling.context import by_model, is_of_answer
 from peripety.policies.compiling.document import Rulebook, Section
 from peripety.policies.compiling.judge import failure_document
+from peripety.policies.compiling.material import as_text
 from peripety.policies.compiling.mender import Mender, Proposal
 from peripety.policies.compiling.patches import Patched, patched
 from peripety.policies.compiling.suite import fared
-from peripety.policies.model import CompilePhase, RulesWritten
+from peripety.policies.model import CompilePhase, Decision, Expectation, RulesWritten
 from peripety.policies.rule_changes import rule_changes
 
 if TYPE_CHECKING:
@@ -134,7 +136,7 @@ class Repairs:
             except InvalidArgumentError as error:
                 why = error.message
             else:
-                mender.refused = _objection(standing.results, after.results)
+                mender.refused = await _objection(standing, after, problems)
                 if mender.refused:
                     return None
                 return after, _on_record(done, section, after.book, place), by_model(proposal.model)
@@ -153,7 +155,7 @@ class Repairs:
             if not (is_of_answer(error) or isinstance(error, InvalidArgumentError)):
                 raise
             return None
-        if _objection(standing.results, after.results):
+        if await _objection(standing, after, problems):
             return None
         rules = after.book.sections[place].rules
         first = standing.book.first_of(place)
@@ -195,13 +197,21 @@ async def _standing_on(standing: _Standing, place: int, rules: Sequence[Mapping[
     return _Standing(book, policy, results)
 
 
-def _objection(before: Iterable[ScenarioResult], after: Iterable[ScenarioResult]) -> str:
+async def _objection(standing: _Standing, after: _Standing, problems: Sequence[ScenarioResult]) -> str:
     """Why other rules are no better; empty when they are."""
-    pairs = [*zip(before, after, strict=True)]
+    pairs = [*zip(standing.results, after.results, strict=True)]
     broken = [new.scenario.description for old, new in pairs if old.passed and not new.passed]
     if broken:
         named = "; ".join(broken[:_MOST_NAMED])
         return f"it was undone, as scenarios failed after it that had passed: {named}"
     if not any(new.passed and not old.passed for old, new in pairs):
         return "it was undone, as every scenario that had failed still did"
+    if any(problem.scenario.expected_decision is Expectation.ALLOW for problem in problems):
+        return ""
+    # What no scenario is about is changed as well. Stricter rules are to be stricter for all of it.
+    differing = await asyncio.to_thread(difference, standing.policy, after.policy, max_examples=1)
+    if any(change.after.decision is Decision.ALLOW for change in differing.changes):
+        request = differing.changes[0].witness
+        call = f"{request.server_name}/{request.tool_name} with {as_text(dict(request.arguments))}"
+        return f"it was undone, as it allows what was not allowed before and nobody asked for: {call}"
     return ""

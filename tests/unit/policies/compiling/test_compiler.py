@@ -330,6 +330,22 @@ async def test_without_probes_a_judge_is_asked_only_when_something_fails() -> No
 # ---- repairs
 
 
+async def test_a_change_that_allows_what_nobody_asked_for_is_undone_and_its_author_told() -> None:
+    kept = rule("kept", "deny", arguments=below("/open/kept"))
+    add = {"op": "add", "rule_id": "kept", "rule": kept}
+    widen = {"op": "update", "rule_id": "open", "rule": WIDE[0]}
+    script = Script(
+        scenarios=((scenario("inside", "allow", at="/open/x"), scenario("kept", "deny", at="/open/kept/x")),),
+        judgements=(blames("kept", "rule"), SATISFIED),
+        patches=((add, widen), (add,)),
+    )
+    done = await ran(script)
+    assert [one["id"] for one in done.rules] == ["kept", "open"]
+    assert done.rules[1]["when"]["arguments"] == below("/open")
+    refused = question(done.model.of(PATCHES)[1])["refused"]
+    assert "nobody asked for: alpha/a with" in refused
+
+
 async def test_a_change_that_breaks_what_passed_is_undone_and_its_author_told() -> None:
     none = [{"op": "delete", "rule_id": "open"}]
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),), patches=(none, UPDATE))
