@@ -7,24 +7,18 @@ A pair is a set of rules and a subject. Cases depend on the seed alone, so that 
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 from fuzz.comparison import cores
+from fuzz.driver import Fuzzer
 from peripety.sim.patterns import Matcher
 from support.random_patterns import random_rules, random_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from peripety.sim.patterns import Pattern, Subject
 
-__all__ = ["compare_rules", "differences"]
+__all__ = ["compare_rules"]
 
 SUBJECTS_OF_RULES = 40
 RULES_IN_BATCH = 50
@@ -57,36 +51,5 @@ def _told(patterns: tuple[Pattern, ...], subject: Subject, what: str) -> str:
     return "\n".join([what, f"  {subject!r}", *lines])
 
 
-def _batch(seed: int, batch: int) -> list[str]:
-    numbers = range(batch * RULES_IN_BATCH, (batch + 1) * RULES_IN_BATCH)
-    return [told for number in numbers if (told := compare_rules(seed, number)) is not None]
-
-
-def differences(pairs: int, seed: int, workers: int) -> Iterator[str]:
-    """What differs, over at least so many pairs."""
-    batches = -(-pairs // (SUBJECTS_OF_RULES * RULES_IN_BATCH))
-    with ProcessPoolExecutor(workers) as pool:
-        for told in pool.map(partial(_batch, seed), range(batches)):
-            yield from told
-
-
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--pairs", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args()
-    began = time.monotonic()
-    found = next(differences(given.pairs, given.seed, given.workers), None)
-    took = time.monotonic() - began
-    which = ", ".join(cores())
-    sys.stdout.write(f"seed {given.seed}: {given.pairs} pairs compared in {took:.0f} s on: {which}\n")
-    sys.stdout.write(f"{found or 'no difference'}\n")
-    sys.exit(found is not None)
-
-
 if __name__ == "__main__":
-    main()
+    Fuzzer(compare_rules, "pairs", SUBJECTS_OF_RULES, RULES_IN_BATCH).main(__doc__, ", ".join(cores()))

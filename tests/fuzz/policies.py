@@ -8,15 +8,12 @@ on the seed alone, so that a run can be repeated.
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from fuzz.comparison import DifferenceError, assert_equal, cores, outcome
+from fuzz.driver import Fuzzer
 from peripety import sim
 from peripety.sim._core import CoreError
 from peripety.sim._pure.policies.entries import Entries
@@ -28,9 +25,11 @@ from support.random_requests import hostile_requests, random_requests
 from support.random_texts import random_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
-__all__ = ["compare_policy", "differences", "random_case"]
+    from peripety.sim._core import CorePolicy
+
+__all__ = ["compare_policy", "random_case"]
 
 Json = dict[str, Any]
 
@@ -104,7 +103,9 @@ def compare_policy(seed: int, number: int) -> str | None:
                 what, {name: outcome(partial(work, policies[name], read[name])) for name in policies}
             )
 
-        both("who decides", lambda policy, asked: policy.deciding(asked))
+        decided = both("who decides", lambda policy, asked: policy.deciding(asked))
+        for name, policy in policies.items():
+            _compare_as_they_are(name, policy, requests, decided)
         for index in range(len(requests)):
             both(f"what request {index} troubles", lambda policy, asked: policy.unevaluated(asked, index))  # noqa: B023
         both("what the rules hold for", lambda policy, asked: policy.matches(asked, None))
@@ -115,36 +116,28 @@ def compare_policy(seed: int, number: int) -> str | None:
     return None
 
 
-def _batch(seed: int, batch: int) -> list[str]:
-    numbers = range(batch * POLICIES_IN_BATCH, (batch + 1) * POLICIES_IN_BATCH)
-    return [told for number in numbers if (told := compare_policy(seed, number)) is not None]
-
-
-def differences(decisions: int, seed: int, workers: int) -> Iterator[str]:
-    """What differs, over at least so many decisions."""
-    batches = -(-decisions // (REQUESTS_OF_POLICY * POLICIES_IN_BATCH))
-    with ProcessPoolExecutor(workers) as pool:
-        for told in pool.map(partial(_batch, seed), range(batches)):
-            yield from told
-
-
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--decisions", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args()
-    began = time.monotonic()
-    found = next(differences(given.decisions, given.seed, given.workers), None)
-    took = time.monotonic() - began
-    which = ", ".join(cores())
-    sys.stdout.write(f"seed {given.seed}: {given.decisions} decisions compared in {took:.0f} s on: {which}\n")
-    sys.stdout.write(f"{found or 'no difference'}\n")
-    sys.exit(found is not None)
+def _compare_as_they_are(
+    name: str, policy: CorePolicy, requests: Sequence[ToolRequest], decided: tuple[bytes, bytes]
+) -> None:
+    """Compare what is said of requests as they are, if anything, with what is said of them read before."""
+    deciding, troubled = memoryview(decided[0]).cast("i"), int.from_bytes(decided[1], "little")
+    known = [None if troubled >> number & 1 else rule for number, rule in enumerate(deciding)]
+    found = outcome(partial(policy.decided_each, requests))
+    if found is None:
+        return
+    each, left = memoryview(found[0]).cast("i"), int.from_bytes(found[1], "little")
+    for number, request in enumerate(requests):
+        alone = outcome(partial(policy.decided, request))
+        among = None if left >> number & 1 else each[number]
+        results = {
+            "read before": known[number] if alone is not None else None,
+            name: alone,
+            "among others": among,
+        }
+        assert_equal(f"who decides request {number} as it is", results)
 
 
 if __name__ == "__main__":
-    main()
+    Fuzzer(compare_policy, "decisions", REQUESTS_OF_POLICY, POLICIES_IN_BATCH).main(
+        __doc__, ", ".join(cores())
+    )

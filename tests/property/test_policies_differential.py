@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+from struct import pack
 from typing import Any
 
 from hypothesis import given, settings
@@ -106,12 +107,22 @@ def test_requests_as_they_are_mean_what_their_json_means(arguments: dict[str, An
         assert policy.deciding(read) == policy.deciding(from_json)
         assert policy.matches(read, None) == policy.matches(from_json, None)
         assert policy.unevaluated(read, 0) == policy.unevaluated(from_json, 0)
+    decided = policy.decided(request)
+    found = policy.decided_each([request])
+    assert found is not None
+    each, left = found
+    assert left == (b"\1" if decided is None else b"")
+    if decided is not None:
+        assert each == pack("<i", decided)
+        assert policy.deciding(policy.requests(encoded([request]))) == (each, b"")
 
 
 def test_ordinary_requests_are_read_as_they_are_and_unusual_ones_are_left() -> None:
-    policy = core_named("native").policy(sim.canonical(policy_spec()))
+    policy = core_named("native").policy(sim.canonical(policy_spec(rules=[rule("r", "deny")])))
     ordinary = ToolRequest("s", "t", {"a": ["x", 1, 0.5, None, True, {"b": {}}]}, ("r",))
     assert policy.read([ordinary] * 3) is not None
+    assert policy.decided(ordinary) == 0
+    assert policy.decided_each([ordinary] * 200) == (bytes(800), b"")
     deep: Any = []
     for _ in range(63):
         deep = [deep]
@@ -123,5 +134,9 @@ def test_ordinary_requests_are_read_as_they_are_and_unusual_ones_are_left() -> N
         {"a": "x" * 60_000},
         {"a": "\ud800"},
     ):
-        assert policy.read([ordinary, ToolRequest("s", "t", arguments)]) is None  # type: ignore[arg-type]
-    assert policy.read([ToolRequest("s", "t", {}, ("r" * 300,))]) is None
+        unusual = ToolRequest("s", "t", arguments)  # type: ignore[arg-type]
+        assert policy.read([ordinary, unusual]) is None
+        assert policy.decided(unusual) is None
+        assert policy.decided_each([ordinary, unusual, ordinary]) == (pack("<3i", 0, -1, 0), b"\2")
+    long = ToolRequest("s", "t", {}, ("r" * 300,))
+    assert (policy.read([long]), policy.decided(long)) == (None, None)

@@ -62,6 +62,7 @@ __all__ = [
     "ABSENT",
     "BACKEND",
     "BACKEND_VERSION",
+    "MAX_SEED",
     "PERSONAS",
     "RNG_VERSION",
     "ActResult",

@@ -128,6 +128,20 @@ class CorePolicy(Protocol):
         What is wrong with one, `requests` knows.
         """
 
+    def decided(self, request: ToolRequest, /) -> int | None:
+        """Who decides a request as it is, as `deciding` says it.
+
+        None where it might not be acceptable, where conditions up to the deciding one could not be evaluated,
+        or where this would not be quicker than to read it first.
+        """
+
+    def decided_each(self, requests: Sequence[ToolRequest], /) -> tuple[bytes, bytes] | None:
+        """Who decides each of some requests as they are, and which ones are left, as `deciding` says it.
+
+        Left are those of which `decided` would give None; who decides them, this does not say. None where all
+        of them would be left.
+        """
+
     def deciding(self, requests: Any) -> tuple[bytes, bytes]:
         """Who decides each request, and for which ones conditions could not be evaluated before that.
 

@@ -7,6 +7,7 @@ from array import array
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from peripety.errors import InvalidArgumentError
 from peripety.sim._core import CoreError
 from peripety.sim._pure.border import MAX_BYTES, MAX_NODES
 from peripety.sim._pure.canonical import canonical
@@ -110,7 +111,10 @@ class Policy:
         Raises:
             InvalidArgumentError: as `prepare`.
         """
-        return self.decide_many([request])[0]
+        deciding = self._core.decided(request)
+        if deciding is None:
+            return self._decide_prepared(self.prepare([request]))[0]
+        return self._outcomes[deciding]
 
     def decide_many(self, requests: Requests | Sequence[ToolRequest]) -> list[Decided]:
         """What the policy says to each of many requests.
@@ -119,14 +123,19 @@ class Policy:
             InvalidArgumentError: as `prepare`.
             ValueError: they were prepared for other tools.
         """
-        prepared = requests if isinstance(requests, Requests) else self.prepare(requests)
-        deciding, errors = self._core.deciding(self._read(prepared))
-        decided = [*map(self._outcomes.__getitem__, _integers(deciding))]
-        troubled = int.from_bytes(errors, "little")
-        while troubled:
-            number = (troubled & -troubled).bit_length() - 1
-            decided[number] = self._with_errors(decided[number], prepared, number)
-            troubled &= troubled - 1
+        if isinstance(requests, Requests):
+            return self._decide_prepared(requests)
+        found = self._core.decided_each(requests)
+        if found is None:
+            return self._decide_prepared(self.prepare(requests))
+        decided, left = self._told(found[0]), [*_members(found[1])]
+        if left:
+            try:
+                others = self.prepare([requests[number] for number in left])
+            except InvalidArgumentError:
+                raise refused(requests) from None
+            for number, told in zip(left, self._decide_prepared(others), strict=True):
+                decided[number] = told
         return decided
 
     def deciding(self, requests: Requests) -> Sequence[int]:
@@ -172,6 +181,16 @@ class Policy:
             reasons=(rule["reason"],),
         )
 
+    def _decide_prepared(self, requests: Requests) -> list[Decided]:
+        deciding, errors = self._core.deciding(self._read(requests))
+        decided = self._told(deciding)
+        for number in _members(errors):
+            decided[number] = self._with_errors(decided[number], requests, number)
+        return decided
+
+    def _told(self, deciding: bytes) -> list[Decided]:
+        return [*map(self._outcomes.__getitem__, _integers(deciding))]
+
     def _with_errors(self, decided: Decided, requests: Requests, number: int) -> Decided:
         errors = tuple(
             Unevaluated(self.rules[error["rule"]]["id"], error["code"], error["message"], error["path"])
@@ -187,6 +206,13 @@ def _integers(packed: bytes) -> Sequence[int]:
     integers = array("i")
     integers.frombytes(packed)
     return integers
+
+
+def _members(bits: bytes) -> Iterator[int]:
+    """The numbers in a set of bits, in order."""
+    for place, byte in enumerate(bits):
+        if byte:
+            yield from (8 * place + bit for bit in range(8) if byte >> bit & 1)
 
 
 def _documents(rules: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:

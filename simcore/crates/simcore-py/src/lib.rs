@@ -1,5 +1,6 @@
 //! Python bindings of the engine: each function hands its bytes on and turns a refusal into a `SimcoreError`.
 
+mod making;
 mod patterns;
 mod policies;
 mod rules;

@@ -5,14 +5,21 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyString, PyTuple};
-use simcore::policies::{Bits, Matches, Reading, Requests as Read};
+use simcore::Bump;
+use simcore::policies::{Bits, Call, Deciding, Matches, Requests as Read};
 
-use crate::values::{key_of, small_arguments};
+use crate::values::{key_in, key_of, small_arguments, small_arguments_in};
 use crate::{bytes, raised};
 
 /// What certainly leaves room, in a request, for arguments that are small.
 const LONGEST_NAMES: usize = 10_000;
 const MOST_ROLES: usize = 100;
+
+/// So many requests are read before they are decided about, without Python.
+const AT_ONCE: usize = 64;
+
+/// What is said of a request that is not decided about.
+const LEFT: (i32, bool) = (-1, true);
 
 /// A compiled policy: immutable, safe to share between threads.
 #[pyclass(frozen, module = "peripety_simcore")]
@@ -42,25 +49,59 @@ impl Policy {
     }
 
     /// Read requests that are objects with those fields; nothing where one might not be acceptable.
-    fn read(&self, py: Python<'_>, requests: &Bound<'_, PyAny>) -> PyResult<Option<Requests>> {
+    fn read(&self, requests: &Bound<'_, PyAny>) -> PyResult<Option<Requests>> {
         let mut reading = self.0.reading();
         for request in requests.try_iter()? {
-            let request = request?;
-            let get = |name| request.getattr(name);
-            let (server, tool) = (get(intern!(py, "server_name"))?, get(intern!(py, "tool_name"))?);
-            let (arguments, roles) = (get(intern!(py, "arguments"))?, get(intern!(py, "roles"))?);
-            let Some(()) = add(&mut reading, [&server, &tool], &arguments, &roles) else { return Ok(None) };
+            let add = |given: &Given<'_, '_>| {
+                let mut roles = Vec::with_capacity(given.roles.len());
+                for role in given.roles {
+                    roles.push(key_of(&role)?);
+                }
+                let arguments = small_arguments(given.arguments)?;
+                reading.add(given.server, given.tool, arguments, roles.into());
+                Some(())
+            };
+            let Some(()) = with_given(&request?, add)? else { return Ok(None) };
         }
         Ok(Some(Requests(reading.finished())))
+    }
+
+    /// Who decides a request that is an object with those fields; nothing where it might not be acceptable, where it is
+    /// not small, or where conditions before could not be evaluated.
+    fn decided(&self, request: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
+        let arena = Bump::new();
+        let Some(call) = self.call(&arena, request)? else { return Ok(None) };
+        let (deciding, is_troubled) = self.0.decided(&call);
+        Ok((!is_troubled).then_some(deciding))
+    }
+
+    /// Who decides each request that is an object with those fields, as 32-bit integers, and which ones are left, as bits:
+    /// those of which `decided` would give nothing.
+    fn decided_each(&self, py: Python<'_>, requests: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Vec<u8>)> {
+        let mut decided = Deciding::default();
+        let mut requests = requests.try_iter()?;
+        let mut arena = Bump::new();
+        loop {
+            arena.reset();
+            let mut calls = Vec::with_capacity(AT_ONCE);
+            for request in requests.by_ref().take(AT_ONCE) {
+                calls.push(self.call(&arena, &request?)?);
+            }
+            if calls.is_empty() {
+                return Ok(packed(decided.finished()));
+            }
+            py.detach(|| {
+                for call in &calls {
+                    decided.push(call.as_ref().map_or(LEFT, |call| self.0.decided(call)));
+                }
+            });
+        }
     }
 
     /// Who decides each request, as 32-bit integers, and for which ones there were errors before, as bits.
     fn deciding(&self, py: Python<'_>, requests: &Bound<'_, Requests>) -> (Vec<u8>, Vec<u8>) {
         let requests = &requests.get().0;
-        py.detach(|| {
-            let (deciding, troubled) = self.0.deciding(requests);
-            (deciding.into_iter().flat_map(i32::to_le_bytes).collect(), troubled.into_bytes())
-        })
+        py.detach(|| packed(self.0.deciding(requests)))
     }
 
     /// JSON list of the conditions up to the deciding one that could not be evaluated for a request.
@@ -96,25 +137,54 @@ impl Requests {
     }
 }
 
-/// Add a request, if it is of the usual types and certainly within the limits of the border.
-fn add(
-    reading: &mut Reading<'_>,
-    names: [&Bound<'_, PyAny>; 2],
-    arguments: &Bound<'_, PyAny>,
-    roles: &Bound<'_, PyAny>,
-) -> Option<()> {
-    let [server, tool] = names.map(|name| name.cast_exact::<PyString>().ok()?.to_str().ok());
-    let roles = roles.cast_exact::<PyTuple>().ok()?;
-    let roles = roles.iter().map(|role| key_of(&role)).collect::<Option<Box<[_]>>>()?;
-    let (server, tool) = (server?, tool?);
-    if server.len() + tool.len() > LONGEST_NAMES || roles.len() > MOST_ROLES {
-        return None;
+impl Policy {
+    /// A request as a call, if it is certainly acceptable, and small.
+    fn call<'a>(&self, arena: &'a Bump, request: &Bound<'_, PyAny>) -> PyResult<Option<Call<'a>>> {
+        with_given(request, |given| {
+            let roles = given.roles.iter().map(|role| key_in(arena, &role).ok_or(()));
+            let roles = arena.alloc_slice_try_fill_iter(roles).ok()?;
+            let arguments = small_arguments_in(arena, given.arguments)?;
+            Some(self.0.call(given.server, given.tool, arguments, roles))
+        })
     }
-    let arguments = small_arguments(arguments)?;
-    reading.add(server, tool, arguments, roles);
-    Some(())
+}
+
+/// The parts of a request, where they are of the usual types.
+struct Given<'a, 'py> {
+    server: &'a str,
+    tool: &'a str,
+    arguments: &'a Bound<'py, PyAny>,
+    roles: &'a Bound<'py, PyTuple>,
+}
+
+/// What is made of a request, if it is of the usual types and certainly within the limits of the border.
+fn with_given<T>(
+    request: &Bound<'_, PyAny>,
+    make: impl FnOnce(&Given<'_, '_>) -> Option<T>,
+) -> PyResult<Option<T>> {
+    let py = request.py();
+    let get = |name| request.getattr(name);
+    let (server, tool) = (get(intern!(py, "server_name"))?, get(intern!(py, "tool_name"))?);
+    let (arguments, roles) = (get(intern!(py, "arguments"))?, get(intern!(py, "roles"))?);
+    let (Some(server), Some(tool), Ok(roles)) =
+        (text_of(&server), text_of(&tool), roles.cast_exact::<PyTuple>())
+    else {
+        return Ok(None);
+    };
+    if server.len() + tool.len() > LONGEST_NAMES || roles.len() > MOST_ROLES {
+        return Ok(None);
+    }
+    Ok(make(&Given { server, tool, arguments: &arguments, roles }))
+}
+
+fn text_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a str> {
+    object.cast_exact::<PyString>().ok()?.to_str().ok()
 }
 
 fn shown(matches: Matches) -> (Vec<u8>, Vec<u8>) {
     (Bits::into_bytes(matches.holds), Bits::into_bytes(matches.unevaluated))
+}
+
+fn packed((deciding, troubled): (Vec<i32>, Bits)) -> (Vec<u8>, Vec<u8>) {
+    (deciding.into_iter().flat_map(i32::to_le_bytes).collect(), troubled.into_bytes())
 }

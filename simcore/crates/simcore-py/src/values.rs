@@ -1,17 +1,26 @@
 //! Python objects as values and back, under the limits of the JSON border.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use simcore::border::{self, MAX_DEPTH, MAX_KEY_BYTES, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
-use simcore::{Code, Error, Result, Value};
+use simcore::border::{self, MAX_DEPTH, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
+use simcore::{Bump, Code, Error, Node, Result, Value};
+
+use crate::making::{InArena, Make, Shared, text};
 
 /// So many values, whose texts have so many bytes, are less than a document may be, however they are spelled.
-const FEW_NODES: usize = 10_000;
-const FEW_BYTES: usize = 50_000;
+const FEW: Size = Size { nodes: 10_000, bytes: 50_000 };
+/// What is no larger may be read again for each rule that asks for it.
+const SMALL: Size = Size { nodes: 500, bytes: 5_000 };
+
+/// How much was read: values, and the bytes of all texts and keys.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    nodes: usize,
+    bytes: usize,
+}
 
 /// The value of a Python object, or of the JSON document in a `bytes`.
 ///
@@ -22,20 +31,34 @@ pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> Result<Value> {
     if let Ok(document) = object.cast::<PyBytes>() {
         return border::parse(document.as_bytes());
     }
-    Reader::default().value(object, 0)
+    Reader::new(Shared).value(object, 0)
 }
 
 /// The arguments of a request, where they are a dictionary that is certainly within the limits of a document.
 pub(crate) fn small_arguments(object: &Bound<'_, PyAny>) -> Option<Value> {
-    let mut reader = Reader::default();
+    no_larger(FEW, Shared, object)
+}
+
+/// The same of smaller ones, for as long as an arena is there; none as well where a key is not exactly a text.
+pub(crate) fn small_arguments_in<'a>(arena: &'a Bump, object: &Bound<'_, PyAny>) -> Option<Node<'a>> {
+    no_larger(SMALL, InArena(arena), object)
+}
+
+fn no_larger<M: Make>(limit: Size, make: M, object: &Bound<'_, PyAny>) -> Option<M::Value> {
+    let mut reader = Reader::new(make);
     // They stand in the object of the request.
     let arguments = reader.object(object.cast_exact::<PyDict>().ok()?, nested(1).ok()?).ok()?;
-    (reader.nodes <= FEW_NODES && reader.bytes <= FEW_BYTES).then_some(arguments)
+    (reader.size.nodes <= limit.nodes && reader.size.bytes <= limit.bytes).then_some(arguments)
 }
 
 /// A text that is no longer than a key may be.
 pub(crate) fn key_of(object: &Bound<'_, PyAny>) -> Option<Arc<str>> {
-    key(object.cast_exact::<PyString>().ok()?).ok()
+    Shared.key(object.cast_exact::<PyString>().ok()?).ok()
+}
+
+/// The same for as long as an arena is there.
+pub(crate) fn key_in<'a>(arena: &'a Bump, object: &Bound<'_, PyAny>) -> Option<&'a str> {
+    InArena(arena).key(object.cast_exact::<PyString>().ok()?).ok()
 }
 
 /// A value as a Python object; a number is an int when it is a safe integer, else a float.
@@ -79,17 +102,19 @@ fn number_object(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// One walk through a Python object. Its depth is bounded, so recursion is safe, also where an object holds itself.
-#[derive(Default)]
-struct Reader {
-    nodes: usize,
-    /// The bytes of all texts and keys.
-    bytes: usize,
+struct Reader<M> {
+    make: M,
+    size: Size,
 }
 
-impl Reader {
-    fn value(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Result<Value> {
-        self.nodes += 1;
-        if self.nodes > MAX_NODES {
+impl<M: Make> Reader<M> {
+    fn new(make: M) -> Self {
+        Self { make, size: Size::default() }
+    }
+
+    fn value(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Result<M::Value> {
+        self.size.nodes += 1;
+        if self.size.nodes > MAX_NODES {
             return Err(Error::new(Code::TooManyNodes, format!("more than {MAX_NODES} values")));
         }
         if let Some(value) = self.value_if::<true>(object, depth)? {
@@ -107,14 +132,14 @@ impl Reader {
         &mut self,
         object: &Bound<'_, PyAny>,
         depth: usize,
-    ) -> Result<Option<Value>> {
+    ) -> Result<Option<M::Value>> {
         if let Some(text) = as_kind::<PyString, EXACT>(object) {
             let text = self::text(text, MAX_STRING_BYTES, Code::StringTooLong)?;
-            self.bytes += text.len();
-            return Ok(Some(Value::Text(text)));
+            self.size.bytes += text.len();
+            return Ok(Some(self.make.text(text)));
         }
         if let Some(number) = as_kind::<PyFloat, EXACT>(object) {
-            return self::float(number.value()).map(Some);
+            return self::float(number.value()).map(|number| Some(self.make.number(number)));
         }
         if let Some(members) = as_kind::<PyDict, EXACT>(object) {
             return self.object(members, nested(depth)?).map(Some);
@@ -126,38 +151,33 @@ impl Reader {
             return self.array(items.iter(), nested(depth)?).map(Some);
         }
         if object.is_none() {
-            return Ok(Some(Value::Null));
+            return Ok(Some(self.make.null()));
         }
         // To Python a boolean is an integer, too, though not exactly.
         if let Ok(boolean) = object.cast_exact::<PyBool>() {
-            return Ok(Some(Value::Bool(boolean.is_true())));
+            return Ok(Some(self.make.boolean(boolean.is_true())));
         }
-        as_kind::<PyInt, EXACT>(object).map(self::integer).transpose()
+        let Some(integer) = as_kind::<PyInt, EXACT>(object) else { return Ok(None) };
+        self::integer(integer).map(|integer| Some(self.make.number(integer)))
     }
 
     fn array<'py>(
         &mut self,
         items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
         depth: usize,
-    ) -> Result<Value> {
-        let mut read = Vec::with_capacity(items.len());
-        for item in items {
-            read.push(self.value(&item, depth)?);
-        }
-        Ok(read.into())
+    ) -> Result<M::Value> {
+        self.make.array(items.map(|item| self.value(&item, depth)))
     }
 
-    fn object(&mut self, members: &Bound<'_, PyDict>, depth: usize) -> Result<Value> {
-        let mut read: Vec<(Arc<str>, Value)> = Vec::with_capacity(members.len());
-        for (key, member) in members {
+    fn object(&mut self, members: &Bound<'_, PyDict>, depth: usize) -> Result<M::Value> {
+        self.make.object(members.iter().map(|(key, member)| {
             let Ok(key) = key.cast::<PyString>() else {
                 return Err(Error::new(Code::NotJson, "the keys of an object are strings"));
             };
-            let key = self::key(key)?;
-            self.bytes += key.len();
-            read.push((key, self.value(&member, depth)?));
-        }
-        Ok(read.into_iter().collect())
+            let key = self.make.key(key)?;
+            self.size.bytes += key.len();
+            Ok((key, self.value(&member, depth)?))
+        }))
     }
 }
 
@@ -167,34 +187,6 @@ fn as_kind<'a, 'py, T: PyTypeInfo, const EXACT: bool>(
     if EXACT { object.cast_exact().ok() } else { object.cast().ok() }
 }
 
-/// The keys that were read last, by the addresses of their objects: objects of one kind share their keys.
-struct Keys(Vec<Option<(Py<PyString>, Arc<str>)>>);
-
-const KEPT_KEYS: usize = 256;
-
-thread_local! {
-    static KEYS: RefCell<Keys> = RefCell::new(Keys((0..KEPT_KEYS).map(|_| None).collect()));
-}
-
-fn key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
-    // A subclass may run code of its own when it is let go.
-    if !object.is_exact_instance_of::<PyString>() {
-        return text(object, MAX_KEY_BYTES, Code::KeyTooLong);
-    }
-    KEYS.with_borrow_mut(|keys| {
-        let place = (object.as_ptr().addr() >> 4) % KEPT_KEYS;
-        let Some(kept) = keys.0.get_mut(place) else { return text(object, MAX_KEY_BYTES, Code::KeyTooLong) };
-        if let Some((kept, key)) = kept
-            && kept.is(object)
-        {
-            return Ok(Arc::clone(key));
-        }
-        let key = text(object, MAX_KEY_BYTES, Code::KeyTooLong)?;
-        *kept = Some((object.clone().unbind(), Arc::clone(&key)));
-        Ok(key)
-    })
-}
-
 fn nested(depth: usize) -> Result<usize> {
     if depth == MAX_DEPTH {
         return Err(Error::new(Code::TooDeep, format!("nested deeper than {MAX_DEPTH} levels")));
@@ -202,27 +194,17 @@ fn nested(depth: usize) -> Result<usize> {
     Ok(depth + 1)
 }
 
-fn text(object: &Bound<'_, PyString>, limit: usize, code: Code) -> Result<Arc<str>> {
-    let text = object
-        .to_str()
-        .map_err(|_| Error::new(Code::LoneSurrogate, "a lone surrogate is not a character"))?;
-    if text.len() > limit {
-        return Err(Error::new(code, format!("longer than {limit} bytes")));
-    }
-    Ok(text.into())
-}
-
 #[expect(clippy::cast_precision_loss, reason = "a safe integer is exact")]
-fn integer(object: &Bound<'_, PyInt>) -> Result<Value> {
+fn integer(object: &Bound<'_, PyInt>) -> Result<f64> {
     match object.extract::<i64>() {
-        Ok(integer) if (integer as f64).abs() <= MAX_SAFE_INTEGER => Ok(Value::Number(integer as f64)),
+        Ok(integer) if (integer as f64).abs() <= MAX_SAFE_INTEGER => Ok(integer as f64),
         _ => Err(Error::new(Code::NumberRange, "an integer must lie within ±9007199254740991")),
     }
 }
 
-fn float(number: f64) -> Result<Value> {
+fn float(number: f64) -> Result<f64> {
     if number.is_finite() {
-        Ok(Value::Number(number + 0.0)) // -0 becomes 0
+        Ok(number + 0.0) // -0 becomes 0
     } else {
         Err(Error::new(Code::NumberRange, "the number does not fit binary64"))
     }

@@ -34,9 +34,11 @@ mod state;
 mod turn;
 pub mod value;
 
+pub use bumpalo::Bump;
 pub use dry_run::Executor;
 pub use error::{Code, Error, Result};
 pub use lanes::Isa;
+pub use node::Node;
 pub use policies::Policy;
 pub use program::Program;
 pub use screen::{Spotless, screen_all};

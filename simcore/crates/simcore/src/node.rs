@@ -8,18 +8,25 @@ use crate::border::Builder;
 use crate::json::{Json, Members, View};
 use crate::value::Value;
 
-/// A JSON value that borrows its texts from the document, and everything else from an arena.
+/// A JSON value that borrows its texts from the document, and everything else from an arena. Every number is finite and
+/// never −0.
 ///
 /// Its tag is a whole word, or it would be copied in odd pieces, for which the processor waits when it reads them as one.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
-pub(crate) enum Node<'a> {
+pub enum Node<'a> {
+    /// `null`
     Null,
+    /// `true` or `false`
     Bool(bool),
+    /// A binary64 number.
     Number(f64),
+    /// A string.
     Text(&'a str),
+    /// An array.
     Array(&'a [Node<'a>]),
-    Object(&'a [Member<'a>]),
+    /// An object: its members are ordered by the code points of their keys, no two of which are equal.
+    Object(&'a [(&'a str, Node<'a>)]),
 }
 
 /// A key and its value.

@@ -3,8 +3,10 @@
 //! docs/policies.md says what they mean. What a rule says of a tool alone is worked out once, so that a request meets
 //! only the rules that may hold for its tool, and texts are read once for all rules.
 
+mod calls;
 mod conditions;
 mod entries;
+mod facts;
 mod kinds;
 mod reading;
 mod requests;
@@ -20,11 +22,13 @@ use crate::error::Result;
 use crate::json::{Json, Members};
 use crate::node::Node;
 use crate::read;
-use conditions::{Asked, Condition, Known, Trouble};
+pub use calls::Call;
+use conditions::{Asked, Condition, Trouble};
 use entries::Lists;
+use facts::Facts;
 pub use reading::Reading;
-use requests::Request;
 pub use requests::Requests;
+use requests::{Request, Verdicts, has_role};
 use tools::{Tools, numbered};
 
 /// Who decides when no rule takes hold.
@@ -73,6 +77,29 @@ impl Bits {
     }
 }
 
+/// Who decides requests, one after the other.
+#[derive(Debug, Default)]
+pub struct Deciding {
+    deciding: Vec<i32>,
+    troubled: Bits,
+}
+
+impl Deciding {
+    /// Add what [`Policy::decided`] says.
+    pub fn push(&mut self, (deciding, is_troubled): (i32, bool)) {
+        if is_troubled {
+            self.troubled.insert(numbered(self.deciding.len()));
+        }
+        self.deciding.push(deciding);
+    }
+
+    /// As [`Policy::deciding`] says it.
+    #[must_use]
+    pub fn finished(self) -> (Vec<i32>, Bits) {
+        (self.deciding, self.troubled)
+    }
+}
+
 /// The requests that a condition holds for, and those for which it cannot be evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
@@ -108,22 +135,35 @@ impl Policy {
         Reading::new(&self.tools)
     }
 
+    /// A call of a tool, to be decided about once; its arguments and roles are within the limits of the border.
+    #[must_use]
+    pub fn call<'a>(&self, server: &str, tool: &str, arguments: Node<'a>, roles: &'a [&'a str]) -> Call<'a> {
+        Call { tool: self.tools.number(server, tool), arguments, roles }
+    }
+
+    /// Who decides a call, as [`Policy::deciding`] says it, and whether conditions could not be evaluated before that.
+    #[must_use]
+    pub fn decided(&self, call: &Call<'_>) -> (i32, bool) {
+        let known = call.tool.and_then(|number| Some((number, self.tools.get(number)?)));
+        let Some((number, tool)) = known else { return (UNKNOWN_TOOL, false) };
+        let mut is_troubled = false;
+        let found = self.found(number, &mut call.facts(tool), |_, _| is_troubled = true);
+        (found, is_troubled)
+    }
+
     /// Who decides each request, and for which ones conditions could not be evaluated before that.
     ///
     /// A rule is its place among the invariants and rules; −1 is none, −2 an unknown tool. The requests were read for
     /// the same tools.
     #[must_use]
     pub fn deciding(&self, requests: &Requests) -> (Vec<i32>, Bits) {
-        let mut troubled = Bits::default();
-        let deciding = (0..).zip(&requests.all).map(|(number, request)| {
+        let mut deciding = Deciding::default();
+        for request in &requests.all {
             let mut is_troubled = false;
-            let found = self.found(requests, request.as_ref(), |_, _| is_troubled = true);
-            if is_troubled {
-                troubled.insert(number);
-            }
-            found
-        });
-        (deciding.collect(), troubled)
+            let found = self.found_together(requests, request.as_ref(), |_, _| is_troubled = true);
+            deciding.push((found, is_troubled));
+        }
+        deciding.finished()
     }
 
     /// The conditions up to the deciding one that could not be evaluated for a request: a JSON list of
@@ -134,7 +174,8 @@ impl Policy {
     /// None in practice: what is written is flat.
     pub fn unevaluated(&self, requests: &Requests, number: usize) -> Result<String> {
         let mut troubles = Vec::new();
-        self.found(requests, requests.get(number), |rule, trouble| troubles.push((rule, trouble.told())));
+        let request = requests.get(number);
+        self.found_together(requests, request, |rule, trouble| troubles.push((rule, trouble.told())));
         let mut out = String::from("[");
         for (place, (rule, error)) in troubles.iter().enumerate() {
             if place > 0 {
@@ -173,8 +214,9 @@ impl Policy {
 
     fn matches_of(&self, when: &Condition, requests: &Requests) -> Matches {
         let mut matches = Matches::default();
-        let callers: Vec<bool> = requests.callers.iter().map(|roles| when.is_about_caller(roles)).collect();
-        let mut known = when.room(requests);
+        let is_about = |roles| when.roles().is_none_or(|wanted| has_role(roles, wanted));
+        let callers: Vec<bool> = requests.callers.iter().map(is_about).collect();
+        let mut verdicts = when.verdicts(requests);
         for (tool, calls) in requests.called() {
             let Some(tool) = self.tools.get(*tool) else { continue };
             let Some(asked) = when.asked(tool) else { continue };
@@ -183,7 +225,7 @@ impl Policy {
                 if callers.get(request.caller as usize) != Some(&true) {
                     continue;
                 }
-                match when.holds(requests, request, tool, &asked, &mut known) {
+                match when.holds(tool, &asked, &mut requests.facts(request, &mut verdicts)) {
                     Ok(true) => matches.holds.insert(*number),
                     Ok(false) => {}
                     Err(_) => matches.unevaluated.insert(*number),
@@ -193,31 +235,32 @@ impl Policy {
         matches
     }
 
-    /// Who decides a request, and what could not be evaluated before that.
-    fn found(
+    /// Who decides one of many requests, if the policy is about its tool.
+    fn found_together(
         &self,
         requests: &Requests,
         request: Option<&Request>,
-        mut troubled: impl FnMut(u32, Trouble),
+        troubled: impl FnMut(u32, Trouble),
     ) -> i32 {
-        let Some((request, tool, candidates)) = request.and_then(|request| {
-            Some((request, self.tools.get(request.tool)?, self.candidates(request.tool)?))
-        }) else {
+        let Some(request) = request else { return UNKNOWN_TOOL };
+        // Each text is asked about once or twice: to keep what was found costs more than to find it.
+        self.found(request.tool, &mut requests.facts(request, &mut Verdicts::default()), troubled)
+    }
+
+    /// Who decides a call of a tool, and what could not be evaluated before that.
+    fn found(&self, tool: u32, facts: &mut impl Facts, mut troubled: impl FnMut(u32, Trouble)) -> i32 {
+        let Some((tool, candidates)) = self.tools.get(tool).zip(self.candidates(tool)) else {
             return UNKNOWN_TOOL;
         };
         for (number, asked) in candidates {
             let Some(rule) = self.rules.get(*number as usize) else { continue };
-            let is_about = requests.roles(request).is_some_and(|roles| rule.when.is_about_caller(roles));
-            if !is_about {
+            if rule.when.roles().is_some_and(|wanted| !facts.has_role(wanted)) {
                 continue;
             }
-            let takes_hold = rule
-                .when
-                .holds(requests, request, tool, asked, &mut Known::nothing())
-                .unwrap_or_else(|trouble| {
-                    troubled(*number, trouble);
-                    !rule.allows
-                });
+            let takes_hold = rule.when.holds(tool, asked, facts).unwrap_or_else(|trouble| {
+                troubled(*number, trouble);
+                !rule.allows
+            });
             if takes_hold {
                 return i32::try_from(*number).unwrap_or(NO_RULE);
             }

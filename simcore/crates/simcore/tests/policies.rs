@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use simcore::Policy;
 use simcore::policies::Requests;
+use simcore::{Node, Policy};
 
 const TOOLS: &str = r#"[
     {"server_name": "s", "tool_name": "t", "read_only": true, "argument_roles": [
@@ -43,6 +43,37 @@ fn the_first_rule_that_takes_hold_decides() {
     let policy = policy(&rules);
     let requests = read(&policy, &[("t", "{}"), ("u", "{}"), ("v", "{}")]);
     assert_eq!(policy.deciding(&requests).0, [1, 0, -2]);
+}
+
+#[test]
+fn a_call_on_its_own_is_decided_as_it_is_among_others() {
+    let rules = [
+        rule(&among("@x", "any"), "deny"),
+        rule(r#""roles": ["q"], "logic": {"in": ["r", {"var": "roles"}]}"#, "escalate"),
+        rule(r#""logic": {"<": [{"+": [{"var": "arguments.n"}]}, 4]}"#, "allow"),
+    ];
+    let policy = policy(&rules.join(","));
+    let texts = [Node::Text("/a"), Node::Text("/x")];
+    let broken = [Node::Text("/a"), Node::Null];
+    let calls: [(_, &[_], _, _); 9] = [
+        ("t", &[("a", Node::Text("/y/z"))], r#"{"a": "/y/z"}"#, (0, false)),
+        ("t", &[("a", Node::Text("y"))], r#"{"a": "y"}"#, (0, true)),
+        ("t", &[("a", Node::Array(&texts))], r#"{"a": ["/a", "/x"]}"#, (0, false)),
+        ("t", &[("a", Node::Array(&broken))], r#"{"a": ["/a", null]}"#, (0, true)),
+        ("t", &[("a", Node::Null), ("b", Node::Array(&texts))], r#"{"b": ["/a"]}"#, (2, false)),
+        ("t", &[("a", Node::Bool(true))], r#"{"a": true}"#, (0, true)),
+        ("u", &[("n", Node::Number(3.0))], r#"{"n": 3}"#, (2, false)),
+        ("u", &[("n", Node::Text("x"))], r#"{"n": "x"}"#, (-1, true)),
+        ("v", &[], "{}", (-2, false)),
+    ];
+    for (tool, arguments, json, expected) in calls {
+        let call = policy.call("s", tool, Node::Object(arguments), &["r"]);
+        assert_eq!(policy.decided(&call), expected, "{tool} {json}");
+        let (deciding, troubled) = policy.deciding(&read(&policy, &[(tool, json)]));
+        assert_eq!((deciding[0], !troubled.into_bytes().is_empty()), expected, "{tool} {json}");
+    }
+    let call = policy.call("s", "u", Node::Object(&[]), &["r", "q"]);
+    assert_eq!(policy.decided(&call), (1, false));
 }
 
 #[test]

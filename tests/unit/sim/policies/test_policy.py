@@ -73,6 +73,15 @@ def test_what_could_not_be_evaluated_is_told_before_the_reason(policy: Policy) -
     )
 
 
+def test_a_request_is_told_the_same_alone_among_others_and_read_before(policy: Policy) -> None:
+    known = [asks("/a"), asks("x"), asks(tool_name="u"), asks(["/x", 1], "x"), asks(None, "y"), asks()]
+    requests = known * 30
+    told = policy.decide_many(policy.prepare(requests))
+    assert policy.decide_many(requests) == told
+    assert [policy.decide(request) for request in requests] == told
+    assert [bool(one.errors) for one in told[: len(known)]] == [False, True, False, True, False, False]
+
+
 def test_no_message_quotes_what_a_request_holds(policy: Policy) -> None:
     told = repr(
         [policy.decide(asks(value, "x")).reasons for value in ("secret", ["/a", "secret"], {"secret": 1})]

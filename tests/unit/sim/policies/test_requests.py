@@ -97,6 +97,16 @@ def test_the_limits_hold_for_each_request_and_not_for_all_of_them_together() -> 
     assert len(POLICY.decide_many(requests)) == 3000
 
 
+def test_large_requests_are_decided_about_as_small_ones_are_alone_and_among_them() -> None:
+    large = [
+        request({"a": "x" * 20_000}),
+        request({"a": ["x"] * 2000}),
+        request({"b": {"a": ["x" * 100] * 90}}),
+    ]
+    assert POLICY.decide_many([request(), *large, request()]) == [POLICY.decide(request())] * 5
+    assert [POLICY.decide(one).rule_id for one in large] == ["r"] * 3
+
+
 def test_there_may_be_no_requests_at_all() -> None:
     assert POLICY.decide_many([]) == []
     (matches,) = POLICY.matches(POLICY.prepare([]))

@@ -44,6 +44,12 @@ class Policy:
     def read(self, requests: object) -> None:
         """Nothing is read: the reference reads requests from JSON."""
 
+    def decided(self, request: object, /) -> None:
+        """Nothing is decided, since nothing is read."""
+
+    def decided_each(self, requests: object, /) -> None:
+        """Nothing is decided, since nothing is read."""
+
     def deciding(self, requests: list[Read | None]) -> tuple[bytes, bytes]:
         """Who decides each request, and for which ones conditions could not be evaluated before that."""
         found = [self._found(read) for read in requests]

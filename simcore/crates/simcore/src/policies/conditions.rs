@@ -1,14 +1,14 @@
 //! Conditions: when a rule takes hold.
 
 use super::entries::{Among, Lists};
+use super::facts::Facts;
 use super::kinds::{Kind, Unread};
-use super::requests::{Request, Requests};
+use super::requests::{Requests, Verdicts};
 use super::tools::{Names, Tool, Tools, meet};
 use crate::error::{Error, Result};
 use crate::json::{Json, Members};
 use crate::logic::{self, Data};
 use crate::read;
-use crate::value::{NOTHING, Value};
 
 /// When a rule takes hold: all members that are there must hold.
 #[derive(Debug)]
@@ -96,13 +96,9 @@ impl Condition {
         if asked.first().is_some_and(|arguments| arguments.is_empty()) { None } else { Some(Asked(asked)) }
     }
 
-    /// Whether callers with these roles are among those that it is about.
-    pub(super) fn is_about_caller(&self, roles: &Value) -> bool {
-        self.roles.as_ref().is_none_or(|wanted| {
-            let roles =
-                roles.as_array().into_iter().flat_map(|roles| roles.iter()).filter_map(Value::as_text);
-            roles.into_iter().any(|role| wanted.binary_search_by(|name| (**name).cmp(role)).is_ok())
-        })
+    /// The roles of which a caller needs one; none where anybody may be meant.
+    pub(super) fn roles(&self) -> Option<&[Box<str>]> {
+        self.roles.as_deref()
     }
 
     /// Whether it holds for a call of a tool that it is about, by a caller that it is about.
@@ -112,31 +108,26 @@ impl Condition {
     /// Why it cannot be evaluated.
     pub(super) fn holds(
         &self,
-        requests: &Requests,
-        request: &Request,
         tool: &Tool,
         asked: &Asked,
-        known: &mut Known,
+        facts: &mut impl Facts,
     ) -> std::result::Result<bool, Trouble> {
         for (number, (matcher, arguments)) in self.matchers.iter().zip(&asked.0).enumerate() {
-            let known = known.of(number);
-            if !matcher
-                .holds(requests, request, arguments, known)
-                .map_err(|unread| Trouble::Argument(number, unread))?
-            {
+            let holds = matcher.holds(number, arguments, facts);
+            if !holds.map_err(|unread| Trouble::Argument(number, unread))? {
                 return Ok(false);
             }
         }
         let Some(logic) = &self.logic else { return Ok(true) };
         let [server, name] = &tool.shown;
-        let roles = requests.roles(request).unwrap_or(&NOTHING);
-        let root = [("server", server), ("tool", name), ("arguments", &request.arguments), ("roles", roles)];
+        let (arguments, roles) = (facts.arguments(), facts.roles());
+        let root = [("server", server), ("tool", name), ("arguments", arguments), ("roles", roles)];
         logic.holds(Data::Members(&root)).map_err(Trouble::Logic)
     }
 
-    /// Room to keep what is known of the texts of requests.
-    pub(super) fn room(&self, requests: &Requests) -> Known {
-        Known(self.matchers.iter().map(|_| vec![Verdict::Open; requests.texts.len()]).collect())
+    /// Room for what it finds out about the texts of requests.
+    pub(super) fn verdicts(&self, requests: &Requests) -> Verdicts {
+        requests.verdicts(self.matchers.len())
     }
 }
 
@@ -144,28 +135,6 @@ fn sorted<T: Json>(names: &[T]) -> Result<Vec<Box<str>>> {
     let mut names = read::each(names, |_, name| read::text(name).map(Box::from))?;
     names.sort_unstable();
     Ok(names)
-}
-
-/// What is known of texts, for each matcher of a condition. Requests have the same ones again and again.
-#[derive(Default)]
-pub(super) struct Known(Vec<Vec<Verdict>>);
-
-/// What a matcher says of a text.
-#[derive(Clone, Copy)]
-enum Verdict {
-    Open,
-    Matches(bool),
-}
-
-impl Known {
-    /// Nothing, where it would be asked for once.
-    pub(super) fn nothing() -> Self {
-        Self::default()
-    }
-
-    fn of(&mut self, matcher: usize) -> &mut [Verdict] {
-        self.0.get_mut(matcher).map_or(&mut [], Vec::as_mut_slice)
-    }
 }
 
 impl Matcher {
@@ -196,19 +165,17 @@ impl Matcher {
 
     fn holds(
         &self,
-        requests: &Requests,
-        request: &Request,
+        number: usize,
         arguments: &[u32],
-        known: &mut [Verdict],
+        facts: &mut impl Facts,
     ) -> std::result::Result<bool, Unread> {
         let (mut all, mut any, mut is_empty) = (true, false, true);
         for argument in arguments {
-            for text in requests.values(request, *argument) {
-                let matches = self.matches(requests, text?, known)?;
+            facts.compare(*argument, number, &self.among, |matches| {
                 all &= matches;
                 any |= matches;
                 is_empty = false;
-            }
+            })?;
         }
         Ok(!is_empty
             && match self.quantifier {
@@ -217,24 +184,5 @@ impl Matcher {
                 Quantifier::None => !any,
                 Quantifier::NotAll => !all,
             })
-    }
-
-    /// Whether a text matches an entry.
-    fn matches(
-        &self,
-        requests: &Requests,
-        number: u32,
-        known: &mut [Verdict],
-    ) -> std::result::Result<bool, Unread> {
-        let place = known.get_mut(number as usize);
-        if let Some(Verdict::Matches(matches)) = place {
-            return Ok(*matches);
-        }
-        let Some(text) = requests.texts.get(number as usize) else { return Ok(false) };
-        let matches = self.among.contains(text.read(self.among.kind())?);
-        if let Some(place) = place {
-            *place = Verdict::Matches(matches);
-        }
-        Ok(matches)
     }
 }

@@ -51,10 +51,6 @@ impl Texts {
             Self::Many(many) => many.contains(text),
         }
     }
-
-    fn is_empty(&self) -> bool {
-        matches!(self, Self::Few(few) if few.is_empty())
-    }
 }
 
 impl Entries {
@@ -107,9 +103,13 @@ impl Entries {
 
     /// Whether one of them is a path or lies above it.
     fn lie_above(&self, path: &str) -> bool {
+        let many = match &self.above {
+            Texts::Few(few) => return few.iter().any(|above| is_or_lies_below(path, above)),
+            Texts::Many(many) => many,
+        };
         let mut rest = path;
-        while !self.above.is_empty() && !rest.is_empty() {
-            if self.above.contains(rest) {
+        while !rest.is_empty() {
+            if many.contains(rest) {
                 return true;
             }
             rest = rest.rsplit_once('/').map_or("", |(above, _)| above);
@@ -119,17 +119,27 @@ impl Entries {
 
     /// Whether a host ends with one of them, behind a dot.
     fn end(&self, host: &str) -> bool {
+        let many = match &self.above {
+            Texts::Few(few) => return few.iter().any(|ending| ends_behind_dot(host, ending)),
+            Texts::Many(many) => many,
+        };
         let mut rest = host;
-        while !self.above.is_empty()
-            && let Some((_, ending)) = rest.split_once('.')
-        {
-            if self.above.contains(ending) {
+        while let Some((_, ending)) = rest.split_once('.') {
+            if many.contains(ending) {
                 return true;
             }
             rest = ending;
         }
         false
     }
+}
+
+fn is_or_lies_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|below| below.is_empty() || below.starts_with('/'))
+}
+
+fn ends_behind_dot(host: &str, ending: &str) -> bool {
+    host.strip_suffix(ending).is_some_and(|before| before.ends_with('.'))
 }
 
 /// The lists of a policy.

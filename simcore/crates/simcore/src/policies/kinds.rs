@@ -77,10 +77,10 @@ impl From<Unread> for Error {
 /// `/a/b`, or nothing for the root.
 fn path(text: &str) -> Read<'_> {
     let Some(below) = text.strip_prefix('/') else { return Err(BAD_PATH) };
-    if text.contains('\0') {
+    if text.bytes().any(|byte| byte == 0) {
         return Err(BAD_PATH);
     }
-    if below.split('/').all(|segment| !matches!(segment, "" | "." | "..")) {
+    if is_plain(below) {
         return Ok(text.into());
     }
     let mut kept: Vec<&str> = Vec::new();
@@ -94,10 +94,26 @@ fn path(text: &str) -> Read<'_> {
     Ok(kept.into_iter().flat_map(|segment| ["/", segment]).collect())
 }
 
+/// Whether no segment is empty, `.` or `..`.
+fn is_plain(below: &str) -> bool {
+    // How many dots the segment is made of so far; 3 for everything else.
+    let mut dots = 0;
+    below.bytes().chain([b'/']).all(|byte| {
+        if byte == b'/' {
+            return std::mem::take(&mut dots) == 3;
+        }
+        dots = if byte == b'.' { 3.min(dots + 1) } else { 3 };
+        true
+    })
+}
+
 /// The host of a URL, or of what is one with a port.
 fn domain(text: &str) -> Read<'_> {
     if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || byte == b'\\') {
         return Err(NOT_ASCII);
+    }
+    if !text.bytes().any(|byte| byte == b':') {
+        return host(text, Code::BadDomain, Brackets::Accepted);
     }
     let authority = match text.split_once("://") {
         Some((scheme, rest)) => {
@@ -161,7 +177,7 @@ pub(super) fn host(text: &str, code: Code, brackets: Brackets) -> Read<'_> {
     } else if ends_with_number(&name) {
         is_ipv4(&name).then_some(name)
     } else {
-        (name.len() <= LONGEST_HOST && name.split('.').all(is_label)).then_some(name)
+        (name.len() <= LONGEST_HOST && has_labels(&name)).then_some(name)
     };
     let message = "a host has to be a name in ASCII, of labels with dots between them, or a plain IP address";
     read.ok_or(Unread { code, message })
@@ -185,7 +201,8 @@ fn ipv6(address: &str) -> Option<String> {
 
 /// Whether clients would take a host for an IPv4 address.
 fn ends_with_number(name: &str) -> bool {
-    let last = name.rsplit('.').next().unwrap_or_default();
+    let last = name.bytes().rposition(|byte| byte == b'.').map_or(0, |dot| dot + 1);
+    let last = name.get(last..).unwrap_or_default();
     match last.strip_prefix("0x") {
         Some(digits) => digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')),
         None => !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()),
@@ -196,11 +213,17 @@ fn is_ipv4(name: &str) -> bool {
     name.parse::<Ipv4Addr>().is_ok()
 }
 
-fn is_label(label: &str) -> bool {
-    (1..=LONGEST_LABEL).contains(&label.len())
-        && label
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-')
+/// Whether a name is made of labels, with dots between them.
+fn has_labels(name: &str) -> bool {
+    let mut length = 0;
+    name.bytes().chain([b'.']).all(|byte| match byte {
+        b'.' => (1..=LONGEST_LABEL).contains(&std::mem::take(&mut length)),
+        b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => {
+            length += 1;
+            true
+        }
+        _ => false,
+    })
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::entries::Among;
+use super::facts::{Facts, is_wanted};
 use super::kinds::{Kind, Unread};
-use crate::value::Value;
+use crate::value::{NOTHING, Value};
 
 /// Requests, read for the tools of one policy. Immutable, safe to share between threads.
 #[derive(Debug, Default)]
@@ -79,22 +81,76 @@ impl Requests {
         })
     }
 
-    pub(super) fn roles(&self, request: &Request) -> Option<&Value> {
-        self.callers.get(request.caller as usize)
+    /// What conditions read of one of them.
+    pub(super) fn facts<'r>(&'r self, request: &'r Request, verdicts: &'r mut Verdicts) -> impl Facts + 'r {
+        Together { requests: self, request, verdicts }
     }
 
-    /// The numbers of the texts at an argument of a request, up to one that is none.
-    pub(super) fn values(
-        &self,
-        request: &Request,
-        argument: u32,
-    ) -> impl Iterator<Item = std::result::Result<u32, Unread>> {
-        let given = self.arguments.get((request.first + argument) as usize);
-        let values =
-            given.and_then(|given| self.values.get(given.values.start as usize..given.values.end as usize));
-        let broken = given.is_some_and(|given| given.is_broken).then_some(Err(Unread::NO_TEXT));
-        values.unwrap_or_default().iter().copied().map(Ok).chain(broken)
+    /// Room for what the matchers of a condition find out about their texts.
+    pub(super) fn verdicts(&self, matchers: usize) -> Verdicts {
+        Verdicts(vec![vec![None; self.texts.len()]; matchers])
     }
+}
+
+/// Whether the values of texts are among those that each matcher of a condition names. Requests have the same texts again
+/// and again.
+#[derive(Default)]
+pub(super) struct Verdicts(Vec<Vec<Option<bool>>>);
+
+/// One of many requests while a condition is held against it.
+struct Together<'r> {
+    requests: &'r Requests,
+    request: &'r Request,
+    /// What was found out so far, if it is kept.
+    verdicts: &'r mut Verdicts,
+}
+
+impl Facts for Together<'_> {
+    fn arguments(&self) -> &Value {
+        &self.request.arguments
+    }
+
+    fn roles(&self) -> &Value {
+        self.requests.callers.get(self.request.caller as usize).unwrap_or(&NOTHING)
+    }
+
+    fn has_role(&self, wanted: &[Box<str>]) -> bool {
+        has_role(self.roles(), wanted)
+    }
+
+    fn compare(
+        &mut self,
+        argument: u32,
+        matcher: usize,
+        among: &Among,
+        mut tell: impl FnMut(bool),
+    ) -> std::result::Result<(), Unread> {
+        let Some(given) = self.requests.arguments.get((self.request.first + argument) as usize) else {
+            return Ok(());
+        };
+        let mut verdicts = self.verdicts.0.get_mut(matcher);
+        let values = self.requests.values.get(given.values.start as usize..given.values.end as usize);
+        for number in values.unwrap_or_default() {
+            let verdict = verdicts.as_mut().and_then(|verdicts| verdicts.get_mut(*number as usize));
+            if let Some(Some(known)) = verdict {
+                tell(*known);
+                continue;
+            }
+            let Some(text) = self.requests.texts.get(*number as usize) else { continue };
+            let is_among = among.contains(text.read(among.kind())?);
+            if let Some(verdict) = verdict {
+                *verdict = Some(is_among);
+            }
+            tell(is_among);
+        }
+        if given.is_broken { Err(Unread::NO_TEXT) } else { Ok(()) }
+    }
+}
+
+/// Whether one of the roles in a list is one of some, which are in order.
+pub(super) fn has_role(roles: &Value, wanted: &[Box<str>]) -> bool {
+    let mut roles = roles.as_array().into_iter().flat_map(|roles| roles.iter()).filter_map(Value::as_text);
+    roles.any(|role| is_wanted(role, wanted))
 }
 
 impl Text {

@@ -1,10 +1,10 @@
 //! Tools as a policy annotates them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::json::{Json, Members};
+use crate::json::{Json, Members, View};
 use crate::read;
 use crate::value::Value;
 
@@ -12,7 +12,8 @@ use crate::value::Value;
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     all: Vec<Tool>,
-    numbers: HashMap<Arc<str>, HashMap<Arc<str>, u32>>,
+    /// By server, then by name: to compare a few short names is quicker than to hash two.
+    numbers: BTreeMap<Arc<str>, BTreeMap<Arc<str>, u32>>,
     pub(super) servers: Names,
     pub(super) names: Names,
     pub(super) roles: Names,
@@ -142,10 +143,10 @@ impl Argument {
     }
 
     /// What stands there.
-    pub(super) fn of<'v>(&self, arguments: &'v Value) -> Option<&'v Value> {
-        self.segments.iter().try_fold(arguments, |value, segment| match value {
-            Value::Object(members) => members.get(&segment.key),
-            Value::Array(items) => items.get(segment.index?),
+    pub(super) fn of<'v, T: Json>(&self, arguments: &'v T) -> Option<&'v T> {
+        self.segments.iter().try_fold(arguments, |value, segment| match value.view() {
+            View::Object(members) => members.get(&segment.key),
+            View::Array(items) => items.get(segment.index?),
             _ => None,
         })
     }
