@@ -25,6 +25,7 @@ from peripety.policies.analysis.verdicts import Undecided
 from peripety.policies.compiling.finishing import finished
 from peripety.policies.mutating.mutating import run
 from peripety.policies.mutating.operators import mutations
+from peripety.policies.mutating.subject import Subject
 from peripety.policies.verifying.suite import Suite
 from peripety.policies.verifying.verifying import verify
 from support.true_policies import TruePolicy, plausible_suite
@@ -109,7 +110,7 @@ def _row(seed: int) -> _Row:
 
 def _undecided(policy: Policy, scenarios: Sequence[TestScenario]) -> int:
     """How many mutants no scenario notices, and nobody knows whether they mean something else."""
-    runs = run(Suite(policy, scenarios), [*mutations(policy)])
+    runs = run(Subject(policy), Suite(policy, scenarios), [*mutations(policy)])
     return sum(isinstance(done.verdict, Undecided) for done in runs)
 
 

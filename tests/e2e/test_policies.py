@@ -201,6 +201,19 @@ def test_ten_thousand_tools_are_worked_through_in_batches(tmp_path: Path) -> Non
     assert peripety(tmp_path, "decide", out, "alpha", "tool_0").returncode == 1
 
 
+def test_thousands_of_tools_with_a_rule_for_each_batch_are_measured_to_the_last(tmp_path: Path) -> None:
+    tools = [
+        {"server_name": f"server-{number // 25}", "tool_name": f"tool_{number}"} for number in range(4_000)
+    ]
+    words = "tool_3999 is allowed. Everything else must be approved."
+    compiled = peripety(tmp_path, "compile", order(tmp_path, words, tools), "--json")
+    assert compiled.returncode == 0, compiled.stderr
+    measured = json.loads(compiled.stdout)["policy"]["verification"]
+    assert measured["mutation"]["score"] == 1.0
+    assert "MEASURED_IN_PART" not in compiled.stderr
+    assert not any(one.get("uncovered") for one in measured["coverage"])
+
+
 def test_the_program_of_the_guide_runs_as_it_stands(home: Path) -> None:
     guide = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)

@@ -132,7 +132,7 @@ async def ran(
 ) -> Ran:
     """Compile an order, and see that the record and the progress are what they should be."""
     model = script if isinstance(script, FakeModel) else FakeModel(script or Script())
-    compiler = PolicyCompiler(model, artifacts or MemoryArtifacts(), "fake")
+    compiler = PolicyCompiler(model, artifacts or MemoryArtifacts())
     async with following(compiler.compile(replace(order, **changed))) as stream:
         done = Ran([event async for event in stream], model)
     fractions = [event.fraction for event in done.of(Progress)]

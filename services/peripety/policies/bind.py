@@ -11,6 +11,7 @@ from peripety.gateway.model import ModelGateway
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.policies.cached import CachedCompiler
 from peripety.policies.compiling.compiler import PolicyCompiler
+from peripety.policies.model import StoredPolicies
 from peripety.policies.service import PolicyServicer
 from peripety.policies.sources import Sources
 from peripety.policies.store import PolicyStore
@@ -25,14 +26,14 @@ __all__ = ["bind", "bind_with"]
 
 
 async def bind(wiring: Wiring) -> None:
-    """Find a gateway, and register the service."""
+    """Find a gateway, provide `StoredPolicies`, and register the service."""
     gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
     artifacts = StoredArtifacts(await wiring.database(), wiring.config.answerer)
     await bind_with(wiring, PolicyCompiler(gateway, artifacts), artifacts)
 
 
 async def bind_with(wiring: Wiring, compiler: Compiles, artifacts: StoredArtifacts) -> None:
-    """Register the service.
+    """Provide `StoredPolicies`, and register the service.
 
     Args:
         wiring: the process.
@@ -41,6 +42,7 @@ async def bind_with(wiring: Wiring, compiler: Compiles, artifacts: StoredArtifac
     """
     database = await wiring.database()
     store = PolicyStore(database)
+    wiring.provide(StoredPolicies, store)
     workers = Workers("policies")
     wiring.resources.callback(workers.close)
     servicer = PolicyServicer(

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from peripety.answering.log import Pending
 from peripety.gateway.streams import following
 from peripety.policies.compiling.checks import check_order
+from peripety.policies.compiling.finishing import is_of_want_of_time
 from peripety.policies.model import (
     AuditEntry,
     Compiled,
@@ -123,7 +124,9 @@ class CachedCompiler:
     ) -> Pending[Kept]:
         async def stored(connection: AsyncConnection) -> Kept:
             policy = await self._store.save(compiled, input_hash, connection, version_of=version_of)
-            if not from_cache:
+            # Whoever compiles again with more time is not to get what came of less.
+            is_short = any(map(is_of_want_of_time, compiled.findings))
+            if not (is_short or from_cache):
                 await self._artifacts.put(input_hash, write(compiled), connection)
             return Kept(policy, from_cache)
 

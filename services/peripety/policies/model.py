@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from peripety.gateway.model import Budget, Spent
 from peripety.sim.policies.types import Decided, Decision, ToolRequest
@@ -48,6 +48,7 @@ __all__ = [
     "ScenarioResult",
     "ScenarioSource",
     "ScenariosWritten",
+    "StoredPolicies",
     "TestScenario",
     "ToolAnnotation",
     "ToolRequest",
@@ -610,3 +611,15 @@ class PolicySummary:
     rules: int
     scenarios: int
     create_time: datetime
+
+
+class StoredPolicies(Protocol):
+    """Where others get the policies that are stored."""
+
+    async def document(self, policy_id: str) -> bytes:
+        """The document of a stored policy, in its latest version.
+
+        Raises:
+            NotFoundError: there is no such policy.
+        """
+        ...

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from peripety.mutations.changes import Place
     from peripety.sim import Policy
 
-__all__ = ["Place", "own_rules", "place_of"]
-
-Place = tuple["str | int", ...]
-"""The way to a part of a document: keys and indices."""
+__all__ = ["own_rules", "place_of"]
 
 
 def own_rules(policy: Policy) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -93,6 +93,10 @@ class PolicyStore:
             raise _not_found(policy_id, policy_hash)
         return await aside(partial(_policy, row), len(row.result))
 
+    async def document(self, policy_id: str) -> bytes:
+        """The document of a policy; see `StoredPolicies.document`."""
+        return (await self.get(policy_id)).compiled.document
+
     async def latest_hash(self, policy_id: str) -> str:
         """The hash of the latest version of a policy.
 
@@ -168,6 +172,6 @@ def _summary(row: Any) -> PolicySummary:
 def _not_found(policy_id: str, policy_hash: str | None = None) -> NotFoundError:
     version = f" with the version {policy_hash}" if policy_hash else ""
     return NotFoundError(
-        f"There is no policy {policy_id}{version}; CompilePolicy stores one, ListPolicies lists them",
+        f"There is no policy {policy_id}{version}; compile one, or list those that are stored",
         code="POLICY_NOT_FOUND",
     )

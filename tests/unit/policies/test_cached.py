@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.answering.log import Pending
-from peripety.errors import InvalidArgumentError, NotFoundError, UnavailableError
+from peripety.errors import Finding, InvalidArgumentError, NotFoundError, Severity, UnavailableError
 from peripety.gateway.streams import following
 from peripety.policies.cached import CachedCompiler, Kept
 from peripety.policies.model import CompileOrder, Failed, Progress, ToolAnnotation
@@ -145,3 +145,14 @@ async def test_a_policy_that_is_not_there_gets_no_version(store: PolicyStore) ->
     with pytest.raises(NotFoundError):
         await last(store, caching(fake, store), version_of="pol_0")
     assert fake.compiled == 0
+
+
+async def test_what_was_measured_in_part_for_want_of_time_is_stored_and_measured_again(
+    store: PolicyStore,
+) -> None:
+    short = Finding("MEASURED_IN_PART", "", "there was no time", Severity.WARNING)
+    fake = FakeCompiler(replace(compiled_policy(), findings=(short,)))
+    compiler = caching(fake, store)
+    first, again = await last(store, compiler), await last(store, compiler)
+    assert (first.from_cache, again.from_cache, fake.compiled) == (False, False, 2)
+    assert (await store.get(first.policy.policy_id)).compiled.findings == (short,)

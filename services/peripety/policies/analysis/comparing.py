@@ -20,9 +20,25 @@ if TYPE_CHECKING:
     from peripety.sim.policies.policy import Policy
     from peripety.sim.policies.types import ToolRequest
 
-__all__ = ["compare"]
+__all__ = ["Window", "compare", "compare_windows"]
 
-_BLOCK = 64
+_BLOCK = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A variant of the rules of a policy: others in place of some that stand together.
+
+    Attributes:
+        first: the first rule that is replaced.
+        behind: the first rule that is not replaced again.
+        rules: what stands in their place. Rules that are as in the policy are the same objects; others have
+            passed the checks of a document.
+    """
+
+    first: int
+    behind: int
+    rules: Sequence[Mapping[str, Any]]
 
 
 @dataclass(slots=True)
@@ -30,17 +46,13 @@ class _Variant:
     """A variant, and what is known of it so far.
 
     Attributes:
-        rules: all of its rules.
-        first: how many rules at the beginning are those of the original.
-        last: how many at the end are.
+        window: where it is not the original.
         open: where it may differ: a ruling for some tool, and the set of requests.
         why: why it cannot be decided for some tool.
         verdict: once it is known.
     """
 
-    rules: Sequence[Mapping[str, Any]]
-    first: int
-    last: int
+    window: Window
     open: list[tuple[Ruling, int]] = field(default_factory=list)
     why: str = ""
     verdict: Verdict | None = None
@@ -51,30 +63,41 @@ def compare(policy: Policy, variants: Sequence[Sequence[Mapping[str, Any]]]) -> 
 
     Args:
         policy: the original.
-        variants: each all rules in their order, invariants first. Rules that are as in the policy are the
-            same objects; others have passed the checks of a document.
+        variants: each all rules in their order, invariants first, and as in a `Window`.
+
+    Yields:
+        As `compare_windows`.
+    """
+    yield from compare_windows(policy, [_window(policy.rules, rules) for rules in variants])
+
+
+def compare_windows(policy: Policy, windows: Sequence[Window]) -> Iterator[Verdict]:
+    """Compare many variants of its rules with a policy, each told by where it is not the policy.
+
+    Args:
+        policy: the original.
+        windows: the variants.
 
     Yields:
         What is known of each variant, in their order. Only requests that the tools accept count.
     """
-    if not variants:
+    if not windows:
         return
-    compared = [_Variant(rules, *_alike(policy.rules, rules)) for rules in variants]
-    changed = {
-        id(rule): rule for one in compared for rule in one.rules[one.first : len(one.rules) - one.last]
-    }
-    rules = {id(rule): rule for rule in (*policy.rules, *changed.values())}
+    compared = [*map(_Variant, windows)]
+    rules = {id(rule): rule for rule in policy.rules}
+    rules |= {id(rule): rule for window in windows for rule in window.rules}
     whens = [rule["when"] for rule in rules.values()]
     numbers = {rule: number for number, rule in enumerate(rules)}
     touching: dict[int, list[_Variant]] = {}
     for variant in compared:
-        window = (*policy.rules[variant.first : len(policy.rules) - variant.last], *_window(variant))
-        for number in {numbers[id(rule)] for rule in window}:
+        window = variant.window
+        meant = (*policy.rules[window.first : window.behind], *window.rules)
+        for number in {numbers[id(rule)] for rule in meant}:
             touching.setdefault(number, []).append(variant)
     for _, applying, ruling in rulings(policy, whens, touching):
         touched = {id(one): one for number in applying for one in touching.get(number, ())}
         for variant in touched.values():
-            _look(variant, ruling, len(policy.rules) - variant.last)
+            _look(variant, ruling)
     for start in range(0, len(compared), _BLOCK):
         block = compared[start : start + _BLOCK]
         _replay(policy, block)
@@ -82,12 +105,8 @@ def compare(policy: Policy, variants: Sequence[Sequence[Mapping[str, Any]]]) -> 
             yield variant.verdict or _searched(policy, variant)
 
 
-def _window(variant: _Variant) -> Sequence[Mapping[str, Any]]:
-    return variant.rules[variant.first : len(variant.rules) - variant.last]
-
-
-def _alike(one: Sequence[Any], other: Sequence[Any]) -> tuple[int, int]:
-    """How many things two sequences have in common at their beginnings, and at their ends besides."""
+def _window(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> Window:
+    """Where other rules are not the same, between what they have in common at both ends."""
     least = min(len(one), len(other))
     first = 0
     while first < least and one[first] is other[first]:
@@ -95,19 +114,19 @@ def _alike(one: Sequence[Any], other: Sequence[Any]) -> tuple[int, int]:
     last = 0
     while last < least - first and one[-1 - last] is other[-1 - last]:
         last += 1
-    return first, last
+    return Window(first, len(one) - last, other[first : len(other) - last])
 
 
-def _look(variant: _Variant, ruling: Ruling | None, after: int) -> None:
+def _look(variant: _Variant, ruling: Ruling | None) -> None:
     """Find where a variant differs from the original, for the tools of one kind."""
     if ruling is None:
         variant.why = "a tool's arguments have too many regions"
         return
-    diagrams = ruling.space.diagrams
+    window, diagrams = variant.window, ruling.space.diagrams
     try:
-        decided = ruling.before(_window(variant), ruling.decided(after))
-        differing = diagrams.combine(different, ruling.decided(variant.first), decided)
-        open_ = NO if differing == NO else diagrams.both(ruling.asked(variant.first), differing)
+        decided = ruling.before(window.rules, ruling.decided(window.behind))
+        differing = diagrams.combine(different, ruling.decided(window.first), decided)
+        open_ = NO if differing == NO else diagrams.both(ruling.asked(window.first), differing)
     except (TooLargeError, RecursionError):
         variant.why = "the rules for a tool are too intricate"
         return
@@ -124,16 +143,21 @@ def _replay(policy: Policy, block: Sequence[_Variant]) -> None:
         requests = (one for ruling, wanted in variant.open for one in candidates(ruling.space, wanted))
         examples.extend((variant, request) for request in islice(requests, 1))
     replay = Replay(policy, [request for _, request in examples])
-    replay.ask(rule for one in ([*policy.rules], *(variant.rules for variant, _ in examples)) for rule in one)
+    replay.ask(rule for variant, _ in examples for rule in variant.window.rules)
     for number, (variant, request) in enumerate(examples):
-        if replay.differing(policy.rules, variant.rules) >> number & 1:
+        if _differing(replay, variant) >> number & 1:
             variant.verdict = Differs(request)
 
 
 def _searched(policy: Policy, variant: _Variant) -> Verdict:
     """Look for a request that tells a variant from the original, where the first example does not."""
     where = ((ruling.space, wanted) for ruling, wanted in variant.open)
-    witness = first_where(policy, where, lambda replay: replay.differing(policy.rules, variant.rules))
+    witness = first_where(policy, where, lambda replay: _differing(replay, variant))
     if witness is not None:
         return Differs(witness)
     return Undecided(variant.why or "it may differ, but no request was found that shows it")
+
+
+def _differing(replay: Replay, variant: _Variant) -> int:
+    """Which requests are decided otherwise by a variant."""
+    return replay.changed(variant.window.first, variant.window.behind, variant.window.rules)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, Severity
 from peripety.policies.analysis.diagrams import FIRST_NODE, NO, TooLargeError
+from peripety.policies.analysis.kinds import Kinds
 from peripety.policies.analysis.ruling import Ruling
 from peripety.policies.analysis.searching import candidates
 from peripety.policies.analysis.slots import Memory
@@ -19,6 +20,7 @@ from peripety.sim.policies.types import NO_RULE, UNKNOWN_TOOL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from peripety.policies.analysis.kinds import Kind
     from peripety.sim.policies.policy import Policy
 
 __all__ = ["difference"]
@@ -87,19 +89,33 @@ def _pairs(before: Policy, after: Policy) -> Iterator[_Pair]:
     """The tools of both policies, as both know them; tools that are alike for both only once."""
     seen: set[Any] = set()
     memory = Memory()
-    first, second = _tools(before), _tools(after)
-    whens = [rule["when"] for rule in before.rules], [rule["when"] for rule in after.rules]
-    for names in {**first, **second}:
-        one, other = first.get(names), second.get(names)
-        kind = one and one.kind(whens[0]), other and other.kind(whens[1])
+    first, second = _Known(before), _Known(after)
+    for names in {**first.tools, **second.tools}:
+        one, other = first.side(names), second.side(names)
+        kind = one.kind, other.kind
         if kind not in seen:
             seen.add(kind)
-            yield _Pair(_Side(before, one), _Side(after, other), memory)
+            yield _Pair(one, other, memory)
 
 
-def _tools(policy: Policy) -> dict[_Names, Terms]:
-    lists = Lists(policy.spec.get("lists", {}))
-    return {(tool["server_name"], tool["tool_name"]): Terms(tool, lists) for tool in policy.spec["tools"]}
+class _Known:
+    """What a policy knows of tools."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        lists = Lists(policy.spec.get("lists", {}))
+        self.tools = {
+            (tool["server_name"], tool["tool_name"]): Terms(tool, lists) for tool in policy.spec["tools"]
+        }
+        self._kinds = Kinds([rule["when"] for rule in policy.rules])
+
+    def side(self, names: _Names) -> _Side:
+        """A tool, with the rules that can take hold of it."""
+        terms = self.tools.get(names)
+        if terms is None:
+            return _Side(self._policy)
+        kind = self._kinds.kind(terms)
+        return _Side(self._policy, terms, kind, self._kinds.applying(kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +123,13 @@ class _Side:
     """A tool as one policy knows it; without terms when the policy is not about it."""
 
     policy: Policy
-    terms: Terms | None
+    terms: Terms | None = None
+    kind: Kind | None = None
+    own: tuple[int, ...] = ()
 
     def rules(self) -> list[Mapping[str, Any]]:
         """The rules that can take hold."""
-        terms = self.terms
-        return [] if terms is None else [one for one in self.policy.rules if terms.applies(one["when"])]
+        return [self.policy.rules[number] for number in self.own]
 
     def deciders(self) -> list[tuple[str, str]]:
         """What they decide, each with its id, and what is decided where none does."""
@@ -165,7 +182,7 @@ class _Pair:
         decided = first + len(rules)
         if side.terms is None:
             return decided
-        ruling = Ruling(space, side.terms, side.policy.rules)
+        ruling = Ruling(space, side.terms, side.policy.rules, side.own)
         for number in range(len(rules) - 1, -1, -1):
             decided = space.diagrams.choose(ruling.takes(rules[number]), first + number, decided)
         return decided

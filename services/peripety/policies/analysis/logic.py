@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety import sim
 from peripety.errors import PeripetyError
+from peripety.policies.analysis.arithmetic import turns
+from peripety.policies.analysis.schemas import TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from peripety.policies.analysis.paths import Path
 
 __all__ = [
+    "ITERATING",
     "And",
     "Constant",
     "Formula",
@@ -27,7 +32,9 @@ __all__ = [
     "Or",
     "RoleIs",
     "formula",
+    "has_opaque",
     "mentions_tool",
+    "segments_of",
     "truth",
 ]
 
@@ -39,10 +46,11 @@ _MOST_LITERALS = 64
 _ORDERED = frozenset({"<", "<=", ">", ">="})
 _LOOSE = frozenset({"==", "!=", *_ORDERED})
 _STRICT = frozenset({"===", "!=="})
-_ITERATING = frozenset({"map", "filter", "reduce", "all", "some", "none"})
-_OF_REQUEST = frozenset({"server", "tool"})
+ITERATING = frozenset({"map", "filter", "reduce", "all", "some", "none"})
+"""Operators that do something with each element of an array."""
 
-Path: TypeAlias = tuple[str, ...]
+_QUANTIFYING = frozenset({"all", "some", "none"})
+_OF_REQUEST = frozenset({"server", "tool"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +151,36 @@ def truth(logic: Any, root: Mapping[str, Any]) -> bool | None:
     return isinstance(value, dict) or bool(value)
 
 
-def formula(logic: Any, server: str, tool: str) -> Formula:
-    """What decides whether an expression is true, for requests to a tool."""
+def formula(
+    logic: Any, server: str, tool: str, types: Callable[[Path], Collection[str]] = lambda _path: TYPES
+) -> Formula:
+    """What decides whether an expression is true, for requests to a tool.
+
+    Args:
+        logic: the expression.
+        server: the server of the tool.
+        tool: its name.
+        types: the types of values that there may be at the path of an argument.
+    """
     steps, characters = _size(logic)
     if steps > _MOST_STEPS or characters > _MOST_CHARACTERS:
         return _opaque(logic)
-    return _Reader({"server": server, "tool": tool, "arguments": {}, "roles": []}).formula(logic)
+    root = {"server": server, "tool": tool, "arguments": {}, "roles": []}
+    return _Reader(root, types).formula(logic)
+
+
+def has_opaque(formula: Formula) -> bool:
+    """Whether a part of a formula cannot be looked into."""
+    match formula:
+        case Opaque():
+            return True
+        case Not(part):
+            return has_opaque(part)
+        case And(parts) | Or(parts):
+            return any(map(has_opaque, parts))
+        case If(condition, then, otherwise):
+            return any(map(has_opaque, (condition, then, otherwise)))
+    return False
 
 
 def mentions_tool(logic: Any) -> bool:
@@ -160,8 +192,9 @@ def mentions_tool(logic: Any) -> bool:
 class _Reader:
     """Reads expressions for one tool."""
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, Any], types: Callable[[Path], Collection[str]]) -> None:
         self._root = root
+        self._types = types
 
     def formula(self, logic: Any) -> Formula:
         if isinstance(logic, dict) and len(logic) == 1:
@@ -205,7 +238,7 @@ class _Reader:
         (path,) = used if len(used) == 1 else (None,)
         if path is None or path[0] != "arguments" or len(path) == 1:
             return _opaque(logic)
-        return _leaf(path[1:], logic) or _opaque(logic)
+        return _leaf(path[1:], logic, self._types(path[1:])) or _opaque(logic)
 
 
 def _opaque(logic: Any) -> Opaque:
@@ -218,7 +251,7 @@ def _opaque(logic: Any) -> Opaque:
             pending.extend(at)
         elif isinstance(at, dict):
             pending.extend(at.values())
-            names.extend(path for path in map(_segments, _named(at)) if path is not None)
+            names.extend(path for path in map(segments_of, _named(at)) if path is not None)
         elif _is_scalar(at):
             literals.append(at)
     reads = dict.fromkeys(path[1:] for path in names if path[0] == "arguments" and len(path) > 1)
@@ -243,33 +276,50 @@ def _named(operation: Mapping[str, Any]) -> Iterator[str]:
                 yield name
 
 
-def _leaf(path: Path, logic: Any) -> Leaf | None:
+def _leaf(path: Path, logic: Any, types: Collection[str]) -> Leaf | None:
     if not isinstance(logic, dict):
         return None
     ((operator, operand),) = logic.items()
     key = sim.canonical(logic).decode()
     match operator, operand:
-        case ("var", _) | ("missing", _):
+        case _ if _is_by_type(operator, operand, types):
             return Leaf(path, logic, key, ())
         case "in", [{"var": _}, [*among]] if all(map(_is_scalar, among)):
             return Leaf(path, logic, key, tuple((key, literal) for literal in among))
         case "in", [needle, {"var": _}] if _is_scalar(needle):
             return Leaf(path, logic, key, (), needles=(needle,))
         case _, [_, _, *_] if operator in _LOOSE or operator in _STRICT:
-            return _comparison(path, logic, key)
+            return _comparison(path, logic, key, types)
     return None
 
 
-def _comparison(path: Path, logic: Mapping[str, list[Any]], key: str) -> Leaf | None:
+def _is_by_type(operator: str, operand: Any, types: Collection[str]) -> bool:
+    """Whether an expression tells no values of a type apart, but those that are empty or nothing."""
+    if operator in {"var", "missing"}:
+        return True
+    is_of_elements = operator in _QUANTIFYING and isinstance(operand, list) and len(operand) > 1
+    return is_of_elements and _is_variable(operand[0]) and "array" not in types
+
+
+def _comparison(path: Path, logic: Mapping[str, list[Any]], key: str, types: Collection[str]) -> Leaf | None:
     ((operator, operand),) = logic.items()
     literals = [one for one in operand if not _is_variable(one)]
     if not all(map(_is_scalar, literals)):
-        return None
-    if operator in _ORDERED and any(isinstance(one, str) for one in literals):
+        return _turning(path, logic, key) if operator in _LOOSE else None
+    if operator in _ORDERED and "string" in types and any(isinstance(one, str) for one in literals):
         return None
     placed = tuple((f"{key}:{number}", literal) for number, literal in enumerate(literals))
     reads = operator in _LOOSE and not all(isinstance(one, str) for one in literals)
     return Leaf(path, logic, key, placed, reads_numbers=reads)
+
+
+def _turning(path: Path, logic: Mapping[str, list[Any]], key: str) -> Leaf | None:
+    """A comparison of arithmetic over the argument with a literal."""
+    found = turns(logic, path)
+    if found is None:
+        return None
+    placed = tuple((f"{key}:{number}", literal) for number, literal in enumerate(found))
+    return Leaf(path, logic, key, placed, reads_numbers=True)
 
 
 def _is_variable(logic: Any) -> bool:
@@ -289,7 +339,7 @@ def _variables(logic: Any) -> Iterator[Path | None]:
         ((operator, operand),) = logic.items()
         if operator in {"var", "missing", "missing_some"}:
             yield from _read_by(operator, operand)
-        elif operator in _ITERATING and isinstance(operand, list) and len(operand) > 1:
+        elif operator in ITERATING and isinstance(operand, list) and len(operand) > 1:
             yield from _variables([operand[0], *operand[2:]])  # the rest sees only elements
         else:
             yield from _variables(operand)
@@ -300,16 +350,16 @@ def _variables(logic: Any) -> Iterator[Path | None]:
 def _read_by(operator: str, operand: Any) -> Iterator[Path | None]:
     match operator, operand:
         case (("var" | "missing"), str() | [str()]):
-            yield _segments(operand if isinstance(operand, str) else operand[0])
+            yield segments_of(operand if isinstance(operand, str) else operand[0])
         case "var", [str(), other] if _is_scalar(other):
-            yield _segments(operand[0])
+            yield segments_of(operand[0])
         case "missing", [*names] if all(isinstance(name, str) for name in names):
-            yield from map(_segments, names)
+            yield from map(segments_of, names)
         case _:
             yield None
 
 
-def _segments(name: str) -> Path | None:
+def segments_of(name: str) -> Path | None:
     """The segments of a variable; None for the whole root, and where they are not those of a pointer."""
     return None if not name or "[" in name else tuple(name.split("."))
 

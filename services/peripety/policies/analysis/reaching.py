@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from peripety.policies.analysis.diagrams import NO, TooLargeError
@@ -11,7 +13,7 @@ from peripety.policies.analysis.searching import candidates, first_where
 from peripety.policies.analysis.verdicts import Reached, Undecided, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from peripety.policies.analysis.ruling import Ruling
     from peripety.policies.analysis.verdicts import Reach, Target
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["reach"]
 
-_BLOCK = 64
+_BLOCK = 512
 
 
 def reach(policy: Policy, targets: Sequence[Target]) -> Iterator[Reach]:
@@ -35,47 +37,110 @@ def reach(policy: Policy, targets: Sequence[Target]) -> Iterator[Reach]:
         requests that the tools accept count.
     """
     searches = [_Search(policy, target) for target in targets]
-    whens = {id(when): when for one in searches for when in one.conditions}
-    whens = {id(rule["when"]): rule["when"] for rule in policy.rules} | whens
+    whens = {id(rule["when"]): rule["when"] for rule in policy.rules}
+    whens |= {id(when): when for one in searches for when in one.conditions}
+    _look_through(policy, whens, searches)
+    doubted = []
+    for start in range(0, len(searches), _BLOCK):
+        doubted += _replayed(policy, searches[start : start + _BLOCK])
+    # The likeliest request did not do. Now every tool counts, and there may be many: so only for these.
+    for search in doubted:
+        search.is_thorough = True
+    if doubted:
+        _look_through(policy, whens, doubted)
+    for search in searches:
+        yield search.found()
+
+
+def _look_through(
+    policy: Policy, whens: Mapping[int, Mapping[str, Any]], searches: Iterable[_Search]
+) -> None:
+    """Find where requests reach targets, in the order of the tools."""
     numbers = {when: number for number, when in enumerate(whens)}
+    needing: dict[int, list[_Search]] = {}
+    anywhere: list[_Search] = []
+    for search in searches:
+        if search.needed:
+            needing.setdefault(numbers[id(search.needed[0])], []).append(search)
+        else:
+            anywhere.append(search)
+    anywhere.sort(key=attrgetter("rule"))
     for _, applying, ruling in rulings(policy, [*whens.values()]):
         known = frozenset(applying)
-        for search in searches:
-            if all(numbers[id(when)] in known for when in search.needed):
-                search.look(ruling)
-    for start in range(0, len(searches), _BLOCK):
-        block = searches[start : start + _BLOCK]
-        firsts = [search.first() for search in block]
-        replay = Replay(policy, [request for request in firsts if request is not None])
-        replay.ask(rule for search in block for rule in search.rules)
-        number = 0
-        for search, request in zip(block, firsts, strict=True):
-            if request is not None and search.hits(replay) >> number & 1:
-                yield Reached(request)
-            else:
-                yield search.found()
-            number += request is not None
+        asked = _asked(anywhere, ruling)
+        looking = [one for one in anywhere[:asked] if one.is_open_to_more]
+        anywhere[:asked] = looking
+        looking += (
+            search
+            for number in applying
+            for search in needing.get(number, ())
+            if search.is_open_to_more and all(numbers[id(when)] in known for when in search.needed)
+        )
+        for search in looking:
+            search.look(ruling)
+        for search in looking:
+            search.choose()
+
+
+def _asked(searches: Sequence[_Search], ruling: Ruling | None) -> int:
+    """How many searches are about rules that requests to a tool get as far as; they are in their order."""
+    try:
+        last = None if ruling is None else ruling.last_asked()
+    except (TooLargeError, RecursionError):
+        last = None
+    return len(searches) if last is None else bisect_right(searches, last, key=attrgetter("rule"))
+
+
+def _replayed(policy: Policy, block: Sequence[_Search]) -> list[_Search]:
+    """Ask the engine about the likeliest requests; the searches for which they did not do."""
+    chosen = [search for search in block if search.likeliest is not None]
+    replay = Replay(policy, [search.likeliest for search in chosen if search.likeliest is not None])
+    replay.ask(rule for search in chosen for rule in search.rules)
+    doubted = []
+    for number, search in enumerate(chosen):
+        search.is_reached = bool(search.hits(replay) >> number & 1)
+        if not search.is_reached:
+            doubted.append(search)
+    return doubted
 
 
 class _Search:
-    """The search for one target."""
+    """The search for one target.
+
+    Attributes:
+        rule: the rule that has to be asked.
+        conditions: what is asked of requests besides the rules of the policy.
+        needed: conditions of which all have to hold.
+        likeliest: the request that is the likeliest to reach it.
+        is_reached: whether that one does, on the engine.
+        is_thorough: whether to look on when there is such a request.
+    """
 
     def __init__(self, policy: Policy, target: Target) -> None:
         self._policy = policy
         self._target = target
-        self._before = policy.rules[: target.rule]
         self._own = policy.rules[target.rule : target.rule + 1] if target.decides else ()
         self._holds = [_asking(when) for when in target.holds]
         self._fails = [_asking(when) for when in target.fails]
         self._open: list[tuple[Ruling, int]] = []
+        self._tried = 0
         self._why = ""
+        self.rule = target.rule
         self.conditions = (*target.holds, *target.fails)
         self.needed = (*target.holds, *(rule["when"] for rule in self._own))
+        self.likeliest: ToolRequest | None = None
+        self.is_reached = False
+        self.is_thorough = False
 
     @property
     def rules(self) -> tuple[Mapping[str, Any], ...]:
-        """Everything that has to be asked of a request."""
-        return (*self._before, *self._own, *self._holds, *self._fails)
+        """Everything that has to be asked of a request besides the rules before."""
+        return (*self._own, *self._holds, *self._fails)
+
+    @property
+    def is_open_to_more(self) -> bool:
+        """Whether to look at more tools."""
+        return self.is_thorough or self.likeliest is None
 
     def look(self, ruling: Ruling | None) -> None:
         """Find the requests that reach the target, for the tools of one kind."""
@@ -97,15 +162,20 @@ class _Search:
         if found != NO:
             self._open.append((ruling, found))
 
-    def first(self) -> ToolRequest | None:
-        """The request that is the likeliest to reach the target."""
-        requests = (one for ruling, wanted in self._open for one in candidates(ruling.space, wanted))
-        return next(requests, None)
+    def choose(self) -> None:
+        """Choose the request that is the likeliest to reach the target, of those that are known."""
+        if self.likeliest is None:
+            new = self._open[self._tried :]
+            requests = (one for ruling, wanted in new for one in candidates(ruling.space, wanted))
+            self.likeliest = next(requests, None)
+            self._tried = len(self._open)
+            if self.likeliest is not None:
+                self._open.clear()
 
     def hits(self, replay: Replay) -> int:
         """Which requests do reach the target, on the engine."""
         replay.ask(self.rules)
-        found = replay.asked(self._before)
+        found = replay.reaching(self.rule)
         for rule in self._own:
             found &= replay.takes(rule)
         for rule in self._holds:
@@ -115,7 +185,9 @@ class _Search:
         return found
 
     def found(self) -> Reach:
-        """What is known when the first request did not reach the target."""
+        """What is known in the end."""
+        if self.is_reached and self.likeliest is not None:
+            return Reached(self.likeliest)
         if not self._open and not self._why:
             return Unreachable()
         where = ((ruling.space, wanted) for ruling, wanted in self._open)

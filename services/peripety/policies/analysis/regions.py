@@ -12,7 +12,7 @@ from peripety import sim
 from peripety.policies.analysis.diagrams import TooLargeError
 from peripety.policies.analysis.numbers import between, plain
 from peripety.policies.analysis.schemas import TYPES
-from peripety.policies.analysis.texts import UNREADABLE, Classes
+from peripety.policies.analysis.texts import NUMERAL, UNREADABLE, Classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,6 @@ _MOST_TRIED = 256
 _MOST_LISTED = 1000
 _MOST_NUMBERS = 1000
 _NUMERIC = re.compile(r"[ \t\n\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[ \t\n\r]*")
-_IN_NUMERALS = re.compile(r"[-+.0-9eE \t\n\r]*")
 # Impossible together, as no text is both.
 _APART = ({"path", "domain"}, {"domain", "email"}, {"path", "number"}, {"email", "number"})
 
@@ -289,7 +288,7 @@ class _Builder:
     def _axes(self) -> Iterator[_Axis]:
         for one in self._seen.classes:
             if one.kind != "identifier":
-                yield _Axis(one.kind, one.of, one.examples)
+                yield _Axis(one.kind, one.of, one.examples, one.may_be_numbers)
         if self._seen.reads_numbers:
             yield _Axis("number", self._interval, self._numerals())
         if self._seen.needles:
@@ -332,7 +331,8 @@ class _Builder:
         for low, high in zip((-inf, *self._thresholds), (*self._thresholds, inf), strict=True):
             for number in (*between(low, high, {}, whole=False)[:2], *((high,) if high < inf else ())):
                 text = sim.canonical(plain(number)).decode()
-                found.setdefault(self._interval(text), []).extend((text, f" {text}", f"{text} "))
+                spelled = (text, f" {text}", f"{text} ", *([text.replace("+", "")] if "+" in text else ()))
+                found.setdefault(self._interval(text), []).extend(spelled)
         return {interval: tuple(texts) for interval, texts in found.items()}
 
     def _found(self, text: str) -> int:
@@ -352,11 +352,19 @@ class _Builder:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One way to tell texts apart: what a text is to it, and texts for everything that one can be."""
+    """One way to tell texts apart.
+
+    Attributes:
+        name: tells it from the others.
+        of: what a text is to it.
+        examples: texts for everything that one can be.
+        may_be_numbers: whether texts that are so much to it may be taken for numbers as well.
+    """
 
     name: str
     of: Callable[[str], int]
     examples: Mapping[int, tuple[str, ...]]
+    may_be_numbers: Callable[[int], bool] = lambda _outcome: True
 
     def texts(self) -> Iterable[str]:
         return (text for texts in self.examples.values() for text in texts)
@@ -369,9 +377,14 @@ def _is_impossible(axes: Sequence[_Axis], point: Classed, needles: Sequence[str]
     }
     if any(apart <= readable.keys() for apart in _APART):
         return True
+    if "number" not in readable:
+        return False
     contained = readable.get("needle", 0)
     among = (needle for number, needle in enumerate(needles) if contained >> number & 1)
-    return "number" in readable and any(not _IN_NUMERALS.fullmatch(needle) for needle in among)
+    return not (
+        all(axis.may_be_numbers(outcome) for axis, outcome in zip(axes, point, strict=True))
+        and all(map(NUMERAL.fullmatch, among))
+    )
 
 
 def _words() -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from peripety.policies.analysis.diagrams import NO, YES, TooLargeError
+from peripety.policies.analysis.kinds import Kinds
 from peripety.policies.analysis.slots import Memory
 from peripety.policies.analysis.spaces import Space
 from peripety.policies.analysis.terms import Lists, Terms
@@ -12,6 +14,7 @@ from peripety.policies.analysis.terms import Lists, Terms
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from peripety.policies.analysis.kinds import Kind
     from peripety.policies.analysis.terms import Resolved
     from peripety.sim.policies.policy import Policy
 
@@ -33,14 +36,19 @@ class Ruling:
         space: the requests to the tool.
         terms: the tool as the policy of the rules annotates it.
         rules: the rules.
+        own: which of them may be about the tool, in their order; of thousands, few are.
     """
 
-    def __init__(self, space: Space, terms: Terms, rules: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, space: Space, terms: Terms, rules: Sequence[Mapping[str, Any]], own: Sequence[int]
+    ) -> None:
         self.space = space
         self.terms = terms
         self.rules = rules
+        self._own = own
+        # What is asked before, and decided from, each of the own rules; and behind all of them.
         self._asked = [space.possible]
-        self._decided: dict[int, int] = {len(rules): RESULTS["deny"]}
+        self._decided = [RESULTS["deny"]]
 
     def takes(self, rule: Mapping[str, Any]) -> int:
         """The requests that a rule takes hold of, wherever it stands."""
@@ -55,18 +63,29 @@ class Ruling:
 
     def asked(self, number: int) -> int:
         """The requests that none of the first rules takes hold of, so many of them."""
-        while len(self._asked) <= number:
-            takes = self.takes(self.rules[len(self._asked) - 1])
+        own = bisect_left(self._own, number)
+        while len(self._asked) <= own:
+            takes = self.takes(self.rules[self._own[len(self._asked) - 1]])
             self._asked.append(self.space.diagrams.choose(takes, NO, self._asked[-1]))
-        return self._asked[number]
+        return self._asked[own]
+
+    def last_asked(self) -> int | None:
+        """The last rule that requests get as far as; None if some are taken hold of by no rule.
+
+        Where there are no requests at all, it is -1.
+        """
+        if self.asked(len(self.rules)) != NO:
+            return None
+        taken = self._asked.index(NO)
+        return self._own[taken - 1] if taken else -1
 
     def decided(self, number: int) -> int:
         """What the rules from one on decide."""
-        if number not in self._decided:
-            for at in range(len(self.rules) - 1, number - 1, -1):
-                if at not in self._decided:
-                    self._decided[at] = self.before(self.rules[at : at + 1], self._decided[at + 1])
-        return self._decided[number]
+        behind = len(self._own) - bisect_left(self._own, number)
+        while len(self._decided) <= behind:
+            rule = self.rules[self._own[-len(self._decided)]]
+            self._decided.append(self.before([rule], self._decided[-1]))
+        return self._decided[behind]
 
     def before(self, rules: Sequence[Mapping[str, Any]], decided: int) -> int:
         """What rules decide, when something else decides what they do not."""
@@ -90,40 +109,27 @@ def rulings(
         too many regions.
     """
     lists, memory = Lists(policy.spec.get("lists", {})), Memory()
-    seen: set[Any] = set()
-    named = _Named(whens)
-    wanted = None if changed is None else frozenset(changed)
+    seen: set[Kind] = set()
+    kinds = Kinds(whens)
+    own = Kinds([rule["when"] for rule in policy.rules])
+    wanted = None if changed is None else kinds.groups(changed)
     for tool in policy.spec["tools"]:
-        about = named.about(tool["tool_name"])
-        if wanted is not None and wanted.isdisjoint(about):
+        if wanted is not None and wanted.isdisjoint(kinds.about(tool["server_name"], tool["tool_name"])):
             continue
         terms = Terms(tool, lists)
-        kind = terms.kind(whens, about)
+        kind = kinds.kind(terms)
         if kind in seen:
             continue
         seen.add(kind)
-        applying: tuple[int, ...] = kind[0]
-        yield terms, applying, _ruling(policy, terms, [terms.resolved(whens[at]) for at in applying], memory)
+        applying = kinds.applying(kind)
+        conditions = [terms.resolved(whens[at]) for at in applying]
+        yield terms, applying, _ruling(policy, terms, conditions, own.applying(own.kind(terms)), memory)
 
 
-class _Named:
-    """Conditions by the tools that they name: of thousands, few are about any one tool."""
-
-    def __init__(self, whens: Sequence[Mapping[str, Any]]) -> None:
-        self._all = [number for number, when in enumerate(whens) if "tools" not in when]
-        self._by_tool: dict[str, list[int]] = {}
-        for number, when in enumerate(whens):
-            for tool in dict.fromkeys(when.get("tools", ())):
-                self._by_tool.setdefault(tool, []).append(number)
-
-    def about(self, tool: str) -> Sequence[int]:
-        """The conditions that may be about a tool, in their order."""
-        own = self._by_tool.get(tool)
-        return self._all if own is None else sorted((*self._all, *own))
-
-
-def _ruling(policy: Policy, terms: Terms, conditions: list[Resolved], memory: Memory) -> Ruling | None:
+def _ruling(
+    policy: Policy, terms: Terms, conditions: list[Resolved], own: Sequence[int], memory: Memory
+) -> Ruling | None:
     try:
-        return Ruling(Space(terms, conditions, memory), terms, policy.rules)
+        return Ruling(Space(terms, conditions, memory), terms, policy.rules, own)
     except (TooLargeError, RecursionError):
         return None

@@ -10,7 +10,7 @@ from peripety.policies.arguments import violations
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from peripety.policies.analysis.logic import Path
+    from peripety.policies.analysis.paths import Path
 
 __all__ = ["ANYTHING", "TYPES", "Place", "Schema"]
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from peripety.policies.analysis.diagrams import Diagrams
-    from peripety.policies.analysis.logic import Leaf, Path
+    from peripety.policies.analysis.logic import Leaf
+    from peripety.policies.analysis.paths import Path
     from peripety.policies.analysis.regions import Region
     from peripety.policies.analysis.schemas import Schema
     from peripety.policies.analysis.terms import Entries

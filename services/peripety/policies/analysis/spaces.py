@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from itertools import islice, product
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from peripety.policies.analysis.diagrams import NO, YES, Diagrams
-from peripety.policies.analysis.logic import And, Constant, If, Leaf, Not, Opaque, Or, RoleIs, truth
+from peripety.policies.analysis.logic import And, Constant, If, Leaf, Not, Opaque, Or, RoleIs
 from peripety.policies.analysis.numbers import plain
+from peripety.policies.analysis.paths import is_inside, put
 from peripety.policies.analysis.regions import MISSING
 from peripety.policies.analysis.schemas import Schema
 from peripety.policies.analysis.slots import Seen, Slot
+from peripety.policies.analysis.splitting import cases
 from peripety.sim.policies.types import ToolRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from random import Random
 
-    from peripety.policies.analysis.logic import Formula, Path
+    from peripety.policies.analysis.logic import Formula
+    from peripety.policies.analysis.paths import Path
     from peripety.policies.analysis.slots import Memory
+    from peripety.policies.analysis.splitting import Case
     from peripety.policies.analysis.terms import Matching, Resolved, Terms
 
 __all__ = ["Space"]
 
 _STEPS = 150_000
 _VARIED = 0.75
-_MOST_TABLED = 128
 _MOST_POOLED = 256
 # What an opaque expression may be, besides false.
 _TRUE, _NEITHER = 2, 4
@@ -54,22 +57,24 @@ class Space:
         self._seen: dict[Path, Seen] = {}
         self._roles: dict[str, int] = {}
         self._opaque: dict[str, int] = {}
-        self._tables: dict[str, dict[Path, list[Any]]] = {}
+        self._cases: dict[str, list[Case]] = {}
         self.opaque: dict[str, Opaque] = {}
         for condition in conditions:
             self._see(condition)
         for role in self._roles:
             self._roles[role] = self.diagrams.variable((0.0, 0.1))
         for key, one in self.opaque.items():
-            values = None if all_values else self._listed(one)
-            if values is not None:
-                self._tables[key] = values
-                for path in values:
+            found = None if all_values else cases(one, self._schema, terms.server, terms.tool)
+            for case in found or ():
+                self._see_formula(case.formula)
+                for path in case.values:
                     self._seen.setdefault(path, Seen()).is_listed = True
+            if found is not None:
+                self._cases[key] = found
         paths = [*self._seen]
         for path, seen in self._seen.items():
-            seen.has_outer = any(_is_inside(path, other) for other in paths)
-            seen.has_inner = any(_is_inside(other, path) for other in paths)
+            seen.has_outer = any(is_inside(path, other) for other in paths)
+            seen.has_inner = any(is_inside(other, path) for other in paths)
         self._slots = {
             path: Slot(
                 path,
@@ -82,7 +87,7 @@ class Space:
             )
             for path, seen in self._seen.items()
         }
-        for key in (one for one in self.opaque if one not in self._tables):
+        for key in (one for one in self.opaque if one not in self._cases):
             self._opaque[key] = self.diagrams.variable((0.0, 0.0, 0.0))
         self._known: dict[int, tuple[Resolved, tuple[int, int]]] = {}
         self._formulas: dict[int, tuple[int, int]] = {}
@@ -116,40 +121,16 @@ class Space:
                 for part in (condition, then, otherwise):
                     self._see_formula(part)
 
-    def _listed(self, opaque: Opaque) -> dict[Path, list[Any]] | None:
-        """All values of the arguments that an expression reads; None when they are not few."""
-        if not opaque.is_closed or any(
-            _is_inside(one, other) for one in opaque.reads for other in opaque.reads
-        ):
-            return None
-        found: dict[Path, list[Any]] = {}
-        size = 1
-        for path in opaque.reads:
-            place = self._schema.place(path)
-            values = self._schema.finite(place.schema)
-            if values is None or any(isinstance(value, list) for value in values):
-                return None
-            found[path] = [*values, *([MISSING] if place.optional else ())]
-            size *= len(found[path])
-        return found if size <= _MOST_TABLED else None
-
-    def _tabled(self, opaque: Opaque) -> tuple[int, int]:
-        """An expression as the engine evaluates it for all values of what it reads."""
-        table = self._tables[opaque.key]
+    def _of_cases(self, cases: Sequence[Case]) -> tuple[int, int]:
+        """An expression by what it comes to in each case."""
         holds = fails = NO
-        for values in product(*table.values()):
-            arguments: dict[str, Any] = {}
+        for case in cases:
             here = YES
-            for path, value in zip(table, values, strict=True):
+            for path, value in case.values.items():
                 here = self.diagrams.both(self._slots[path].is_value(value), here)
-                if value is not MISSING:
-                    _put(arguments, path, value)
-            root = {"server": self.terms.server, "tool": self.terms.tool, "arguments": arguments}
-            outcome = truth(opaque.logic, root)
-            if outcome is None:
-                fails = self.diagrams.either(here, fails)
-            elif outcome:
-                holds = self.diagrams.either(here, holds)
+            also, broken = self._formula(case.formula)
+            holds = self.diagrams.either(self.diagrams.both(here, also), holds)
+            fails = self.diagrams.either(self.diagrams.both(here, broken), fails)
         return holds, fails
 
     # --- conditions as sets ---
@@ -160,7 +141,7 @@ class Space:
         if self._possible is None:
             found = YES
             for slot in reversed(self._slots.values()):
-                outer = [other for path, other in self._slots.items() if _is_inside(slot.path, path)]
+                outer = [other for path, other in self._slots.items() if is_inside(slot.path, path)]
                 nearest = max(outer, key=lambda one: len(one.path), default=None)
                 found = self.diagrams.both(slot.possible(nearest), found)
             self._possible = found
@@ -221,8 +202,8 @@ class Space:
                 return self._has_role(role), NO
             case Leaf():
                 return self._slots[formula.path].leaf(formula)
-            case Opaque() if formula.key in self._tables:
-                return self._tabled(formula)
+            case Opaque() if formula.key in self._cases:
+                return self._of_cases(self._cases[formula.key])
             case Opaque():
                 variable = self._opaque[formula.key]
                 return self.diagrams.among(variable, _TRUE), self.diagrams.among(variable, _NEITHER)
@@ -269,7 +250,7 @@ class Space:
         try:
             for slot in sorted(self._slots.values(), key=lambda one: len(one.path)):
                 value = slot.value(chosen, attempt)
-                if value is not MISSING and not _put(arguments, slot.path, value):
+                if value is not MISSING and not put(arguments, slot.path, value):
                     return None
         except LookupError:
             return None
@@ -300,7 +281,7 @@ class Space:
             arguments: dict[str, Any] = deepcopy({**base.arguments})
             for path, pool in pools.items():
                 if pool and random.random() < _VARIED:
-                    _put(arguments, path, random.choice(pool))
+                    put(arguments, path, random.choice(pool))
             roles = base.roles
             if any(one.reads_roles for one in asked):
                 roles = tuple(role for role in self._roles if random.random() < _VARIED)
@@ -325,18 +306,3 @@ class Space:
     def accepts(self, request: ToolRequest) -> bool:
         """Whether the tool accepts the arguments of a request."""
         return self._schema.accepts_all(request.arguments)
-
-
-def _is_inside(path: Path, outer: Path) -> bool:
-    return len(outer) < len(path) and path[: len(outer)] == outer
-
-
-def _put(arguments: dict[str, Any], path: Path, value: Any) -> bool:
-    """Put a value at a path; false when something is there through which no path leads."""
-    at: Any = arguments
-    for segment in path[:-1]:
-        at = at.setdefault(segment, {})
-        if not isinstance(at, dict):
-            return False
-    at[path[-1]] = value
-    return True

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety import sim
-from peripety.policies.analysis.logic import formula, mentions_tool
+from peripety.policies.analysis.logic import formula
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.policies.analysis.logic import Formula, Path
+    from peripety.policies.analysis.logic import Formula
+    from peripety.policies.analysis.paths import Path
 
 __all__ = ["Entries", "Lists", "Matching", "Resolved", "Terms"]
 
@@ -76,6 +77,9 @@ class Terms:
     Args:
         tool: the annotation.
         lists: the lists of the policy.
+
+    Attributes:
+        told: what the annotation says of it besides its names: equal for tools of which it says the same.
     """
 
     def __init__(self, tool: Mapping[str, Any], lists: Lists) -> None:
@@ -92,7 +96,7 @@ class Terms:
         self._marks = {mark: bool(tool.get(mark, False)) for mark in ("read_only", "destructive")}
         self._known: dict[int, tuple[Mapping[str, Any], Resolved]] = {}
         told = [tool.get("argument_roles", ()), self.schema, self._marks]
-        self._told = sim.canonical(told)
+        self.told = sim.canonical(told)
 
     def applies(self, when: Mapping[str, Any]) -> bool:
         """Whether a condition can hold for the tool, as far as that does not depend on the request."""
@@ -118,18 +122,6 @@ class Terms:
                 ),
             )
         return known[1]
-
-    def kind(self, whens: Sequence[Mapping[str, Any]], about: Iterable[int] | None = None) -> tuple[Any, ...]:
-        """What of the tool matters to conditions: tools of one kind need be looked at only once.
-
-        Args:
-            whens: conditions; which of them apply is part of the answer.
-            about: the indices of those that may; all when absent.
-        """
-        numbers = range(len(whens)) if about is None else about
-        applying = tuple(number for number in numbers if self.applies(whens[number]))
-        by_name = any(mentions_tool(whens[number].get("logic")) for number in applying)
-        return applying, self._told, (self.server, self.tool) if by_name else None
 
     def _matching(self, matcher: Mapping[str, Any]) -> Matching:
         roles = matcher["argument_roles"]

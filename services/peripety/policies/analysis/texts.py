@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count, islice
@@ -12,7 +13,10 @@ from peripety.sim.policies.reading import read_value
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
-__all__ = ["UNREADABLE", "Classes"]
+__all__ = ["NUMERAL", "UNREADABLE", "Classes"]
+
+NUMERAL = re.compile(r"[-+.0-9eE \t\n\r]*")
+"""What every text is that is taken for a number."""
 
 UNREADABLE = -1
 """The class of the texts that a kind cannot read."""
@@ -51,6 +55,15 @@ class _Hosts:
         while at >= 0:
             found |= self.below.get(host[at + 1 :], 0)
             at = host.find(".", at + 1)
+        return found
+
+    @property
+    def numeric(self) -> int:
+        """The matchers that match a host that is also a number, or may."""
+        found = self.every
+        for table in (self.exact, self.below):
+            for host, bits in table.items():
+                found |= bits if NUMERAL.fullmatch(host) else 0
         return found
 
     def examples(self) -> Iterator[str]:
@@ -96,6 +109,10 @@ class Classes:
                 return self._exact.get(read, 0) | self._hosts.matching(read.partition("@")[2])
             case _:
                 return self._exact.get(read, 0)
+
+    def may_be_numbers(self, outcome: int) -> bool:
+        """Whether texts of a class may be taken for numbers as well."""
+        return self.kind != "domain" or outcome < 0 or not outcome & ~self._hosts.numeric
 
     @property
     def mentioned(self) -> set[str]:

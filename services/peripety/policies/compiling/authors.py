@@ -78,7 +78,9 @@ class Authors:
         own = self._handwritten(batch)
         system = self._system(batch)
         schema = scenarios_schema(batch.tools)
-        key = key_of(SCENARIOS, context.model, system, [*map(scenario_document, own)], schema, batch.is_all)
+        key = key_of(
+            SCENARIOS, context.order.model, system, [*map(scenario_document, own)], schema, batch.is_all
+        )
         kept = await context.artifacts.get(key)
         if kept is not None:
             scenarios = scenarios_read(json.loads(kept), ScenarioSource.GENERATED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from itertools import zip_longest
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding, PeripetyError, Severity, SpecError
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from peripety.gateway.model import ModelGateway
     from peripety.policies.compiling.artifacts import Artifacts
     from peripety.policies.compiling.authors import Contribution
+    from peripety.policies.compiling.finishing import Finished
     from peripety.policies.model import (
         AuditEntry,
         CompileEvent,
@@ -71,13 +73,11 @@ class PolicyCompiler:
     Args:
         gateway: answers.
         artifacts: keeps what was written for the same, batch by batch.
-        configured: who answers where an order names nobody: whatever tells one from another.
     """
 
-    def __init__(self, gateway: ModelGateway, artifacts: Artifacts, configured: str = "") -> None:
+    def __init__(self, gateway: ModelGateway, artifacts: Artifacts) -> None:
         self._gateway = gateway
         self._artifacts = artifacts
-        self._configured = configured
 
     def fingerprint(self, order: CompileOrder) -> str:
         """A digest of all that the result depends on, but the model where the order names none."""
@@ -98,8 +98,7 @@ class PolicyCompiler:
         """
         await asyncio.to_thread(check_order, order)
         gateway = MeteredGateway(self._gateway, order.limits.budget)
-        model = order.model or self._configured
-        run = _Run(Context(order, gateway, self._artifacts, model))
+        run = _Run(Context(order, gateway, self._artifacts))
         async with following(run.events()) as events:
             async for event in events:
                 yield event
@@ -112,7 +111,7 @@ class _Run:
         order = context.order
         self._context = context
         self._order = order
-        self._author = RuleAuthor(context.gateway, order, context.artifacts, context.model)
+        self._author = RuleAuthor(context.gateway, order, context.artifacts)
         self._authors = Authors(context)
         self._repairs = Repairs(context, self._author)
         foundation = compile_policy(document_of(order, order.tools, []))
@@ -305,10 +304,9 @@ class _Run:
 
     async def _measure(self) -> AsyncIterator[CompileEvent]:
         yield self._context.progress(CompilePhase.MEASURING, "which scenarios add something")
-        order = self._order
-        suite = await asyncio.to_thread(
-            finished, self._now, self._suite.scenarios, directed=order.directed, mutation=order.mutation
-        )
+        suite = await self._finished()
+        for warning in suite.findings():
+            self._context.warn(warning)
         if suite.directed:
             yield ScenariosWritten(suite.directed)
         for warning in unfollowed(self._order.constitution, self._now.rules):
@@ -325,6 +323,21 @@ class _Run:
             self._authors.turns,
             tuple(self._context.warnings),
         )
+
+    async def _finished(self) -> Finished:
+        """The final suite, as far as there is time; whoever leaves stops the work at its next piece."""
+        order, gateway, is_left = self._order, self._context.gateway, Event()
+        try:
+            return await asyncio.to_thread(
+                finished,
+                self._now,
+                self._suite.scenarios,
+                directed=order.directed,
+                mutation=order.mutation,
+                is_late=lambda: is_left.is_set() or gateway.is_late,
+            )
+        finally:
+            is_left.set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,6 @@ class Context:
         order: what to compile.
         gateway: answers, within the budget.
         artifacts: keeps what was written.
-        model: who answers: whatever tells one from another.
         round: the repair round, from 1; 0 before the first.
         audit: everything that was decided so far.
         warnings: what a person should know.
@@ -52,7 +51,6 @@ class Context:
     order: CompileOrder
     gateway: MeteredGateway
     artifacts: Artifacts
-    model: str
     round: int = 0
     audit: list[AuditEntry] = field(default_factory=list)
     warnings: dict[Finding, None] = field(default_factory=dict)

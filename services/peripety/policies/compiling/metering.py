@@ -47,6 +47,11 @@ class MeteredGateway:
         """What all questions used."""
         return self._allowance.spent
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the time of the order is over."""
+        return self._allowance.is_late
+
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Ask, with what is left of the budget.
 

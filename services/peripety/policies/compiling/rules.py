@@ -50,14 +50,12 @@ class RuleAuthor:
         gateway: answers.
         order: the written policy.
         artifacts: keeps what was written.
-        model: who answers: whatever tells one from another.
     """
 
-    def __init__(self, gateway: ModelGateway, order: CompileOrder, artifacts: Artifacts, model: str) -> None:
+    def __init__(self, gateway: ModelGateway, order: CompileOrder, artifacts: Artifacts) -> None:
         self._gateway = gateway
         self._order = order
         self._artifacts = artifacts
-        self._model = model
 
     async def write(self, batch: Batch) -> tuple[Section, ...]:
         """The rules for a batch, or for its parts when one answer cannot hold them; asked for only once.
@@ -66,7 +64,7 @@ class RuleAuthor:
             PeripetyError: what `ModelGateway.stream` raises.
         """
         schema = rules_schema(batch.tools)
-        key = key_of("rules", self._model, self._system(batch), _BEGIN, schema, batch.is_all)
+        key = key_of("rules", self._order.model, self._system(batch), _BEGIN, schema, batch.is_all)
         kept = await self._artifacts.get(key)
         if kept is not None:
             return _read(json.loads(kept), batch)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from heapq import heapify, heappop, heappush
+from itertools import accumulate
+from operator import or_
 from typing import TYPE_CHECKING
 
 from peripety.policies.model import ScenarioSource
-from peripety.policies.mutating.operators import mutations
+from peripety.policies.mutating.subject import Subject
 from peripety.policies.verifying.coverage import reaching
 from peripety.policies.verifying.outcomes import bits
 from peripety.policies.verifying.suite import Suite
-from peripety.policies.verifying.targets import aims
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from peripety.policies.model import TestScenario
     from peripety.sim import Policy
 
-__all__ = ["chosen", "gains", "smallest"]
+__all__ = ["chosen", "gains", "least", "smallest"]
 
 
 def smallest(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
@@ -35,10 +36,21 @@ def smallest(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[TestSce
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`; some request is none.
     """
-    suite = Suite(policy, _ranked(scenarios))
+    return least(Subject(policy), scenarios)
+
+
+def least(subject: Subject, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
+    """As `smallest`, with what is known of the policy.
+
+    Raises:
+        InvalidArgumentError: `REQUEST_INVALID`; some request is none.
+        OutOfTimeError: there was no time to find them.
+    """
+    subject.go_on()
+    suite = Suite(subject.policy, _ranked(scenarios))
     kept = _kept(suite)
-    killed = suite.failing(mutation.rules for mutation in mutations(policy))
-    adds = gains([*killed, *reaching(suite, aims(policy))], len(scenarios))
+    killed = suite.failing(mutation.rules for mutation in subject.mutations)
+    adds = gains([*killed, *reaching(suite, subject.aims)], len(scenarios))
     return tuple(suite.scenarios[number] for number in sorted([*kept, *chosen(adds, kept)]))
 
 
@@ -62,11 +74,18 @@ def gains(reached_by: Sequence[int], count: int) -> list[int]:
         reached_by: for each thing, a bit for each scenario that reaches it.
         count: scenarios there are.
     """
+    everyone = (1 << count) - 1
     found = [0] * count
+    common = 0
     for thing, scenarios in enumerate(reached_by):
-        for number in bits(scenarios):
-            found[number] |= 1 << thing
-    return found
+        which = 1 << thing
+        most = 2 * scenarios.bit_count() > count
+        if most:
+            common |= which
+        # It is less work to go through the few that are not like most.
+        for number in bits(scenarios ^ everyone if most else scenarios):
+            found[number] |= which
+    return [gain ^ common for gain in found]
 
 
 def chosen(adds: Sequence[int], kept: Sequence[int] = ()) -> list[int]:
@@ -103,37 +122,49 @@ def _greedily(adds: Sequence[int], reached: int) -> Iterator[int]:
 
 def _needed(adds: Sequence[int], reached: int, taken: Sequence[int]) -> list[int]:
     """Those without which something is not reached; of several that would do, the last ones go."""
-    counts = Counter(thing for number in taken for thing in bits(adds[number] & ~reached))
-    needed = []
-    for number in reversed(taken):
-        things = [*bits(adds[number] & ~reached)]
-        if all(counts[thing] > 1 for thing in things):
-            counts.subtract(things)
-        else:
-            needed.append(number)
-    return needed[::-1]
+    alone = _alone(adds, reached, taken)
+    needed = {number for number in taken if adds[number] & alone}
+    doubted = [number for number in taken if number not in needed]
+    others = reached
+    for number in needed:
+        others |= adds[number]
+    before = [*accumulate((adds[number] for number in doubted), or_, initial=others)]
+    behind = 0
+    for place in range(len(doubted) - 1, -1, -1):
+        if adds[doubted[place]] & ~(before[place] | behind):
+            behind |= adds[doubted[place]]
+            needed.add(doubted[place])
+    return [number for number in taken if number in needed]
 
 
 def _traded(adds: Sequence[int], reached: int, taken: list[int]) -> list[int]:
     """Put one in the place of two or more, wherever one reaches all that they alone do."""
-    alone = _alone(adds, reached, taken)
-    sizes = Counter(alone.values())
+    alone, owners, sizes = _owned(adds, reached, taken)
     for number, gain in enumerate(adds):
-        covered = Counter(alone[thing] for thing in bits(gain) if thing in alone)
+        covered = Counter(owners[thing] for thing in bits(gain & alone))
         replaced = [owner for owner, size in covered.items() if size == sizes[owner] and owner != number]
         if len(replaced) > 1 and number not in taken:
             others = [owner for owner in taken if owner not in replaced]
             fewer = _needed(adds, reached, [number, *others, *replaced])
             if len(fewer) < len(taken):
                 taken = fewer
-                alone = _alone(adds, reached, taken)
-                sizes = Counter(alone.values())
+                alone, owners, sizes = _owned(adds, reached, taken)
     return taken
 
 
-def _alone(adds: Sequence[int], reached: int, taken: Sequence[int]) -> dict[int, int]:
-    """The things that only one of those taken reaches, and which one."""
-    counts = Counter(thing for number in taken for thing in bits(adds[number] & ~reached))
-    return {
-        thing: number for number in taken for thing in bits(adds[number] & ~reached) if counts[thing] == 1
-    }
+def _owned(
+    adds: Sequence[int], reached: int, taken: Sequence[int]
+) -> tuple[int, dict[int, int], Counter[int]]:
+    """The things that only one of those taken reaches; which one; and how many of them each one has."""
+    alone = _alone(adds, reached, taken)
+    owners = {thing: number for number in taken for thing in bits(adds[number] & alone)}
+    return alone, owners, Counter(owners.values())
+
+
+def _alone(adds: Sequence[int], reached: int, taken: Sequence[int]) -> int:
+    """The things that only one of those taken reaches."""
+    once = more = 0
+    for number in taken:
+        more |= once & adds[number]
+        once |= adds[number]
+    return once & ~(more | reached)

@@ -6,16 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.policies.directing.candidates import unlike
-from peripety.policies.directing.choosing import smallest
-from peripety.policies.directing.covering import cover
-from peripety.policies.model import TestScenario
+from peripety.policies.directing.choosing import least
+from peripety.policies.directing.covering import directed
+from peripety.policies.mutating.subject import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from peripety.policies.model import TestScenario
     from peripety.sim import Policy
 
-__all__ = ["complete"]
+__all__ = ["complete", "completed"]
 
 
 def complete(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
@@ -29,7 +30,17 @@ def complete(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[TestSce
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`; some request is none.
     """
+    return completed(Subject(policy), scenarios)
+
+
+def completed(subject: Subject, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
+    """As `complete`, with what is known of the policy.
+
+    Raises:
+        InvalidArgumentError: `REQUEST_INVALID`; some request is none.
+        OutOfTimeError: there was no time to find them.
+    """
     names = {scenario.description for scenario in scenarios}
-    made = (one for one in cover(policy, ()) if isinstance(one, TestScenario))
+    made = directed(subject)
     named = (replace(one, description=unlike(names, one.description)) for one in made)
-    return smallest(policy, [*scenarios, *named])
+    return least(subject, [*scenarios, *named])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.mutating.changes import GONE
+from peripety.mutations.changes import GONE
 from peripety.policies.verifying.targets import CONDITION_DECISION, RULE
 from peripety.sim.schema import segments
 

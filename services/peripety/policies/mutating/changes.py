@@ -1,37 +1,21 @@
-"""Changes of one part of a rule, or of the rules: what mutants are made of."""
+"""Mutants of a policy before they are run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from peripety.policies.analysis.comparing import Window
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.policies.places import Place
+    from peripety.mutations.changes import Place
 
-__all__ = ["ALWAYS", "GONE", "Change", "Mutation", "changed", "variant"]
-
-GONE: Final = object()
-"""What stands in the place of a part that is taken away."""
+__all__ = ["ALWAYS", "Mutation", "variant", "window"]
 
 ALWAYS: Final[Mapping[str, Any]] = {"logic": {}}
 """The condition that always holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change of one part of a rule.
-
-    Attributes:
-        place: where it is, from the rule on.
-        before: the part before.
-        after: the part after, or `GONE`.
-    """
-
-    place: Place
-    before: Any
-    after: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +39,11 @@ class Mutation:
     rules: Mapping[int, Mapping[str, Any] | None]
 
 
-def changed(part: Any, place: Place, after: Any) -> Any:
-    """A copy of a part with another value at a place, or with none, which shares all that is the same."""
-    first, *rest = place
-    inner = changed(part[first], tuple(rest), after) if rest else after
-    if isinstance(first, int):
-        kept = [] if inner is GONE else [inner]
-        return [*part[:first], *kept, *part[first + 1 :]]
-    others = {key: value for key, value in part.items() if key != first}
-    return others if inner is GONE else others | {first: inner}
+def window(rules: Sequence[Mapping[str, Any]], mutation: Mutation) -> Window:
+    """What of the rules a mutant replaces; the unchanged ones in between are the same objects."""
+    first, behind = min(mutation.rules), max(mutation.rules) + 1
+    replaced = (mutation.rules.get(index, rules[index]) for index in range(first, behind))
+    return Window(first, behind, [rule for rule in replaced if rule is not None])
 
 
 def variant(rules: Sequence[Mapping[str, Any]], mutation: Mutation) -> list[Mapping[str, Any]]:

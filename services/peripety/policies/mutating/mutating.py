@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.analysis.comparing import compare
+from peripety.mutations.changes import GONE
 from peripety.policies.analysis.verdicts import Equivalent
 from peripety.policies.model import Mutants
-from peripety.policies.mutating.changes import GONE, variant
 from peripety.policies.mutating.operators import mutations
+from peripety.policies.mutating.subject import Subject
 from peripety.policies.verifying.outcomes import bits
 from peripety.policies.verifying.suite import Suite
 from peripety.quality import Mutant, MutantOutcome, MutationScore
@@ -69,23 +69,27 @@ def mutate(
         InvalidArgumentError: there is no operator of such a name; or `REQUEST_INVALID`, some request is none.
     """
     made = [*mutations(policy, operators)]
-    return _blocks(Suite(policy, scenarios), made)
+    return _blocks(Subject(policy), Suite(policy, scenarios), made)
 
 
-def _blocks(suite: Suite, made: Sequence[Mutation]) -> Iterator[Mutants]:
-    runs = run(suite, made)
+def _blocks(subject: Subject, suite: Suite, made: Sequence[Mutation]) -> Iterator[Mutants]:
+    runs = run(subject, suite, made)
     while block := [*islice(runs, _BLOCK)]:
         yield Mutants(tuple(told(suite.scenarios, done) for done in block), len(made))
 
 
-def run(suite: Suite, made: Sequence[Mutation]) -> Iterator[Run]:
-    """Run scenarios on mutants; whatever they do not kill is compared with the policy."""
+def run(subject: Subject, suite: Suite, made: Sequence[Mutation]) -> Iterator[Run]:
+    """Run scenarios on mutants; whatever they do not kill is compared with the policy.
+
+    Raises:
+        OutOfTimeError: there was no time for the others.
+    """
     remaining = iter(made)
     while block := [*islice(remaining, _BLOCK)]:
+        subject.go_on()
         killers = [*suite.failing([mutation.rules for mutation in block])]
         survivors = [mutation for mutation, by in zip(block, killers, strict=True) if not by]
-        rules = suite.policy.rules
-        verdicts = iter(compare(suite.policy, [variant(rules, mutation) for mutation in survivors]))
+        verdicts = iter(subject.verdicts(survivors))
         for mutation, by in zip(block, killers, strict=True):
             yield Run(mutation, by, None if by else next(verdicts))
 

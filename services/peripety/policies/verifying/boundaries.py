@@ -6,19 +6,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.entries import (
-    LARGEST_INTEGER,
-    below_path,
-    parent_path,
-    pattern_of,
-    smallest_step,
-    some,
-)
+from peripety.mutations.steps import LARGEST_INTEGER, smallest_step, some
+from peripety.policies.entries import below_path, parent_path, pattern_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.policies.places import Place
+    from peripety.mutations.changes import Place
     from peripety.policies.verifying.parts import Question
 
 __all__ = ["Point", "points"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,13 +18,16 @@ __all__ = ["Changed", "Decisions", "Outcomes", "bits", "taking"]
 Changed: TypeAlias = Mapping[int, Mapping[str, Any] | None]
 """What stands in place of rules, by their index in `Policy.rules`; None takes one away."""
 
+_SOME = re.compile(rb"[^\0]")
+_OF_BYTE = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
+
 
 def bits(numbers: int) -> Iterator[int]:
     """The numbers of the bits that are set, the lowest first."""
-    while numbers:
-        lowest = numbers & -numbers
-        yield lowest.bit_length() - 1
-        numbers ^= lowest
+    for found in _SOME.finditer(numbers.to_bytes((numbers.bit_length() + 7) // 8, "little")):
+        first = 8 * found.start()
+        for bit in _OF_BYTE[found[0][0]]:
+            yield first + bit
 
 
 def taking(rule: Mapping[str, Any], matches: Matches) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.policies.places import Place
+    from peripety.mutations.changes import Place
 
 __all__ = ["Question", "questions"]
 

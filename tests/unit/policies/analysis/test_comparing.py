@@ -110,7 +110,7 @@ def test_what_cannot_be_evaluated_is_stopped_but_never_allowed() -> None:
 def test_two_arguments_at_once_are_searched_and_never_guessed() -> None:
     both = {"<": [{"+": [{"var": "arguments.amount"}, 1]}, 50]}
     assert isinstance(_verdict([rule("r", "allow", logic=both)], []), Differs)
-    never = {"==": [{"*": [{"var": "arguments.amount"}, 0]}, 1]}
+    never = {"==": [{"%": [{"var": "arguments.amount"}, 1]}, 2]}
     assert isinstance(_verdict([rule("r", "allow", logic=never)], []), Undecided)
     assert (
         _verdict([rule("r", "allow", logic=both)], [rule("r", "allow", logic={"!!": [both]})]) == Equivalent()

@@ -98,14 +98,14 @@ def test_rules_are_compared_by_their_ids() -> None:
 
 
 def test_what_cannot_be_decided_is_said() -> None:
-    never = {"==": [{"*": [{"var": "arguments.amount"}, 0]}, 1]}
+    never = {"==": [{"%": [{"var": "arguments.amount"}, 1]}, 2]}
     found = difference(policy_of(rule("r", "allow", logic=never)), policy_of())
     assert not found.equivalent
     assert [one.code for one in found.findings] == ["POLICY_UNDECIDED"]
 
 
 def test_what_cannot_be_decided_is_said_of_a_tool_that_differs_otherwise_as_well() -> None:
-    never = {"==": [{"*": [{"var": "arguments.amount"}, 0]}, 1]}
+    never = {"==": [{"%": [{"var": "arguments.amount"}, 1]}, 2]}
     before = policy_of(rule("r", "escalate", logic=never), rule("rest", "allow"))
     found = difference(before, policy_of())
     assert [one.before.rule_id for one in found.changes] == ["rest"]

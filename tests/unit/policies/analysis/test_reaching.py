@@ -68,7 +68,7 @@ def test_a_lookalike_of_a_path_is_reached() -> None:
 
 
 def test_what_cannot_be_looked_into_is_undecided_when_no_request_is_found() -> None:
-    never = {"==": [{"*": [{"var": "arguments.amount"}, 0]}, 1]}
+    never = {"==": [{"%": [{"var": "arguments.amount"}, 1]}, 2]}
     (found,) = _reach(Target(0, holds=({"logic": never},)))
     assert isinstance(found, Undecided)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import FailedPreconditionError, UnavailableError
+from peripety.gateway.allowance import Allowance
 from peripety.gateway.model import Budget
 from peripety.gateway.streams import following
 from peripety.policies.compiling.answers import JUDGEMENT, PATCHES, RULES, SCENARIOS
@@ -597,6 +598,16 @@ async def test_a_budget_that_is_used_up_ends_the_run_with_what_there_is() -> Non
     assert done.failed.spent.calls == 2
     assert len(done.failed.scenarios) == 2
     assert done.failed.document
+
+
+async def test_time_that_ends_after_the_last_question_leaves_measuring_undone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Allowance, "is_late", True)
+    done = await ran(directed=True)
+    assert done.codes == ["MEASURED_IN_PART"]
+    assert done.names == ["inside", "outside"]
+    assert not done.compiled.verification.failures
 
 
 async def test_under_a_cap_one_question_follows_the_other() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.policies.mutating.changes import GONE, variant
+from peripety.mutations.changes import GONE
+from peripety.policies.mutating.changes import variant
 from peripety.policies.mutating.operators import OPERATORS, mutations
 from peripety.sim import compile_policy
 from peripety.sim.schema import check, segments

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FieldViolation, InvalidArgumentError
-from peripety.policies.mutating.changes import Change, Mutation, changed
+from peripety.mutations.changes import Change, changed
+from peripety.policies.mutating.changes import Mutation
 from peripety.policies.mutating.operators import conditions, lists, logic, matchers, order
 from peripety.policies.places import own_rules, place_of
 from peripety.sim.schema import pointer
@@ -13,7 +14,7 @@ from peripety.sim.schema import pointer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from peripety.policies.places import Place
+    from peripety.mutations.changes import Place
     from peripety.sim import Policy
 
 __all__ = ["OPERATORS", "OPERATORS_VERSION", "mutations"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.entries import some
-from peripety.policies.mutating.changes import GONE, changed
+from peripety.mutations.changes import GONE, changed
+from peripety.mutations.steps import some
 from peripety.policies.places import own_rules
 from peripety.sim.policies.policy import fits_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.policies.places import Place
+    from peripety.mutations.changes import Place
     from peripety.sim import Policy
 
 __all__ = ["drop_list_value"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.entries import below_path, parent_path, pattern_of, some
-from peripety.policies.mutating.changes import GONE, Change
+from peripety.mutations.changes import GONE, Change
+from peripety.mutations.steps import some
+from peripety.policies.entries import below_path, parent_path, pattern_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

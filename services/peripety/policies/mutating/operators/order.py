@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.mutating.changes import GONE, Change
+from peripety.mutations.changes import GONE, Change
 from peripety.policies.places import own_rules, place_of
 from peripety.sim import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from peripety.policies.places import Place
+    from peripety.mutations.changes import Place
     from peripety.sim import Policy
 
 __all__ = ["change_decision", "drop_rule", "swap_rules"]

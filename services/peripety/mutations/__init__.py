@@ -1,0 +1,1 @@
+"""Small mistakes in documents and expressions, whatever they are made in: what mutants begin with."""

@@ -1,0 +1,184 @@
+"""Where comparisons of arithmetic over one argument turn: the numbers at which they change.
+
+Sums, differences, products and quotients with literals never change direction, and rounding keeps it that
+way: such an expression only grows or only falls with its argument, as far as it has a value. A comparison of
+it with a literal therefore changes at few numbers, and which these are is found by asking the engine.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from math import copysign, inf, nextafter
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.errors import PeripetyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from peripety.policies.analysis.paths import Path
+
+__all__ = ["turns"]
+
+# Within these, an expression of a size that is read has a value for 0, if it has one for any number.
+_LARGEST_LITERAL = 1e9
+_MOST_OPERATIONS = 32
+_GREATEST = sys.float_info.max
+_COMPARED = ("<", "<=")
+
+
+def turns(logic: Any, path: Path) -> tuple[float, ...] | None:
+    """The numbers around which a comparison may change; None where that cannot be told.
+
+    Args:
+        logic: a comparison of two sides, by order or loose equality, that reads one argument alone.
+        path: segments of the path of the argument.
+    """
+    ((_, sides),) = logic.items()
+    if len(sides) != 2 or _operations(logic) > _MOST_OPERATIONS:  # noqa: PLR2004 - a pair
+        return None
+    directions = [_direction(side) for side in sides]
+    if None in directions or all(directions) or _compares_texts(sides):
+        return None
+    return tuple(dict.fromkeys(_turns(sides, path)))
+
+
+def _compares_texts(sides: Sequence[Any]) -> bool:
+    """Whether two texts may be compared, as texts are: by their characters."""
+    literals = [side for side in sides if not _reads(side)]
+    if not any(isinstance(side, dict) and "var" in side for side in sides) or not literals:
+        return False
+    try:
+        return isinstance(sim.rule(literals[0]).evaluate({}), str)
+    except PeripetyError:
+        return False
+
+
+def _operations(logic: Any) -> int:
+    if isinstance(logic, list):
+        return sum(map(_operations, logic))
+    if isinstance(logic, dict):
+        return 1 + sum(map(_operations, logic.values()))
+    return 0
+
+
+def _direction(logic: Any) -> int | None:
+    """1 for what grows with the argument, -1 for what falls, 0 for what is always the same.
+
+    None where it may do now this, now that.
+    """
+    if not _reads(logic):
+        value = _value(logic)
+        return 0 if value is None or abs(value) <= _LARGEST_LITERAL else None
+    ((operator, operand),) = logic.items() if isinstance(logic, dict) else (("", None),)
+    if operator == "var":
+        return 1
+    if operator not in _ARITHMETIC or not isinstance(operand, list):
+        return None
+    directions = [direction for one in operand if (direction := _direction(one)) is not None]
+    return _ARITHMETIC[operator](operand, directions) if len(directions) == len(operand) else None
+
+
+def _sum(_operand: Sequence[Any], directions: Sequence[int]) -> int | None:
+    found = {*directions} - {0}
+    return None if len(found) > 1 else next(iter(found), 0)
+
+
+def _difference(operand: Sequence[Any], directions: Sequence[int]) -> int | None:
+    first, *rest = directions
+    return _sum(operand, [first, *(-one for one in rest)]) if rest else -first
+
+
+def _product(operand: Sequence[Any], directions: Sequence[int]) -> int | None:
+    reading = [direction for one, direction in zip(operand, directions, strict=True) if _reads(one)]
+    if len(reading) > 1:
+        return None
+    found = reading[0]
+    for one in operand:
+        if not _reads(one):
+            value = _value(one)
+            found *= 0 if not value else 1 if value > 0 else -1
+    return found
+
+
+def _quotient(operand: Sequence[Any], directions: Sequence[int]) -> int | None:
+    is_divided = len(operand) > 1 and _reads(operand[0])
+    return _product(operand, directions) if is_divided else None
+
+
+_ARITHMETIC: Mapping[str, Callable[[Sequence[Any], Sequence[int]], int | None]] = {
+    "+": _sum,
+    "-": _difference,
+    "*": _product,
+    "/": _quotient,
+}
+
+
+def _reads(logic: Any) -> bool:
+    if isinstance(logic, list):
+        return any(map(_reads, logic))
+    return isinstance(logic, dict) and ("var" in logic or any(map(_reads, logic.values())))
+
+
+def _value(logic: Any) -> float | None:
+    """The number that arithmetic takes a literal for; None where there is none."""
+    try:
+        value = sim.rule({"+": [logic, 0]}).evaluate({})
+    except PeripetyError:
+        return None
+    return float(value)
+
+
+def _turns(sides: Sequence[Any], path: Path) -> Iterator[float]:
+    for operator in _COMPARED:
+        compared = _asked(sim.rule({operator: sides}), path)
+        if compared(0.0) is None:
+            return  # nor has it a value for any other number
+        low, high = (_last_with_value(compared, end) for end in (-_GREATEST, _GREATEST))
+        for end in (low, high):
+            yield from (end, nextafter(end, copysign(inf, end))) if abs(end) < _GREATEST else ()
+        if compared(low) is not compared(high):
+            yield from _turn(compared, low, high)
+
+
+def _last_with_value(compared: Callable[[float], bool | None], end: float) -> float:
+    return end if compared(end) is not None else _turn(lambda x: compared(x) is None, 0.0, end)[0]
+
+
+def _asked(rule: sim.Rule, path: Path) -> Callable[[float], bool | None]:
+    def ask(number: float) -> bool | None:
+        value: Any = number
+        for segment in reversed(("arguments", *path)):
+            value = {segment: value}
+        try:
+            return bool(rule.evaluate(value))
+        except PeripetyError:
+            return None
+
+    return ask
+
+
+def _turn(asked: Callable[[float], Any], low: float, high: float) -> tuple[float, float]:
+    """Two neighbouring numbers between which the answer changes, as it does between two others."""
+    first = asked(low)
+    one, other = _ordinal(low), _ordinal(high)
+    while abs(other - one) > 1:
+        middle = (one + other) // 2
+        if asked(_number(middle)) is first:
+            one = middle
+        else:
+            other = middle
+    return _number(one), _number(other)
+
+
+def _ordinal(number: float) -> int:
+    """The position of a number among all there are."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", number))
+    return int(bits) if bits >= 0 else -(int(bits) & sys.maxsize)
+
+
+def _number(ordinal: int) -> float:
+    (number,) = struct.unpack("<d", struct.pack("<q", abs(ordinal)))
+    return float(number) if ordinal >= 0 else -float(number)

@@ -1,0 +1,142 @@
+"""Expressions over several arguments, case by case: where a schema lists the values of all of them but one.
+
+In each case what is left reads one argument, whose types the schema tells, or none at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from peripety.policies.analysis.logic import (
+    ITERATING,
+    Constant,
+    formula,
+    has_opaque,
+    segments_of,
+    truth,
+)
+from peripety.policies.analysis.paths import is_inside, put
+from peripety.policies.analysis.regions import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.policies.analysis.logic import Formula, Opaque
+    from peripety.policies.analysis.paths import Path
+    from peripety.policies.analysis.schemas import Schema
+
+__all__ = ["Case", "cases"]
+
+_MOST_CASES = 128
+
+
+class _NoLiteralError(Exception):
+    """A value cannot stand in the place of its variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One choice of the values that a schema lists.
+
+    Attributes:
+        values: of arguments, by their paths; `MISSING` where nothing stands.
+        formula: what the expression comes to with these; nothing in it is opaque.
+    """
+
+    values: Mapping[Path, Any]
+    formula: Formula
+
+
+def cases(opaque: Opaque, schema: Schema, server: str, tool: str) -> list[Case] | None:
+    """All cases of an expression, as far as the tool accepts them; None where they cannot be told.
+
+    Args:
+        opaque: the expression.
+        schema: the schema of the tool.
+        server: its server.
+        tool: its name.
+    """
+    reads = opaque.reads
+    if not opaque.is_closed or any(is_inside(one, other) for one in reads for other in reads):
+        return None
+    listed = {path: values for path in reads if (values := _listed(path, schema)) is not None}
+    size = 1
+    for values in listed.values():
+        size *= len(values)
+    if size > _MOST_CASES or len(listed) < len(reads) - 1:
+        return None
+    found: list[Case] = []
+    for chosen in product(*listed.values()):
+        values_of = dict(zip(listed, chosen, strict=True))
+        if len(listed) == len(reads):
+            left: Formula | None = Constant(_evaluated(opaque.logic, values_of, server, tool))
+        else:
+            left = _left(opaque.logic, values_of, schema, server, tool)
+        if left is None:
+            return None
+        found.append(Case(values_of, left))
+    return found
+
+
+def _listed(path: Path, schema: Schema) -> list[Any] | None:
+    """All values that may stand at a path; None when they are not few."""
+    place = schema.place(path)
+    values = schema.finite(place.schema)
+    if values is None or any(isinstance(value, list) for value in values):
+        return None
+    return [*values, *([MISSING] if place.optional else ())]
+
+
+def _evaluated(logic: Any, values: Mapping[Path, Any], server: str, tool: str) -> bool | None:
+    arguments: dict[str, Any] = {}
+    for path, value in values.items():
+        if value is not MISSING:
+            put(arguments, path, value)
+    return truth(logic, {"server": server, "tool": tool, "arguments": arguments})
+
+
+def _left(logic: Any, values: Mapping[Path, Any], schema: Schema, server: str, tool: str) -> Formula | None:
+    """What is left of an expression; None if that cannot be looked into."""
+    try:
+        left = _with_values(logic, values)
+    except _NoLiteralError:
+        return None
+    found = formula(left, server, tool, lambda path: schema.types(schema.place(path).schema))
+    return None if has_opaque(found) else found
+
+
+def _with_values(logic: Any, values: Mapping[Path, Any]) -> Any:
+    """An expression with values in the place of variables."""
+    if isinstance(logic, list):
+        return [_with_values(one, values) for one in logic]
+    if not isinstance(logic, dict) or len(logic) != 1:
+        return logic
+    ((operator, operand),) = logic.items()
+    if operator in {"var", "missing", "missing_some"}:
+        return _variable(logic, values)
+    if operator in ITERATING and isinstance(operand, list) and len(operand) > 1:
+        # What is done with each element sees nothing but that.
+        source, each, *rest = operand
+        return {operator: [_with_values(source, values), each, *_with_values(rest, values)]}
+    return {operator: _with_values(operand, values)}
+
+
+def _variable(logic: Mapping[str, Any], values: Mapping[Path, Any]) -> Any:
+    ((operator, operand),) = logic.items()
+    path = next((one for one in _arguments(operand) if one in values), None)
+    if path is None:
+        return logic
+    value = values[path]
+    if operator != "var" or isinstance(value, dict) or (isinstance(operand, list) and len(operand) > 1):
+        raise _NoLiteralError
+    return None if value is MISSING else value
+
+
+def _arguments(operand: Any) -> Iterator[Path]:
+    """The paths of the arguments that an operand names."""
+    for name in operand if isinstance(operand, list) else [operand]:
+        path = segments_of(name) if isinstance(name, str) else None
+        if path is not None and path[0] == "arguments" and len(path) > 1:
+            yield path[1:]

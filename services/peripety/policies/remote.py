@@ -1,0 +1,28 @@
+"""The policies of another process, behind the protocol that the store of this process implements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
+
+if TYPE_CHECKING:
+    import grpc.aio
+
+__all__ = ["RemoteStoredPolicies"]
+
+
+class RemoteStoredPolicies:
+    """Implements `StoredPolicies` by calling a PolicyService.
+
+    Args:
+        channel: leads to the service.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub = PolicyServiceStub(channel)
+
+    async def document(self, policy_id: str) -> bytes:
+        """The document of a stored policy; see `StoredPolicies.document`."""
+        return (await self._stub.GetPolicy(pb.GetPolicyRequest(policy_id=policy_id))).policy.document
