@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
-__all__ = ["Worker", "Workers"]
+__all__ = ["AbandonedError", "Worker", "Workers", "go_on"]
 
 _THREADS = 2
+_caller_gone: ContextVar[threading.Event | None] = ContextVar("caller_gone", default=None)
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class AbandonedError(Exception):
+    """Nobody waits for a piece of work any more."""
+
+
+def go_on() -> None:
+    """Say, in a piece of work that may take minutes, that it could end here.
+
+    Raises:
+        AbandonedError: whoever asked for it has gone; nobody sees this error.
+    """
+    gone = _caller_gone.get()
+    if gone is not None and gone.is_set():
+        raise AbandonedError
 
 
 class Worker(Protocol):
@@ -35,7 +52,8 @@ class Worker(Protocol):
 class Workers:
     """A few threads of their own, so that rules that take long to work out hold up nobody else.
 
-    A thread cannot be stopped: work whose caller has gone is finished, or not begun when it still waits.
+    A thread cannot be stopped: work whose caller has gone is not begun when it still waits, and else goes on
+    to its end, or to where it asks whether it should (`go_on`).
 
     Args:
         name: what the threads are called.
@@ -51,8 +69,14 @@ class Workers:
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Do a piece of work beside the event loop."""
-        call = partial(copy_context().run, work, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        gone, context = threading.Event(), copy_context()
+        context.run(_caller_gone.set, gone)
+        call = partial(context.run, work, *args, **kwargs)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        except asyncio.CancelledError:
+            gone.set()
+            raise
 
     async def each(self, values: Iterator[R]) -> AsyncGenerator[R]:
         """What an iterator yields, each made beside the event loop.

@@ -107,7 +107,9 @@ class GrpcSpeaker:
     def _reply(self, kind: int, flags: int, payload: bytes) -> bytes:
         """What a frame that holds no data is answered with."""
         if kind in {self._RESET, self._GOAWAY}:
-            raise ConnectionError("the server ended the stream")
+            code = int.from_bytes(payload[-4:] if kind == self._RESET else payload[4:8], "big")
+            ended = "the stream" if kind == self._RESET else "the connection"
+            raise ConnectionError(f"the server ended {ended}, with the HTTP/2 error {code}")
         if kind in {self._SETTINGS, self._PING} and not flags & self._ACK:
             return _frame(kind, self._ACK, 0, payload if kind == self._PING else b"")
         return b""

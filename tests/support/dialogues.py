@@ -23,11 +23,11 @@ from peripety.simulator.wire.registry import WIRES as THEIRS
 from support.wires import FakeService
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from peripety.gateway.providers.base import Call, Finished
     from peripety.gateway.providers.endpoint import Endpoint
-    from peripety.gateway.providers.wire import Body, Wire
+    from peripety.gateway.providers.wire import Answer, Body, Wire
     from peripety.simulator.model import Reply, Request
 
 KEY = SecretStr("sk-canary")
@@ -94,15 +94,23 @@ class Asked:
 
     def answered(self, reply: Reply, size: int) -> Finished:
         """Read an answer that arrives in pieces of so many bytes."""
-        failures = Failures(self._endpoint, self.call.model, self._ours.vocabulary)
-        answer = self._ours.answer(self.call, self.body, failures)
-        data = b"".join(frame.data for frame in self._theirs.frames(self.request, reply))
-        for event in self._events(data, size):
+        data = self.bytes_of(reply)
+        answer = self.reader()
+        for event in self.events(data[start : start + size] for start in range(0, len(data), size)):
             answer.feed(event)
         return answer.finish()
 
-    def _events(self, data: bytes, size: int) -> Iterator[str]:
-        pieces = (data[start : start + size] for start in range(0, len(data), size))
+    def bytes_of(self, reply: Reply) -> bytes:
+        """An answer as the provider sends it."""
+        return b"".join(frame.data for frame in self._theirs.frames(self.request, reply))
+
+    def reader(self) -> Answer:
+        """What reads an answer."""
+        failures = Failures(self._endpoint, self.call.model, self._ours.vocabulary)
+        return self._ours.answer(self.call, self.body, failures)
+
+    def events(self, pieces: Iterable[bytes]) -> Iterator[str]:
+        """The events of an answer that arrives in pieces."""
         if self._ours.framing is Framing.LINES:
             lines = NdjsonDecoder()
             yield from (line for piece in pieces for line in lines.feed(piece))

@@ -12,7 +12,7 @@ import pytest
 from peripety.errors import UnavailableError
 from peripety.scenarios.model import Compiled
 from peripety.sim.schema import check
-from peripety.workers import Workers
+from peripety.workers import AbandonedError, Workers, go_on
 from support.scenarios import chance, compiling, document, opened_registry
 
 if TYPE_CHECKING:
@@ -39,6 +39,29 @@ async def test_work_that_never_ends_holds_up_neither_the_loop_nor_other_threads(
     finally:
         release.set()
         await asyncio.gather(*stuck)
+
+
+async def test_work_whose_caller_has_gone_ends_where_it_asks_whether_to_go_on(workers: Workers) -> None:
+    begun, gone, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        go_on()
+        begun.set()
+        gone.wait()
+        try:
+            go_on()
+        except AbandonedError:
+            ended.set()
+            raise
+
+    caller = asyncio.ensure_future(workers.run(work))
+    await asyncio.to_thread(begun.wait)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    gone.set()
+    assert await asyncio.to_thread(ended.wait, 10)
+    await workers.run(go_on)
 
 
 async def test_closing_waits_for_nothing(workers: Workers) -> None:

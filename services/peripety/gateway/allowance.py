@@ -65,6 +65,12 @@ class Allowance:
         used = Amount(self.spent.calls, usage.input_tokens + usage.output_tokens, self.spent.cost or 0)
         return remaining(self._budget, used, self._now() - self._begun)
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over."""
+        most = self._budget.max_seconds
+        return most is not None and self._now() - self._begun >= most
+
     def ask(self) -> None:
         """Count an answer that the model is asked for."""
         self.answers += 1

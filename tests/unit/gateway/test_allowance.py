@@ -57,6 +57,16 @@ def test_without_caps_there_is_no_end_to_it_but_the_answers() -> None:
     assert order.left() == Budget()
 
 
+def test_an_order_is_late_from_the_end_of_its_time_on_whatever_else_is_left() -> None:
+    watch = Watch()
+    order, unlimited = allowance(watch), allowance(watch, budget=Budget(max_calls=0))
+    watch.seconds += 59
+    assert not order.is_late
+    watch.seconds += 1
+    assert order.is_late
+    assert not unlimited.is_late
+
+
 @pytest.mark.parametrize(
     ("budget", "told"),
     [

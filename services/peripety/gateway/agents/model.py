@@ -32,7 +32,6 @@ __all__ = [
     "PhaseResult",
     "PhaseStarted",
     "Progress",
-    "Recorded",
     "Run",
     "RunEnded",
     "RunEvent",
@@ -229,11 +228,3 @@ RunEvent: TypeAlias = (
     | ToolsRequested
     | RunEnded
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An event with its place in the log of its run, from 1."""
-
-    sequence: int
-    event: RunEvent

@@ -1,51 +1,41 @@
-"""Runs of agents as their callers use them: started, followed, continued, done anew, stopped.
-
-A run is worked on by a task of some process, and told by its log. Whoever follows it reads that log, so it
-does not matter who works, and whether a connection holds.
-"""
+"""Runs of agents as their callers use them: started, followed, continued, done anew, stopped."""
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peripety.errors import (
-    FailedPreconditionError,
-    FieldViolation,
-    InvalidArgumentError,
-    NotFoundError,
-    UnavailableError,
-)
-from peripety.gateway.agents.changes import Change
+from peripety.durable.requests import Request
+from peripety.durable.runs import DurableRuns
+from peripety.durable.workers import Workers
+from peripety.errors import FailedPreconditionError, FieldViolation, InvalidArgumentError, NotFoundError
+from peripety.gateway.agents.changes import changed
 from peripety.gateway.agents.checks import check_manifest, check_replaced
-from peripety.gateway.agents.model import Progress, Run, RunEnded, RunState
-from peripety.gateway.agents.workers import Workers
-from peripety.gateway.agents.working import spent_on
+from peripety.gateway.agents.joining import joined
+from peripety.gateway.agents.model import Progress, Run, RunEnded, RunEvent, RunState
+from peripety.gateway.agents.working import Work, spent_on
 from peripety.gateway.conversations.model import Charter
-from peripety.gateway.request_log import Request
 from peripety.pages import Page, Position, page_of, page_size, position_in
-from peripety.requests import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from peripety.gateway.agents.changes import RunSummary, Started
-    from peripety.gateway.agents.model import Manifest, Phase, Recorded
+    from peripety.durable.model import Change, Started
+    from peripety.durable.recorder import Recorder
+    from peripety.gateway.agents.changes import RunSummary
+    from peripety.gateway.agents.model import Manifest, Phase
     from peripety.gateway.agents.store import RunStore
     from peripety.gateway.conversations.conversations import Conversations
     from peripety.gateway.model import Budget, ToolCall, ToolResult
 
 __all__ = ["Runs"]
 
-_LOOK_AGAIN_SECONDS = 0.25
-_EVENTS_AT_ONCE = 200
 _RUNS = uuid.UUID("5d1b0c0e-61a4-4d52-9d5e-0f6a7a3f6c11")
 
 
-class Runs:
+class Runs(DurableRuns[Run, RunEvent]):
     """The runs of a database.
 
     Args:
@@ -58,11 +48,11 @@ class Runs:
         self._store = store
         self._conversations = conversations
         self._now = now
-        self._workers = Workers(store, conversations, now)
+        super().__init__(store, Workers(store, self._work, now, joined))
 
     async def start(
         self, manifest: Manifest, inputs: dict[str, str], budget: Budget | None, request: Request
-    ) -> Started:
+    ) -> Started[Run]:
         """Start a run; again by the same request, return the same one.
 
         Raises:
@@ -81,7 +71,7 @@ class Runs:
             Run(run_id, manifest, inputs, budget, conversation.conversation_id, now, now), request
         )
 
-    async def go_on(self, run_id: str, results: Sequence[ToolResult], request: Request) -> Started:
+    async def go_on(self, run_id: str, results: Sequence[ToolResult], request: Request) -> Started[Run]:
         """Hand in the results that a run waits for; again by the same request, nothing changes.
 
         Raises:
@@ -90,12 +80,12 @@ class Runs:
             InvalidArgumentError: a result is missing, or is for no call.
         """
 
-        def decide(run: Run) -> Change:
+        def decide(run: Run) -> Change[RunEvent]:
             if run.state is not RunState.WAITING_FOR_TOOLS:
                 raise _wrong_state(run, "waits for no tools", "NOT_WAITING_FOR_TOOLS")
             _check_results(run.progress.pending, results)
             answered = (*run.progress.answered, tuple(results))
-            return Change(
+            return changed(
                 state=RunState.RUNNING, progress=replace(run.progress, answered=answered, pending=())
             )
 
@@ -105,7 +95,7 @@ class Runs:
             self._workers.work_on(started.run, lease, anew=False)
         return started
 
-    async def do_anew(self, run_id: str, phase: Phase, *, following: bool, request: Request) -> Started:
+    async def do_anew(self, run_id: str, phase: Phase, *, following: bool, request: Request) -> Started[Run]:
         """Start a run that does a phase of another one anew; again by the same request, return the same one.
 
         Args:
@@ -148,48 +138,6 @@ class Runs:
         )
         return await self._add(run, request)
 
-    async def follow(self, run_id: str, after: int = 0) -> AsyncIterator[Recorded]:
-        """The events of a run after a sequence: recorded ones, then live ones, until it ends or waits.
-
-        A run that nobody works on is taken up at the phase it was in.
-
-        Raises:
-            NotFoundError: there is no such run, or it was deleted meanwhile.
-            UnavailableError: the server stops; the run can be followed elsewhere.
-        """
-        while True:
-            news = self._workers.news_of(run_id)
-            log = await self._store.log(run_id, after, _EVENTS_AT_ONCE)
-            for recorded in log.events:
-                yield recorded
-                after = recorded.sequence
-            if len(log.events) == _EVENTS_AT_ONCE:
-                continue
-            if log.state is not RunState.RUNNING:
-                return
-            if self._workers.stopping:
-                raise _stopping()
-            if news is not None:
-                await news.wait()
-            elif not (log.abandoned and await self._workers.take_up(run_id)):
-                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-
-    async def resume(self, run_id: str, after: int) -> AsyncIterator[Recorded]:
-        """Follow a run from where a follower was; raises what `follow` raises.
-
-        Raises:
-            InvalidArgumentError: there is no event of that sequence.
-        """
-        run = await self._store.get(run_id)
-        if not 0 <= after <= run.last_sequence:
-            raise refuse(".after_sequence", f"must be from 0 to {run.last_sequence}, the last event")
-        async for recorded in self.follow(run_id, after):
-            yield recorded
-
-    async def get(self, run_id: str) -> Run:
-        """A run with the results of its phases."""
-        return await self._store.get(run_id)
-
     async def list(self, state: RunState | None, asked_size: int, token: str) -> Page[RunSummary]:
         """A page of runs, newest first; only those in a state when one is named."""
         size = page_size(asked_size)
@@ -205,11 +153,11 @@ class Runs:
         run = await self._store.get(run_id)
         spent = await spent_on(run, self._conversations)
 
-        def decide(run: Run) -> Change:
+        def decide(run: Run) -> Change[RunEvent]:
             if run.state not in {RunState.RUNNING, RunState.WAITING_FOR_TOOLS}:
                 raise _wrong_state(run, "has ended", "RUN_ENDED")
             progress = replace(run.progress, pending=(), spent=spent)
-            return Change((RunEnded(run),), RunState.CANCELLED, progress)
+            return changed(RunEnded(run), state=RunState.CANCELLED, progress=progress)
 
         await self._store.change(run_id, request, decide)
         await self._workers.stop(run_id)
@@ -226,16 +174,8 @@ class Runs:
             await self._conversations.delete(run.conversation_id, _derived(request, "conversation"))
         await self._store.delete(run_id, request)
 
-    async def aclose(self) -> None:
-        """Stop working: every run can be taken up elsewhere at once, and followers are sent there."""
-        await self._workers.aclose()
-
-    async def _add(self, run: Run, request: Request) -> Started:
-        lease = self._workers.new_lease()
-        started = await self._store.add(run, lease, request)
-        if started.run is not None:
-            self._workers.work_on(started.run, lease, anew=True)
-        return started
+    async def _work(self, run: Run, recorder: Recorder[RunEvent], *, anew: bool) -> None:
+        await Work(run, self._conversations, recorder, self._now).go(anew=anew)
 
 
 def _id_from(request: Request) -> str:
@@ -284,7 +224,3 @@ def _wrong_state(run: Run, problem: str, code: str) -> FailedPreconditionError:
     return FailedPreconditionError(
         f"The run {problem}: its state is {run.state.name}", code=code, details={"state": run.state.name}
     )
-
-
-def _stopping() -> UnavailableError:
-    return UnavailableError("The server is stopping; resume the run, here or elsewhere", code="STOPPING")

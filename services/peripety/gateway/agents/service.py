@@ -22,7 +22,8 @@ from peripety.gateway.streams import following
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.agents.changes import Started
+    from peripety.durable.model import Started
+    from peripety.gateway.agents.model import Run
     from peripety.gateway.agents.runs import Runs
 
 __all__ = ["AgentServicer"]
@@ -106,7 +107,7 @@ class AgentServicer(AgentServiceServicer):
         await self._runs.delete(request.run_id, named(request))
         return pb.DeleteRunResponse()
 
-    async def _events(self, started: Started) -> AsyncIterator[pb.RunEvent]:
+    async def _events(self, started: Started[Run]) -> AsyncIterator[pb.RunEvent]:
         async with following(self._runs.follow(started.run_id, started.after)) as events:
             async for recorded in events:
                 yield event_to_proto(started.run_id, recorded)

@@ -17,6 +17,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from peripety import context, logs
+from peripety.durable.model import LostLeaseError
+from peripety.durable.requests import Request
 from peripety.errors import (
     ConflictError,
     DeadlineError,
@@ -27,7 +29,7 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.agents.changes import Change, LostLeaseError
+from peripety.gateway.agents.changes import changed
 from peripety.gateway.agents.model import (
     PhaseCompleted,
     PhaseResult,
@@ -50,14 +52,13 @@ from peripety.gateway.model import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.request_log import Request
 from peripety.gateway.streams import following, told_again
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-    from peripety.gateway.agents.model import Phase, Run
-    from peripety.gateway.agents.recorder import Recorder
+    from peripety.durable.recorder import Recorder
+    from peripety.gateway.agents.model import Phase, Run, RunEvent
     from peripety.gateway.conversations.conversations import Conversations
     from peripety.gateway.model import Completion, GatewayEvent, ToolCall
 
@@ -92,7 +93,7 @@ class Work:
     """
 
     def __init__(
-        self, run: Run, conversations: Conversations, recorder: Recorder, now: Callable[[], int]
+        self, run: Run, conversations: Conversations, recorder: Recorder[RunEvent], now: Callable[[], int]
     ) -> None:
         self._run = run
         self._conversations = conversations
@@ -127,8 +128,9 @@ class Work:
             if isinstance(error, UnavailableError) and error.code.startswith("STORAGE_"):
                 raise
             failure = self._public(error)
-            change = Change((RunEnded(self._run),), RunState.FAILED, await self._so_far(), failure)
-            await self._recorder.commit(change)
+            so_far = await self._so_far()
+            ended = changed(RunEnded(self._run), state=RunState.FAILED, progress=so_far, error=failure)
+            await self._recorder.commit(ended)
 
     def _phase_now(self) -> Phase | None:
         return replace(self._run, progress=self._progress).phase
@@ -136,7 +138,7 @@ class Work:
     async def _begin(self, phase: Phase) -> None:
         self._progress = replace(self._progress, started=self._progress.started or self._now())
         started = PhaseStarted(phase.phase_id, self._input(phase))
-        await self._recorder.commit(Change((started,), progress=self._progress))
+        await self._recorder.commit(changed(started, progress=self._progress))
 
     async def _worked_through(self, phase: Phase, *, told: bool) -> bool:
         """Bring a phase to its end; False when it waits for tools.
@@ -224,7 +226,7 @@ class Work:
     async def _wait(self, phase: Phase, calls: tuple[ToolCall, ...]) -> None:
         waiting = replace(await self._so_far(), pending=calls)
         requested = ToolsRequested(phase.phase_id, calls)
-        await self._recorder.commit(Change((requested,), RunState.WAITING_FOR_TOOLS, waiting))
+        await self._recorder.commit(changed(requested, state=RunState.WAITING_FOR_TOOLS, progress=waiting))
 
     async def _complete(
         self, phase: Phase, text: str, completion: Completion, spent: Spent, *, rounds: int
@@ -238,11 +240,12 @@ class Work:
             done.phase + 1, done.turns_before + rounds, worked=done.worked, spent=done.spent
         )
         self._began = self._now()
-        change = Change((PhaseCompleted(result),), progress=self._progress)
+        completed: list[RunEvent] = [PhaseCompleted(result)]
+        state = None
         if self._phase_now() is None:
-            events = (*change.events, RunEnded(self._run))
-            change = replace(change, events=events, state=RunState.COMPLETED)
-        await self._recorder.commit(change)
+            completed.append(RunEnded(self._run))
+            state = RunState.COMPLETED
+        await self._recorder.commit(changed(*completed, state=state, progress=self._progress))
 
     def _input(self, phase: Phase) -> str:
         return fill(phase.input_template, self._run.inputs, self._answers)

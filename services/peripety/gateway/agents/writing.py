@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from peripety.errors import FieldViolation, PeripetyError
 from peripety.gateway.agents.model import (
     Manifest,
     Phase,
@@ -51,13 +50,11 @@ __all__ = [
     "ENDED",
     "PHASE_COMPLETED",
     "read_budget",
-    "read_error",
     "read_event",
     "read_manifest",
     "read_progress",
     "read_result",
     "write_budget",
-    "write_error",
     "write_event",
     "write_manifest",
     "write_progress",
@@ -70,7 +67,6 @@ PHASE_COMPLETED = "phase_completed"
 """The kind of the events that hold the results of phases."""
 
 _OPTIONS = TypeAdapter(Options)
-_ERRORS = {error.kind.value: error for error in PeripetyError.__subclasses__()}
 
 
 def write_manifest(manifest: Manifest) -> str:
@@ -128,32 +124,6 @@ def read_progress(text: str) -> Progress:
             "spent": read_spent(written["spent"]),
         }
     )
-
-
-def write_error(error: PeripetyError | None) -> str | None:
-    """Write down why a run failed."""
-    if error is None:
-        return None
-    return dumps(
-        {
-            "kind": error.kind.value,
-            "message": error.message,
-            "code": error.code,
-            "details": error.details,
-            "violations": [[violation.field, violation.reason] for violation in error.violations],
-            "retry_after": error.retry_after,
-        }
-    )
-
-
-def read_error(text: str | None) -> PeripetyError | None:
-    """Read what `write_error` has written."""
-    if text is None:
-        return None
-    written = json.loads(text)
-    kind = _ERRORS[written.pop("kind")]
-    violations = [FieldViolation(*violation) for violation in written.pop("violations")]
-    return kind(written.pop("message"), violations=violations, **written)
 
 
 def write_results(results: tuple[PhaseResult, ...]) -> str:

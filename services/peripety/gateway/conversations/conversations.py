@@ -22,10 +22,10 @@ from peripety.tasks import finish
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from peripety.durable.requests import Request
     from peripety.gateway.conversations.model import Charter, CommittedTurn, Done, Question
     from peripety.gateway.conversations.store import ConversationStore
     from peripety.gateway.model import Completion, GatewayEvent, GenerateRequest, ModelGateway
-    from peripety.gateway.request_log import Request
 
 __all__ = ["Conversations"]
 

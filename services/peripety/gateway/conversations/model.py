@@ -10,9 +10,9 @@ from peripety.gateway.model import Budget, Spent, Tool, ToolResult
 from peripety.gateway.sizes import message_tokens
 
 if TYPE_CHECKING:
+    from peripety.durable.requests import Request
     from peripety.gateway.conversations.conversation import Turn
     from peripety.gateway.model import ChatMessage, GenerateRequest
-    from peripety.gateway.request_log import Request
 
 __all__ = [
     "Charter",

@@ -24,6 +24,7 @@ from sqlalchemy import (
     update,
 )
 
+from peripety.durable.requests import RequestLog, request_table
 from peripety.errors import ConflictError, NotFoundError
 from peripety.gateway.conversations.model import CommittedTurn, Done, StoredConversation, size_of
 from peripety.gateway.conversations.window import TurnSize
@@ -35,7 +36,6 @@ from peripety.gateway.conversations.writing import (
     write_spent,
     write_turn,
 )
-from peripety.gateway.request_log import RequestLog, request_table
 from peripety.requests import refuse
 from peripety.storage import METADATA
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from peripety.durable.requests import Request
     from peripety.gateway.conversations.conversation import Turn
     from peripety.gateway.model import Spent
-    from peripety.gateway.request_log import Request
     from peripety.storage import Database
 
 __all__ = ["ConversationStore", "stale"]

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from peripety.api.gateway.v1 import gateway_pb2 as gateway
+    from peripety.durable.model import Recorded
     from peripety.gateway.agents.changes import RunSummary
-    from peripety.gateway.agents.model import PhaseResult, Recorded, Run
+    from peripety.gateway.agents.model import PhaseResult, Run, RunEvent
     from peripety.gateway.model import Budget, Options, ToolResult
     from peripety.pages import Page
 
@@ -123,7 +124,7 @@ def state_from_proto(state: pb.RunState.ValueType) -> RunState | None:
     return _STATES.get(state)
 
 
-def event_to_proto(run_id: str, recorded: Recorded) -> pb.RunEvent:
+def event_to_proto(run_id: str, recorded: Recorded[RunEvent]) -> pb.RunEvent:
     """Write an event of a run."""
     written = pb.RunEvent(run_id=run_id, sequence=recorded.sequence)
     match recorded.event:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
+from peripety.durable.requests import Request
 from peripety.gateway.conversations.model import Charter, Question
 from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
 from peripety.gateway.messages.answers import completion_to_proto, spent_to_proto
@@ -17,7 +18,6 @@ from peripety.gateway.messages.requests import (
     budget_to_proto,
     generate_request,
 )
-from peripety.gateway.request_log import Request
 from peripety.requests import check_request_id, refuse
 
 if TYPE_CHECKING:

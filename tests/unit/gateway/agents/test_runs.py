@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.durable.requests import Request
 from peripety.errors import InternalError, UnavailableError
 from peripety.gateway.agents.model import (
     Manifest,
@@ -33,13 +34,13 @@ from peripety.gateway.model import (
     ToolResult,
     Usage,
 )
-from peripety.gateway.request_log import Request
 from support.gated_gateway import GatedGateway, answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.agents.model import Recorded, RunEvent
+    from peripety.durable.model import Recorded
+    from peripety.gateway.agents.model import RunEvent
     from peripety.storage import Database
 
 LEASE = 5_000_000
@@ -91,7 +92,7 @@ def named() -> Request:
     return Request(str(uuid.uuid4()), "d")
 
 
-async def gathered(events: AsyncIterator[Recorded]) -> list[RunEvent]:
+async def gathered(events: AsyncIterator[Recorded[RunEvent]]) -> list[RunEvent]:
     return [recorded.event async for recorded in events]
 
 

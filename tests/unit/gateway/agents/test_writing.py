@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from peripety.durable.writing import read_error, write_error
 from peripety.errors import (
     FieldViolation,
     Finding,
@@ -23,11 +24,9 @@ from peripety.gateway.agents.model import (
     ToolsRequested,
 )
 from peripety.gateway.agents.writing import (
-    read_error,
     read_event,
     read_manifest,
     read_progress,
-    write_error,
     write_event,
     write_manifest,
     write_progress,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.durable.requests import Request
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -38,7 +39,6 @@ from peripety.gateway.model import (
     ToolResult,
     Usage,
 )
-from peripety.gateway.request_log import Request
 from peripety.gateway.streams import completion_of
 
 if TYPE_CHECKING:

@@ -5,59 +5,71 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from peripety.gateway.agents.changes import Change
-from peripety.gateway.model import ReasoningDelta, TextDelta, ToolCallDelta
+from peripety.durable.model import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.gateway.agents.changes import Lease
-    from peripety.gateway.agents.model import RunEvent
-    from peripety.gateway.agents.store import RunStore
+    from peripety.durable.model import Lease
+    from peripety.durable.recent import Recent
+    from peripety.durable.store import RunStore
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "nothing_joined"]
 
 _RENEW_SECONDS = 1.0
 _PAUSE_SECONDS = 0.05
 
+E = TypeVar("E")
 
-class Recorder:
+
+def nothing_joined(_before: Any, _after: Any) -> None:
+    """Two events stay two, whatever they are."""
+
+
+class Recorder(Generic[E]):
     """The log of one run, as it is written until the run ends or waits.
 
-    Pieces of an answer are recorded together, some twenty times a second at most, and neighbouring pieces as
+    Pieces of something are recorded together, some twenty times a second at most, and neighbouring pieces as
     one; what matters is recorded at once, behind all that was told before it.
 
     Args:
         store: keeps the log.
         run_id: the run.
         lease: gives a lease that ends later than the one before.
-        recorded: is called after each record.
+        recent: is told what was recorded.
+        joined: two neighbouring events as one; None when they stay two.
     """
 
     def __init__(
-        self, store: RunStore, run_id: str, lease: Callable[[], Lease], recorded: Callable[[], None]
+        self,
+        store: RunStore[Any, E],
+        run_id: str,
+        lease: Callable[[], Lease],
+        recent: Recent[E],
+        joined: Callable[[E, E], E | None],
     ) -> None:
         self._store = store
         self._run_id = run_id
         self._lease = lease
-        self._recorded = recorded
-        self._told: list[RunEvent] = []
+        self._recent = recent
+        self._joined = joined
+        self._told: list[E] = []
         self._news = asyncio.Event()
         self._turn = asyncio.Lock()
         self._closed = False
 
-    def tell(self, event: RunEvent) -> None:
+    def tell(self, event: E) -> None:
         """Have an event recorded soon."""
-        joined = _joined(self._told[-1], event) if self._told else None
+        joined = self._joined(self._told[-1], event) if self._told else None
         if joined is None:
             self._told.append(event)
         else:
             self._told[-1] = joined
         self._news.set()
 
-    async def commit(self, change: Change) -> None:
+    async def commit(self, change: Change[E]) -> None:
         """Record a change, and before it what was told.
 
         Raises:
@@ -69,14 +81,16 @@ class Recorder:
                 return
             told, self._told = self._told, []
             self._news.clear()
-            await self._store.record(
+            recorded = await self._store.record(
                 self._run_id, self._lease(), replace(change, events=(*told, *change.events))
             )
             if change.state is not None:
                 # The lease went with it: `keep` has nothing more to do.
                 self._closed = True
                 self._news.set()
-        self._recorded()
+                self._recent.forget()
+            else:
+                self._recent.add(recorded)
 
     async def keep(self) -> None:
         """Record what is told and renew the lease until the run ends or waits; raises as `commit` does."""
@@ -86,15 +100,3 @@ class Recorder:
                     await self._news.wait()
             await self.commit(Change())
             await asyncio.sleep(_PAUSE_SECONDS)
-
-
-def _joined(before: RunEvent, after: RunEvent) -> RunEvent | None:
-    """Two pieces of the same text as one; None when they are none."""
-    match before, after:
-        case (TextDelta(), TextDelta()):
-            return TextDelta(before.text + after.text)
-        case (ReasoningDelta(), ReasoningDelta()):
-            return ReasoningDelta(before.text + after.text)
-        case (ToolCallDelta(), ToolCallDelta()) if before.call_id == after.call_id:
-            return replace(before, arguments_text=before.arguments_text + after.arguments_text)
-    return None

@@ -1,0 +1,286 @@
+"""Where runs and their events are kept.
+
+Every change of a run is one transaction: its new state and the events that tell of it are there together or
+not at all. Whoever works on a run holds its lease, and no record is taken from anybody else, so of two
+processes that believe to work on a run the database lets one through.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from sqlalchemy import bindparam, delete, insert, select, tuple_, update
+
+from peripety.durable.model import RUNNING, Log, LostLeaseError, Recorded, Started, StoredRun
+from peripety.durable.requests import RequestLog
+from peripety.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from sqlalchemy import ColumnElement, Row, Update
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from peripety.durable.model import Change, Lease
+    from peripety.durable.requests import Request
+    from peripety.durable.tables import RunTables
+    from peripety.storage import Database
+
+__all__ = ["RunStore"]
+
+R = TypeVar("R", bound=StoredRun)
+E = TypeVar("E")
+
+
+class RunStore(ABC, Generic[R, E]):
+    """The tables of runs of one kind, of their events, and of the requests that changed them.
+
+    Args:
+        database: the database of the process.
+        tables: those of this kind.
+        now: the time in microseconds since 1970; the clocks of all processes on one database agree to less
+            than the length of a lease.
+    """
+
+    def __init__(self, database: Database, tables: RunTables, now: Callable[[], int]) -> None:
+        self._database = database
+        self._runs = tables.runs
+        self._events = tables.events
+        self._now = now
+        self._log = RequestLog(tables.requests, now)
+        # What every record takes is put together once: that takes as long as to carry it out.
+        columns = tables.runs.c
+        self._find = select(
+            columns.run_id, columns.state, columns.last_sequence, columns.lease, columns.leased_until
+        ).where(columns.run_id == bindparam("which"))
+        self._insert = insert(tables.events)
+        self._updates: dict[frozenset[str], Update] = {}
+
+    @abstractmethod
+    def _row(self, run: R) -> dict[str, Any]:
+        """What is kept of a new run beside what every run has, by column."""
+
+    @abstractmethod
+    def _written(self, event: E) -> tuple[str, str]:
+        """The kind of an event, and what it says."""
+
+    @abstractmethod
+    async def _run(self, connection: AsyncConnection, row: Row[Any]) -> R:
+        """The run of a row."""
+
+    @abstractmethod
+    async def _event(self, connection: AsyncConnection, row: Row[Any]) -> E:
+        """The event of a row."""
+
+    async def started_by(self, request: Request) -> Started[R] | None:
+        """The run that a request has started or changed already, if it has.
+
+        Raises:
+            AlreadyExistsError: the request id was used for a different request.
+        """
+        async with self._database.read() as connection:
+            return await self._done_by(connection, request)
+
+    async def add(self, run: R, lease: Lease, request: Request) -> Started[R]:
+        """Store a new run, which is to be worked on, unless its request has made one already."""
+        row = {
+            "run_id": run.run_id,
+            "state": RUNNING,
+            "last_sequence": 0,
+            "lease": lease.name,
+            "leased_until": lease.until,
+            "created": run.created,
+            "updated": run.updated,
+        }
+        async with self._database.write(f"request {request.request_id}") as connection:
+            done = await self._done_by(connection, request)
+            if done is not None:
+                return done
+            await connection.execute(insert(self._runs).values(row | self._row(run)))
+            await self._log.record(connection, request, run_id=run.run_id, sequence=0)
+        return Started(run.run_id, 0, run)
+
+    async def get(self, run_id: str) -> R:
+        """A run.
+
+        Raises:
+            NotFoundError: there is none of that id.
+        """
+        async with self._database.read() as connection:
+            return await self._read(connection, run_id)
+
+    async def last_sequence(self, run_id: str) -> int:
+        """Sequence of the last event of a run; raises what `get` raises."""
+        async with self._database.read() as connection:
+            last: int = (await self._row_of(connection, run_id)).last_sequence
+        return last
+
+    async def log(self, run_id: str, after: int, limit: int) -> Log[E]:
+        """The events of a run after a sequence, at most so many.
+
+        Raises:
+            NotFoundError: there is no such run.
+        """
+        columns = self._events.c
+        query = select(self._events).where(columns.run_id == run_id, columns.sequence > after)
+        async with self._database.read() as connection:
+            row = await self._row_of(connection, run_id)
+            found = (await connection.execute(query.order_by(columns.sequence).limit(limit))).all()
+            events = [Recorded(one.sequence, await self._event(connection, one)) for one in found]
+        return Log(events, row.state == RUNNING, self._is_abandoned(row))
+
+    async def abandoned(self) -> list[str]:
+        """The ids of the runs that should be worked on and are not, the oldest first."""
+        columns = self._runs.c
+        query = select(columns.run_id).where(columns.state == RUNNING, columns.leased_until <= self._now())
+        async with self._database.read() as connection:
+            return [*await connection.scalars(query.order_by(columns.created))]
+
+    async def take(self, run_id: str, lease: Lease) -> R | None:
+        """Take a run up that nobody works on; None when there is nothing to take up.
+
+        Raises:
+            NotFoundError: there is no such run.
+        """
+        async with self._database.write(f"run {run_id}") as connection:
+            if not self._is_abandoned(await self._row_of(connection, run_id)):
+                return None
+            await self._update(connection, run_id, lease=lease.name, leased_until=lease.until)
+            return await self._read(connection, run_id)
+
+    async def record(self, run_id: str, lease: Lease, change: Change[E]) -> list[Recorded[E]]:
+        """Record what the holder of a lease has done, and renew the lease.
+
+        Returns:
+            The events with their places in the log.
+
+        Raises:
+            LostLeaseError: the run has another holder, or none.
+        """
+        async with self._database.write(f"run {run_id}") as connection:
+            row = await self._row_of(connection, run_id, missing=LostLeaseError())
+            if row.lease != lease.name:
+                raise LostLeaseError
+            await self._apply(connection, row, change, lease)
+        return [Recorded(at, event) for at, event in enumerate(change.events, start=row.last_sequence + 1)]
+
+    async def change(
+        self,
+        run_id: str,
+        request: Request,
+        decide: Callable[[R], Change[E]],
+        lease: Lease | None = None,
+    ) -> Started[R]:
+        """Change a run as a request wants it, unless the same request has done so already.
+
+        Args:
+            run_id: the run.
+            request: the request.
+            decide: what becomes of the run; what it raises leaves the run as it is.
+            lease: who works on the run from now on; None for nobody.
+
+        Raises:
+            NotFoundError: there is no such run.
+        """
+        async with self._database.write(f"run {run_id}") as connection:
+            done = await self._done_by(connection, request)
+            if done is not None:
+                return done
+            before = await self._read(connection, run_id)
+            await self._apply(connection, await self._row_of(connection, run_id), decide(before), lease)
+            await self._log.record(connection, request, run_id=run_id, sequence=before.last_sequence)
+            return Started(run_id, before.last_sequence, await self._read(connection, run_id))
+
+    async def release(self, run_id: str, lease: Lease) -> None:
+        """Give a lease up: whoever wants to may take the run up at once."""
+        async with self._database.write(f"run {run_id}") as connection:
+            mine = (self._runs.c.run_id == run_id) & (self._runs.c.lease == lease.name)
+            await connection.execute(update(self._runs).where(mine).values(lease=None, leased_until=0))
+
+    async def delete(self, run_id: str, request: Request) -> None:
+        """Delete a run with its events.
+
+        Raises:
+            NotFoundError: there is no such run.
+        """
+        async with self._database.write(f"run {run_id}") as connection:
+            if await self._done_by(connection, request) is not None:
+                return
+            await self._row_of(connection, run_id)
+            await connection.execute(delete(self._runs).where(self._runs.c.run_id == run_id))
+            await self._log.record(connection, request, run_id=run_id, sequence=0)
+
+    async def _newest(
+        self,
+        told: Iterable[ColumnElement[Any]],
+        conditions: Iterable[ColumnElement[bool]],
+        before: tuple[Any, ...] | None,
+        limit: int,
+    ) -> Sequence[Row[Any]]:
+        """Columns of runs, newest first.
+
+        Args:
+            told: the columns.
+            conditions: what has to hold of the runs.
+            before: when the last one of the page before was created, and its id.
+            limit: the most to return.
+        """
+        columns = (self._runs.c.created, self._runs.c.run_id)
+        query = select(*told).where(*conditions).order_by(*(one.desc() for one in columns))
+        if before is not None:
+            query = query.where(tuple_(*columns) < before)
+        async with self._database.read() as connection:
+            return (await connection.execute(query.limit(limit))).all()
+
+    async def _read(self, connection: AsyncConnection, run_id: str) -> R:
+        found = await connection.execute(select(self._runs).where(self._runs.c.run_id == run_id))
+        return await self._run(connection, _one(found.one_or_none(), run_id))
+
+    async def _done_by(self, connection: AsyncConnection, request: Request) -> Started[R] | None:
+        row = await self._log.find(connection, request)
+        return None if row is None else Started(row.run_id, row.sequence)
+
+    async def _apply(
+        self, connection: AsyncConnection, row: Row[Any], change: Change[E], lease: Lease | None
+    ) -> None:
+        state = change.state or row.state
+        holder = lease if state == RUNNING else None
+        values: dict[str, Any] = {
+            **change.values,
+            "state": state,
+            "lease": holder and holder.name,
+            "leased_until": holder.until if holder else 0,
+        }
+        if change.events:
+            rows = [
+                dict(zip(("kind", "body"), self._written(event), strict=True))
+                | {"run_id": row.run_id, "sequence": sequence}
+                for sequence, event in enumerate(change.events, start=row.last_sequence + 1)
+            ]
+            await connection.execute(self._insert, rows)
+            values |= {"last_sequence": row.last_sequence + len(rows), "updated": self._now()}
+        await self._update(connection, row.run_id, **values)
+
+    async def _row_of(
+        self, connection: AsyncConnection, run_id: str, missing: Exception | None = None
+    ) -> Row[Any]:
+        found = await connection.execute(self._find, {"which": run_id})
+        row: Row[Any] = _one(found.one_or_none(), run_id, missing)
+        return row
+
+    async def _update(self, connection: AsyncConnection, run_id: str, **values: Any) -> None:
+        named = frozenset(values)
+        if named not in self._updates:
+            changed = update(self._runs).where(self._runs.c.run_id == bindparam("which"))
+            self._updates[named] = changed.values({name: bindparam(name) for name in values})
+        await connection.execute(self._updates[named], {**values, "which": run_id})
+
+    def _is_abandoned(self, row: Row[Any]) -> bool:
+        return bool(row.state == RUNNING and row.leased_until <= self._now())
+
+
+def _one(row: Any, run_id: str, missing: Exception | None = None) -> Any:
+    if row is None:
+        raise missing or NotFoundError(f".run_id: there is no run '{run_id[:64]}'", code="UNKNOWN_RUN")
+    return row
