@@ -161,6 +161,8 @@ class Config(BaseModel):
         listen: address the server listens on; port 0 takes a free one.
         gateway_address: where the gateway service answers, when it runs in another process.
         scenarios_address: the same for the scenario service.
+        policies_address: the same for the policy service.
+        testgen_commands: allow callers to name commands that tests are run on; they run here, as this user.
         insecure: allow plaintext on an address that other machines can reach.
         response_cache_memory_bytes: the most that stored answers take in memory; 0 keeps none there.
         response_cache_disk_bytes: the most that they take in the database; 0 keeps none there.
@@ -215,6 +217,8 @@ class Config(BaseModel):
     listen: str = "127.0.0.1:50051"
     gateway_address: str | None = None
     scenarios_address: str | None = None
+    policies_address: str | None = None
+    testgen_commands: bool = False
     insecure: bool = False
 
     response_cache_memory_bytes: int = Field(default=32 * _MIB, ge=0)
@@ -247,7 +251,7 @@ class Config(BaseModel):
         except ValidationError as error:
             raise _explain(error) from None
 
-    @field_validator("listen", "gateway_address", "scenarios_address")
+    @field_validator("listen", "gateway_address", "scenarios_address", "policies_address")
     @classmethod
     def _check_address(cls, value: str | None) -> str | None:
         if value is not None:

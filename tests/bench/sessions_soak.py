@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bench.session_sides import Side
 
 AT_ONCE = 50
+TOLD_EVERY = 500
 MOST_MIB = 400
 GROWTH_MIB = 40
 MIB = 2**20
@@ -36,15 +37,23 @@ def main(sessions: int, turns: int) -> int:
             players = [side.player(number) for number in range(min(AT_ONCE, sessions - first))]
             asyncio.run(_played(players, turns))
             sizes.append(_resident(side))
+            played = min(first + AT_ONCE, sessions)
+            if played % TOLD_EVERY == 0:
+                _tell(f"{played:,} sessions, {time.perf_counter() - began:.0f} s: {sizes[-1]:.0f} MiB")
         seconds = time.perf_counter() - began
     settled, last = sizes[len(sizes) // 4], max(sizes)
     is_flat = last <= MOST_MIB and last - settled <= GROWTH_MIB
-    sys.stdout.write(
+    _tell(
         f"{sessions:,} sessions of {turns} turns in {seconds:.0f} s,"
         f" {sessions * turns / seconds:,.0f} a second: {settled:.0f} MiB after a quarter,"
-        f" at most {last:.0f} MiB: {'flat' if is_flat else 'NOT flat'}\n"
+        f" at most {last:.0f} MiB: {'flat' if is_flat else 'NOT flat'}"
     )
     return 0 if is_flat else 1
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 async def _played(players: list[Player], turns: int) -> None:

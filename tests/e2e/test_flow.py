@@ -22,6 +22,8 @@ SERVICES = {
     "peripety.api.gateway.v1.GatewayService",
     "peripety.api.scenario.v1.ScenarioService",
     "peripety.api.session.v1.SessionService",
+    "peripety.api.policy.v1.PolicyService",
+    "peripety.api.testgen.v1.TestGenService",
 }
 
 

@@ -16,15 +16,19 @@ def options_of(command: str) -> set[str]:
 
 def command_exists(words: list[str]) -> bool:
     """Whether `peripety COMMAND ...` names a command and only options that it has."""
-    commands = _commands()
     program, *rest = words
     if program != "peripety":
         return False
     if rest[:1] == ["--version"]:
         return True
-    command = commands.get(rest[0]) if rest else None
-    known = {option for param in command.params for option in param.opts} if command else set()
-    return command is not None and all(word.split("=")[0] in known for word in rest if word.startswith("--"))
+    if not rest or rest[0] not in _commands():
+        return False
+    command = _commands()[rest.pop(0)]
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command = command.commands[rest.pop(0)]
+    known = {option for param in command.params for option in param.opts}
+    asked = rest[: rest.index("--")] if "--" in rest else rest  # what follows is another program's
+    return all(word.split("=")[0] in known for word in asked if word.startswith("--"))
 
 
 def _commands() -> dict[str, Any]:

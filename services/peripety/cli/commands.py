@@ -17,6 +17,7 @@ from peripety.cli.scenario_commands import scenarios
 from peripety.cli.session_commands import sessions
 from peripety.cli.stored_commands import stored
 from peripety.cli.streams import discard_output, open_closed_streams
+from peripety.cli.testgen_commands import testgen
 from peripety.errors import PeripetyError
 
 __all__ = ["app", "main"]
@@ -39,6 +40,7 @@ app.add_typer(scenarios)
 app.add_typer(stored)
 app.add_typer(sessions)
 app.add_typer(policies)
+app.add_typer(testgen)
 
 
 class Service(Enum):
@@ -49,6 +51,7 @@ class Service(Enum):
     SCENARIOS = "scenarios"
     SESSIONS = "sessions"
     POLICIES = "policies"
+    TESTGEN = "testgen"
 
 
 def main() -> None:

@@ -40,12 +40,13 @@ async def embedded_services(*names: str, **settings: Any) -> AsyncIterator[grpc.
 
 
 @asynccontextmanager
-async def services_at(server: str | None, *names: str) -> AsyncIterator[grpc.aio.Channel]:
+async def services_at(server: str | None, *names: str, **settings: Any) -> AsyncIterator[grpc.aio.Channel]:
     """Give a channel to a server, or run the named services where none is given.
 
     Args:
         server: its `host:port`.
         names: what to run without it.
+        settings: what overrides the environment for these; see `Config`.
     """
-    async with embedded_services(*names) if server is None else open_channel(server) as channel:
+    async with embedded_services(*names, **settings) if server is None else open_channel(server) as channel:
         yield channel

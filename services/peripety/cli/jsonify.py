@@ -18,9 +18,12 @@ __all__ = ["enum_word", "jsonify", "readable"]
 
 M = TypeVar("M", bound="Message")
 
+_TEXTS = {"peripety.api.testgen.v1.CommandTest.stdin"}
+"""Fields whose bytes are a text and no JSON."""
+
 
 def jsonify(message: Message) -> dict[str, Any]:
-    """Return the set fields of a message by name. `bytes` of this API hold JSON and become its value."""
+    """Return the set fields of a message by name. `bytes` mostly hold JSON and become its value."""
     return {field.name: _field(field, value) for field, value in message.ListFields()}
 
 
@@ -57,7 +60,7 @@ def _value(field: FieldDescriptor, value: Any) -> Any:
     if field.type == FieldDescriptor.TYPE_ENUM:
         return enum_word(field, value)
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return json.loads(value)
+        return value.decode(errors="replace") if field.full_name in _TEXTS else json.loads(value)
     return value
 
 

@@ -28,19 +28,25 @@ class Client:
         agents: manifests of phases over one conversation.
         scenarios: texts to scenarios.
         sessions: scenarios being played.
+        policies: written policies to rules, and their decisions.
+        tests: tests for a task, made in rounds and measured.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         # A server opens channels too, without a need for the contracts of what it neither is nor calls.
         from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub  # noqa: PLC0415
         from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub  # noqa: PLC0415
+        from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub  # noqa: PLC0415
         from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub  # noqa: PLC0415
         from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub  # noqa: PLC0415
+        from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceStub  # noqa: PLC0415
 
         self.gateway = GatewayServiceStub(channel)
         self.agents = AgentServiceStub(channel)
         self.scenarios = ScenarioServiceStub(channel)
         self.sessions = SessionServiceStub(channel)
+        self.policies = PolicyServiceStub(channel)
+        self.tests = TestGenServiceStub(channel)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ SERVICES = {
     "scenarios": ("peripety.api.scenario.v1.scenario_pb2",),
     "sessions": ("peripety.api.session.v1.session_pb2",),
     "policies": ("peripety.api.policy.v1.policy_pb2",),
+    "testgen": ("peripety.api.testgen.v1.testgen_pb2",),
 }
 
 _READING_VERBS = ("Get", "List")

@@ -37,7 +37,7 @@ __all__ = ["SERVICES", "App", "Bind", "serve", "serve_bound"]
 
 Bind: TypeAlias = "Callable[[Wiring], Awaitable[None]]"
 
-SERVICES = ("gateway", "scenarios", "sessions", "policies")
+SERVICES = ("gateway", "scenarios", "sessions", "policies", "testgen")
 """Short names of the services, each after those it calls."""
 
 _INFRASTRUCTURE_CALLS = 64

@@ -289,6 +289,6 @@ def _summary(row: Any) -> ScenarioSummary:
 def _not_found(scenario_id: str, spec_hash: str | None = None) -> NotFoundError:
     version = f" with the version {spec_hash}" if spec_hash else ""
     return NotFoundError(
-        f"There is no scenario {scenario_id}{version}; CompileScenario stores one, ListScenarios lists them",
+        f"There is no scenario {scenario_id}{version}; compile one, or list those that are stored",
         code="SCENARIO_NOT_FOUND",
     )

@@ -616,7 +616,9 @@ class ScenarioStep(_message.Message):
     EXPECT_FIELD_NUMBER: _builtins.int
     EXPECT_ACCEPTED_FIELD_NUMBER: _builtins.int
     expect: _builtins.bytes
-    """JSONLogic over the state after the turn, as JSON in UTF-8, that must hold; empty for none."""
+    """JSONLogic, as JSON in UTF-8, that must hold after the turn; empty for none. It sees `state`, `turn`,
+    `status` (`ongoing`, `won` or `lost`), `ending` (its id, or null) and `event` (its id, or null).
+    """
     expect_accepted: _builtins.bool
     """Whether the actions must be carried out, or must be rejected; unset for either."""
     @_builtins.property
@@ -649,7 +651,7 @@ class ScenarioTest(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     STEPS_FIELD_NUMBER: _builtins.int
     seed: _builtins.int
-    """Seed of the session, 0 to 2^53 - 1."""
+    """Seed of the session, 0 to 2^53 - 1; unset for the scenario's own."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScenarioStep]:
         """The turns, in order."""
@@ -657,14 +659,16 @@ class ScenarioTest(_message.Message):
     def __init__(
         self,
         *,
-        seed: _builtins.int = ...,
+        seed: _builtins.int | None = ...,
         steps: _abc.Iterable[Global___ScenarioStep] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seed", b"seed", "steps", b"steps"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "seed", b"seed", "steps", b"steps"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
+    _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
 
 Global___ScenarioTest: _TypeAlias = ScenarioTest  # noqa: Y015
 
@@ -714,12 +718,15 @@ class TestVerdict(_message.Message):
     FINDINGS_FIELD_NUMBER: _builtins.int
     NEW_KILLS_FIELD_NUMBER: _builtins.int
     NEW_COVERAGE_FIELD_NUMBER: _builtins.int
+    OBSERVED_FIELD_NUMBER: _builtins.int
     status: Global___TestStatus.ValueType
     """What became of it."""
     runs: _builtins.int
     """How often it was run."""
     counts: _builtins.bool
     """Whether it counts: executable, stable, and it adds coverage or kills a mutant."""
+    observed: _builtins.str
+    """What came out, for a person, at most 4 KiB."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
         """What is wrong with it, such as `TAUTOLOGY`, `STUB` or `CONTRADICTION`; `path` points into the test."""
@@ -730,7 +737,9 @@ class TestVerdict(_message.Message):
 
     @_builtins.property
     def new_coverage(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Targets that it covers and no earlier test does, as JSON Pointers into the subject."""
+        """Targets that it covers and no earlier test does: the kind, a colon, and what names it there, which is a
+        JSON Pointer into the subject where that is a document.
+        """
 
     def __init__(
         self,
@@ -741,10 +750,11 @@ class TestVerdict(_message.Message):
         findings: _abc.Iterable[_common_pb2.Finding] | None = ...,
         new_kills: _abc.Iterable[_builtins.str] | None = ...,
         new_coverage: _abc.Iterable[_builtins.str] | None = ...,
+        observed: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "findings", b"findings", "new_coverage", b"new_coverage", "new_kills", b"new_kills", "runs", b"runs", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "findings", b"findings", "new_coverage", b"new_coverage", "new_kills", b"new_kills", "observed", b"observed", "runs", b"runs", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1569,7 +1579,7 @@ class RunTestsRequest(_message.Message):
 
     @_builtins.property
     def subject(self) -> Global___Subject:
-        """Required. What to run them on."""
+        """What to run them on; required without a run, whose own subject it is otherwise."""
 
     def __init__(
         self,

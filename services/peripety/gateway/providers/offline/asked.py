@@ -14,9 +14,9 @@ from peripety.errors import InvalidArgumentError
 from peripety.sim.schema import check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Description", "Turn", "description_in", "turn_in"]
+__all__ = ["Description", "Turn", "description_in", "object_in", "turn_in"]
 
 _NAMED = {
     "type": "object",
@@ -98,6 +98,32 @@ def turn_in(said: Sequence[str]) -> Turn:
     return Turn(
         value["facts"], tuple(before["told"] for before in value.get("history", ()) if "told" in before)
     )
+
+
+def object_in(text: str, schema: Mapping[str, Any], where: str, about: str) -> dict[str, Any]:
+    """The JSON object that a text has to be.
+
+    Args:
+        text: the text.
+        schema: what has to be in it.
+        where: where it stands, for a person.
+        about: what an answer is made about of it, for a person.
+
+    Raises:
+        InvalidArgumentError: it is none; the violations say what is wrong.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    findings = check(schema, value)
+    if findings:
+        raise InvalidArgumentError(
+            f"{where} has to be a JSON object with what an answer about {about} is made of",
+            code="MATERIAL_INVALID",
+            violations=[finding.violation for finding in findings],
+        )
+    return dict(value)
 
 
 def _object(text: str) -> dict[str, Any]:

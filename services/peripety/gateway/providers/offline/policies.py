@@ -8,13 +8,11 @@ A judge's last message is one, too:
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from peripety.authoring.policies import judgement, rules_from, scenarios_from
 from peripety.authoring.reading.languages import MARK
-from peripety.errors import InvalidArgumentError
-from peripety.sim.schema import check
+from peripety.gateway.providers.offline.asked import object_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ANSWERS"]
 
+_ABOUT = "a policy"
 _NAME = {"type": "string"}
 _ROLES = {
     "type": "array",
@@ -90,7 +89,7 @@ def _scenarios(request: GenerateRequest) -> dict[str, Any]:
 
 
 def _judgement(request: GenerateRequest) -> dict[str, Any]:
-    value = _object(request.messages[-1].text, _FAILED, "the last message")
+    value = object_in(request.messages[-1].text, _FAILED, "the last message", _ABOUT)
     return judgement(failed["description"] for failed in value["failed"])
 
 
@@ -109,22 +108,7 @@ ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
 
 def _material(request: GenerateRequest) -> dict[str, Any]:
     *_, last = (request.system or "").splitlines() or [""]
-    return _object(last, _MATERIAL, "the last line of the instructions")
-
-
-def _object(text: str, schema: dict[str, Any], where: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    findings = check(schema, value)
-    if findings:
-        raise InvalidArgumentError(
-            f"{where} has to be a JSON object with what an answer about a policy is made of",
-            code="MATERIAL_INVALID",
-            violations=[finding.violation for finding in findings],
-        )
-    return dict(value)
+    return object_in(last, _MATERIAL, "the last line of the instructions", _ABOUT)
 
 
 def _without(document: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The provider without a model: it authors scenarios, reads policies and narrates turns, and says so."""
+"""The provider without a model: it authors scenarios, policies and tests, narrates turns, and says so."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from peripety.gateway.model import (
     StopReason,
     Text,
     TextDelta,
+    ToolCall,
     ToolCallDelta,
     ToolChoice,
     ToolChoiceMode,
@@ -25,15 +26,17 @@ from peripety.gateway.model import (
 from peripety.gateway.providers.base import Call, Finished, ProviderEvent
 from peripety.gateway.providers.offline.asked import description_in, turn_in
 from peripety.gateway.providers.offline.narrate import narrate
-from peripety.gateway.providers.offline.policies import ANSWERS
+from peripety.gateway.providers.offline.policies import ANSWERS as POLICY_ANSWERS
 from peripety.gateway.providers.offline.results import with_calls
+from peripety.gateway.providers.offline.tests import ANSWERS as TEST_ANSWERS
+from peripety.gateway.providers.offline.tests import GENERATE_TEST, tests_for
 from peripety.gateway.providers.offline.words import meant_by
 from peripety.sim.schemas import OUTCOME, SCENARIO_SPEC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.model import GenerateRequest, ResponseSchema, ToolCall
+    from peripety.gateway.model import GenerateRequest, ResponseSchema
 
 __all__ = ["OfflineProvider"]
 
@@ -43,9 +46,11 @@ _HOW_TO_GET_A_MODEL = (
     "to ollama, or to generic with OPENAI_API_BASE, the address of an OpenAI-compatible server; set "
     "MODEL_NAME to the model, and start again"
 )
+_ANSWERS = {**POLICY_ANSWERS, **TEST_ANSWERS}
+_NO_TEST = f"Nothing more follows from what is known {MARK}."
 _NO_MODEL = (
-    "There is no language model here. The offline provider writes scenarios and the rules of policies from "
-    "your own words and narrates turns from their facts; it cannot converse. To talk to a model, "
+    "There is no language model here. The offline provider writes scenarios, tests and the rules of policies "
+    "from your own words and narrates turns from their facts; it cannot converse. To talk to a model, "
     f"{_HOW_TO_GET_A_MODEL}. {MARK}"
 )
 
@@ -76,8 +81,12 @@ class OfflineProvider:
             yield Finished((taken,), StopReason.TOOL_USE, Usage(), self.name)
             return
         schema = call.request.schema
-        if schema is not None and schema.name in ANSWERS:
-            # A long policy takes its time, which is not that of other calls.
+        if schema is None and any(tool.name == GENERATE_TEST for tool in call.request.tools):
+            async for event in self._tests(call.request):
+                yield event
+            return
+        if schema is not None and schema.name in _ANSWERS:
+            # A long policy, and a search for tests, take their time, which is not that of other calls.
             text = await asyncio.to_thread(_answer, call.request)
         else:
             text = _answer(call.request)
@@ -86,6 +95,22 @@ class OfflineProvider:
             await asyncio.sleep(0)
         report = None if call.request.schema is None else SchemaReport(SchemaMethod.NATIVE)
         yield Finished((Text(text),), StopReason.END, Usage(), self.name, report)
+
+    async def _tests(self, request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
+        """Call the tool once for each test."""
+        tests = await asyncio.to_thread(tests_for, request)
+        calls = tuple(
+            ToolCall(f"offline_{number}", GENERATE_TEST, json.dumps(test, ensure_ascii=False))
+            for number, test in enumerate(tests, start=1)
+        )
+        for call in calls:
+            yield ToolCallDelta(call.call_id, call.arguments, call.name)
+            await asyncio.sleep(0)
+        if calls:
+            yield Finished(calls, StopReason.TOOL_USE, Usage(), self.name)
+        else:
+            yield TextDelta(_NO_TEST)
+            yield Finished((Text(_NO_TEST),), StopReason.END, Usage(), self.name)
 
     async def count_tokens(self, _call: Call) -> int:
         """Nothing is read by a model."""
@@ -120,8 +145,8 @@ def _structured(schema: ResponseSchema, request: GenerateRequest) -> dict[str, A
     if schema.name == OUTCOME:
         turn = turn_in(said)
         return narrate(with_calls(turn.facts, request), turn.history)
-    if schema.name in ANSWERS:
-        return ANSWERS[schema.name](request)
+    if schema.name in _ANSWERS:
+        return _ANSWERS[schema.name](request)
     raise FailedPreconditionError(
         f"the offline provider cannot fill the schema '{schema.name}'; for that, {_HOW_TO_GET_A_MODEL}",
         code="MODEL_REQUIRED",

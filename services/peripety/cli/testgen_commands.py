@@ -1,0 +1,259 @@
+"""`peripety testgen`: its commands and their options."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from peripety.cli.caps import MAX_SECONDS, MAX_TOKENS
+from peripety.cli.options import Model, Server  # noqa: TC001 - typer reads the annotations
+
+__all__ = ["testgen"]
+
+testgen = typer.Typer(
+    name="testgen",
+    help="Write tests for a task in rounds, run them, and measure what they catch.",
+    no_args_is_help=True,
+)
+
+
+class Context(Enum):
+    """What kind of task tests are for."""
+
+    BENCHMARK = "benchmark"
+    PROMPT = "prompt"
+    SCENARIO = "scenario"
+    POLICY = "policy"
+    CUSTOM = "custom"
+
+
+class Format(Enum):
+    """What a file of tests looks like."""
+
+    PYTEST = "pytest"
+    JSON = "json"
+    JUNIT = "junit"
+
+
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run; see `peripety testgen list`.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FILE", help="Write the tests there: .py, .json or .xml."),
+]
+As = Annotated[
+    Format | None, typer.Option("--format", help="What the file looks like. [default: by its name]")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
+Events = Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")]
+Scenario = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|ID", help="Run the tests on this scenario: a specification, or a stored one."),
+]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="POLICY",
+        help="Run the tests on this policy: a folder that compile wrote, a document, or a stored one.",
+    ),
+]
+Command = Annotated[
+    bool,
+    typer.Option(
+        "--command",
+        help="Run the tests on the command after --, without network; see docs/testgen.md.",
+    ),
+]
+Environment = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Describe this directory, which is read, to the model; the command works in copies of it.",
+    ),
+]
+
+
+@testgen.command()
+def generate(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DESCRIPTION] [-- ARGV...]",
+            help="What is to be tested (- reads it), and with --command the command.",
+        ),
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The description; - reads standard input.")
+    ] = None,
+    context: Annotated[
+        Context | None, typer.Option(help="What kind of task it is. [default: what fits the subject]")
+    ] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=TEXT]",
+            help="A category of your own, and what belongs to it; may be repeated. They replace the others.",
+        ),
+    ] = None,
+    scenario: Scenario = None,
+    policy: Policy = None,
+    command: Command = False,
+    environment: Environment = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, max=MAX_TOKENS, help="Most tokens, in and out. [default: 50000]")
+    ] = None,
+    max_time: Annotated[
+        float | None,
+        typer.Option(min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Most time. [default: 180]"),
+    ] = None,
+    max_rounds: Annotated[int | None, typer.Option(min=1, help="Most rounds. [default: 17]")] = None,
+    target: Annotated[int | None, typer.Option(min=1, help="Tests that are enough. [default: 30]")] = None,
+    no_floor: Annotated[
+        bool, typer.Option("--no-floor", help="Leave out tests that follow from the subject without a model.")
+    ] = False,
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="Work on all categories at the same time.")
+    ] = False,
+    model: Model = "",
+    task_id: Annotated[str, typer.Option(metavar="NAME", help="Your name of the task.")] = "",
+    out: Out = None,
+    format_: As = None,
+    server: Server = None,
+    as_json: Events = False,
+) -> None:
+    """Write tests for what a description asks for, and show each as soon as it is there.
+
+    Ctrl-C leaves the run: what was made is kept, and `peripety testgen resume` goes on with it.
+
+    \b
+    Examples:
+      peripety testgen generate "A parser of dates" -o tests.json
+      peripety testgen generate "It stays winnable" --scenario examples/scenario.json -o test_it.py
+      peripety testgen generate "Only the folder" --policy build/office --target 20
+      peripety testgen generate --file task.md --environment . --command -- python3 tool.py
+    """  # noqa: D301 - it keeps the lines of the examples apart
+    from peripety.api.testgen.v1 import testgen_pb2 as pb  # noqa: PLC0415 - loads protobuf
+    from peripety.cli import testgen_input as given  # noqa: PLC0415
+    from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
+
+    named = [*(words or ())]
+    about = named.pop(0) if named and file is None else None
+    if named and not command:
+        raise typer.BadParameter(f"{named[0]} is one word too many: quote the description, or add --command")
+    wanted = running.wanted(server, out, format_.value if format_ else None, as_json=as_json)
+    task = given.description(about, file)
+    subject = given.subject(scenario, policy, named if command else None, environment)
+    limits = given.Limits(max_tokens, max_time, max_rounds, target, not no_floor, parallel)
+    request = pb.GenerateTestsRequest(
+        task_id=task_id,
+        task_description=task,
+        context=given.context(context.value if context else None, subject, own=bool(category)),
+        categories=given.categories(category or ()),
+        config=limits.config(),
+        subject=subject,
+        model=model,
+        environment=None if environment is None else given.environment(environment, task),
+    )
+    raise typer.Exit(running.generate(request, wanted))
+
+
+@testgen.command()
+def resume(
+    run_id: RunId, out: Out = None, format_: As = None, server: Server = None, as_json: Events = False
+) -> None:
+    """Show a run from its beginning, and go on with it where it stopped."""
+    from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
+
+    wanted = running.wanted(server, out, format_.value if format_ else None, as_json=as_json)
+    raise typer.Exit(running.resume(run_id, wanted))
+
+
+@testgen.command()
+def run(
+    run_id: RunId,
+    argv: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="With --command, the command.")
+    ] = None,
+    scenario: Scenario = None,
+    policy: Policy = None,
+    command: Command = False,
+    environment: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The directory of the command.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="How often to run each test.")] = 5,
+    mutation: Annotated[bool, typer.Option("--mutation", help="Measure the mutation score as well.")] = False,
+    server: Server = None,
+    as_json: Events = False,
+) -> None:
+    """Run the tests of a run once more: exit code 0 when all pass, 1 when one does not. No model is asked.
+
+    They run on what they were made for, and the run keeps what they showed; or on another subject.
+
+    \b
+    Examples:
+      peripety testgen run RUN
+      peripety testgen run RUN --policy build/changed --mutation
+      peripety testgen run RUN --environment . --command -- python3 tool.py
+    """  # noqa: D301 - it keeps the lines of the examples apart
+    from peripety.cli import testgen_input as given  # noqa: PLC0415 - loads protobuf
+    from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
+
+    if argv and not command:
+        raise typer.BadParameter("a command goes with --command")
+    subject = given.subject(scenario, policy, argv or [] if command else None, environment)
+    raise typer.Exit(stored.run_tests(run_id, subject, repeat, server, mutation=mutation, as_json=as_json))
+
+
+@testgen.command("list")
+def list_(
+    task_id: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this task.")] = "",
+    count: Annotated[int, typer.Option(min=1, max=1000, help="The most to print.")] = 20,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, newest first."""
+    from peripety.cli.testgen_stored import list_runs  # noqa: PLC0415 - loads the services
+
+    list_runs(task_id, count, server, as_json=as_json)
+
+
+@testgen.command()
+def show(run_id: RunId, server: Server = None, as_json: AsJson = False) -> None:
+    """Show the tests of a run, what became of them, and how good they are."""
+    from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
+
+    stored.show(run_id, server, as_json=as_json)
+
+
+@testgen.command()
+def export(
+    run_id: RunId,
+    out: Out = None,
+    format_: As = None,
+    counting_only: Annotated[
+        bool, typer.Option("--counting-only", help="Leave out tests that do not count.")
+    ] = False,
+    server: Server = None,
+) -> None:
+    """Write the tests of a run as a pytest module, as JSON, or as a JUnit report."""
+    from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
+
+    running.export(run_id, server, out, format_.value if format_ else None, counting_only=counting_only)
+
+
+@testgen.command()
+def cancel(run_id: RunId, server: Server = None) -> None:
+    """Stop a run; its tests are kept."""
+    from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
+
+    stored.cancel(run_id, server)
+
+
+@testgen.command()
+def delete(run_id: RunId, server: Server = None) -> None:
+    """Delete a run with its tests."""
+    from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
+
+    stored.delete(run_id, server)

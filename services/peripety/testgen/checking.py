@@ -1,0 +1,72 @@
+"""What the pytest modules that are written of a run import: a document, and checks of it.
+
+    SUBJECT = checking.policy('{"tools": ...}')
+
+    def test_something():
+        SUBJECT.check('{"server_name": ...}')
+
+A check means what it meant in the run: the same subject runs it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from peripety import sim
+from peripety.testgen.model import TestCase, TestStatus
+from peripety.testgen.subjects.policy import PolicySubject
+from peripety.testgen.subjects.scenario import ScenarioSubject
+
+if TYPE_CHECKING:
+    from peripety.testgen.subjects.subject import Subject
+
+__all__ = ["Checks", "policy", "scenario"]
+
+
+class Checks:
+    """Checks of a document.
+
+    Args:
+        subject: the document, compiled.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def check(self, body: str) -> None:
+        """Run a test.
+
+        Args:
+            body: the test as JSON, in the form of its subject.
+
+        Raises:
+            AssertionError: it fails, or cannot be run; the message says why and what came out.
+        """
+        __tracebackhide__ = True  # whoever reads a failure wants to see the test
+        test = TestCase("", "", "", body=json.loads(body))
+        problems = self._subject.problems(test.body or {})
+        ran = None if problems else self._subject.run(test)
+        if ran is not None and ran.status is TestStatus.PASSED:
+            return
+        found = problems if ran is None else ran.findings
+        told = [f"{one.code} {one.path or '/'}: {one.message}" for one in found]
+        raise AssertionError("\n".join([*told, *([ran.observed] if ran and ran.observed else [])]))
+
+
+def scenario(document: str) -> Checks:
+    """Checks of a scenario.
+
+    Raises:
+        SpecError: the document is no valid scenario.
+    """
+    return Checks(ScenarioSubject(sim.compile(document)))
+
+
+def policy(document: str) -> Checks:
+    """Checks of a policy.
+
+    Raises:
+        SpecError: the document is no valid policy.
+    """
+    return Checks(PolicySubject(sim.compile_policy(document)))

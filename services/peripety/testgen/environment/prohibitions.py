@@ -1,0 +1,43 @@
+"""Tools that a task forbids, as far as its words say so."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["prohibited_in"]
+
+_WORD = r"[`'\"]?[A-Za-z][\w.+-]*[`'\"]?"
+_LIST = rf"(?P<tools>{_WORD}(?:\s*,\s*(?:or\s+|and\s+)?{_WORD}|\s+(?:or|and|nor)\s+{_WORD})*)"
+_FORBIDS = r"(?:do|must|may|should|shall)\s+not|don't|cannot|never"
+_USE = r"use|call|run|import|invoke|install"
+_USING = r"using|calling|running|importing|invoking|installing"
+_FORBIDDEN = r"not\s+allowed|forbidden|prohibited|banned|disallowed|off\s+limits"
+_SENTENCES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:{_FORBIDS})\s+(?:{_USE})\s+(?:the\s+|any\s+)?{_LIST}",
+        rf"without\s+(?:{_USING})\s+(?:the\s+|any\s+)?{_LIST}",
+        rf"{_LIST}\s+(?:is|are)\s+(?:{_FORBIDDEN})",
+        rf"(?:{_FORBIDDEN})(?:\s+tools?)?\s*:\s*{_LIST}",
+    )
+)
+_SEPARATOR = re.compile(r"\s*,\s*(?:or\s+|and\s+)?|\s+(?:or|and|nor)\s+", re.IGNORECASE)
+_NO_TOOLS = frozenset(
+    {
+        *("a", "an", "any", "it", "its", "that", "the", "their", "them", "these", "this", "those", "to"),
+        *("external", "internet", "libraries", "library", "module", "modules", "network", "other"),
+        *("package", "packages", "third-party", "tool", "tools", "you", "your"),
+    }
+)
+
+
+def prohibited_in(description: str) -> tuple[str, ...]:
+    """The tools that a description forbids, in the order in which it names them, each once."""
+    found: dict[str, None] = {}
+    for sentence in _SENTENCES:
+        for match in sentence.finditer(description):
+            for word in _SEPARATOR.split(match["tools"]):
+                tool = word.strip("`'\".")
+                if tool and tool.lower() not in _NO_TOOLS:
+                    found.setdefault(tool)
+    return tuple(sorted(found, key=description.find))

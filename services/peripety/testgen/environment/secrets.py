@@ -1,0 +1,29 @@
+"""Files of which nothing but the name may be told."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["is_secret"]
+
+_NAMES = re.compile(
+    r"""
+      \.env(\..*)? | .*\.(pem|key|p12|pfx|jks|keystore|kdbx|gpg|asc|ovpn)
+    | id_(rsa|dsa|ecdsa|ed25519)(\..*)? | \.?(netrc|pgpass|htpasswd|npmrc|pypirc|git-credentials)
+    | .*(secret|credential|password|passwd|token|apikey|api_key|private).*
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_SOURCES = frozenset(
+    {".py", ".js", ".ts", ".go", ".rs", ".java", ".c", ".cc", ".cpp", ".h", ".rb", ".r", ".md"}
+)
+
+
+def is_secret(path: Path) -> bool:
+    """Whether a file may hold secrets, by its name; source code about secrets holds none."""
+    found = _NAMES.fullmatch(path.name)
+    return found is not None and (path.suffix.lower() not in _SOURCES or path.name.startswith(".env"))

@@ -1,0 +1,1 @@
+"""Rounds, reflections and refinement: what a run does next, within which limits, and how it is done."""

@@ -1,0 +1,203 @@
+"""What a run does next: decided by its state alone, so that whoever takes it up does the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from peripety.testgen.events import StoppedBy
+from peripety.testgen.loop.gain import is_gain_expected, missing
+from peripety.testgen.loop.state import Round
+
+if TYPE_CHECKING:
+    from peripety.testgen.loop.state import RunState
+
+__all__ = ["Ask", "Assess", "Examine", "Finish", "MakeFloor", "Reflect", "Step", "is_refined", "next_step"]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeFloor:
+    """Make the tests that need no model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Have a model write tests.
+
+    Attributes:
+        rounds: what for, at the same time; those that are under way already are done anew.
+    """
+
+    rounds: tuple[Round, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Examine:
+    """Run the tests that were not run, and measure what all are worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reflect:
+    """Ask what is missing in some categories."""
+
+    categories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assess:
+    """Ask how good the whole is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """End the run."""
+
+    stopped_by: StoppedBy
+
+
+Step: TypeAlias = MakeFloor | Ask | Examine | Reflect | Assess | Finish
+
+
+def next_step(state: RunState, *, has_subject: bool) -> Step:
+    """What to do next.
+
+    Args:
+        state: where the run is; it has not ended.
+        has_subject: whether tests can be run.
+    """
+    config = state.order.config
+    if has_subject and config.combinatorial_floor and not state.has_floor:
+        return MakeFloor()
+    if state.under_way:
+        return Ask(tuple(state.under_way))
+    if has_subject and (state.not_run or not state.is_measured):
+        return Examine()
+    if len(state.written) >= config.target_total_tests:
+        return Finish(StoppedBy.TARGET_TOTAL_TESTS)
+    return _in_categories(state) or _over_all(state)
+
+
+def _in_categories(state: RunState) -> Step | None:
+    """The next step of the categories; None when they are through."""
+    names = [category.name for category in state.order.categories]
+    if not state.order.config.parallel_categories:
+        # One that was left is not gone back to, even where what came after it would call for that.
+        begun = [name for name in names if state.rounds[name]]
+        names = [*begun[-1:], *names[len(begun) : len(begun) + 1]]
+        names = [name for name in names if _goes_on(state, name)][:1]
+    names = [name for name in names if _goes_on(state, name)]
+    if names and state.total_rounds >= state.order.config.max_total_rounds:
+        return Finish(StoppedBy.MAX_TOTAL_ROUNDS)
+    unseen = tuple(name for name in names if _is_to_be_looked_at(state, name))
+    if unseen:
+        return Reflect(unseen)
+    return _rounds_of(state, names) if names else None
+
+
+def _goes_on(state: RunState, name: str) -> bool:
+    """Whether a category is to have another round, or perhaps, if only its last one is looked at."""
+    config, rounds = state.order.config, state.rounds[name]
+    if not _is_answered(state, name) or rounds >= config.max_rounds_per_category:
+        return False
+    if not rounds:
+        return True
+    tests = len(state.of_category(name))
+    if tests >= config.target_tests_per_category:
+        return False
+    if _may_end(state) and is_gain_expected(state) is False:
+        return tests < config.min_tests_per_category
+    seen = state.looked_back.get(name)
+    is_content = seen is not None and seen.rounds == rounds and seen.is_content
+    return not is_content or tests < config.min_tests_per_category
+
+
+def _is_to_be_looked_at(state: RunState, name: str) -> bool:
+    seen = state.looked_back.get(name)
+    return state.rounds[name] > 0 and (seen is None or seen.rounds < state.rounds[name])
+
+
+def _rounds_of(state: RunState, names: list[str]) -> Ask:
+    left = state.order.config.max_total_rounds - state.total_rounds
+    return Ask(tuple(Round(name, state.rounds[name] + 1) for name in names[:left]))
+
+
+def _over_all(state: RunState) -> Step:
+    """The next step when the categories are through."""
+    config = state.order.config
+    refinements = state.rounds[None]
+    wanted: Step | None = None
+    if config.enable_global_refinement and _is_answered(state, None):
+        seen = state.looked_back.get(None)
+        if seen is None or seen.rounds < refinements:
+            return Assess()
+        if is_refined(state, state.score):
+            wanted = Ask((Round(None, refinements + 1),))
+    if wanted is None and not _may_end(state):
+        wanted = _to_fill_up(state)
+    if wanted is not None and state.total_rounds >= config.max_total_rounds:
+        return Finish(StoppedBy.MAX_TOTAL_ROUNDS)
+    return wanted or Finish(_why_it_ends(state))
+
+
+def _is_answered(state: RunState, name: str | None) -> bool:
+    """Whether asking again may bring something: what was asked last neither failed nor brought nothing."""
+    return name not in state.given_up and name not in state.exhausted
+
+
+def _may_end(state: RunState) -> bool:
+    return len(state.written) >= state.order.config.min_total_tests
+
+
+def is_refined(state: RunState, score: int | None) -> bool:
+    """Whether the refinement has another round; what can be measured is not decided by an opinion.
+
+    Args:
+        state: the run.
+        score: its assessment; None when there is none.
+    """
+    config = state.order.config
+    if state.rounds[None] >= config.max_global_refinement_rounds:
+        return False
+    if not _may_end(state):
+        return True
+    is_expected = is_gain_expected(state)
+    if is_expected is None:
+        return score is not None and score < config.min_comprehensiveness_score
+    return is_expected
+
+
+def _to_fill_up(state: RunState) -> Step | None:
+    """Another round of the category with the fewest tests, of those that have rounds left."""
+    most = state.order.config.max_rounds_per_category
+    names = [category.name for category in state.order.categories]
+    left = [name for name in names if state.rounds[name] < most and _is_answered(state, name)]
+    if not left:
+        return None
+    return _rounds_of(state, [min(left, key=lambda name: len(state.of_category(name)))])
+
+
+def _why_it_ends(state: RunState) -> StoppedBy:
+    if not state.was_answered:
+        return StoppedBy.ERROR
+    if state.given_up or not _may_end(state):
+        return StoppedBy.ROUNDS_USED
+    left = missing(state.quality)
+    if left is not None:
+        is_expected = is_gain_expected(state)
+        return (
+            StoppedBy.SATISFIED
+            if not left
+            else (StoppedBy.ROUNDS_USED if is_expected else StoppedBy.EXPECTED_GAIN)
+        )
+    if state.order.config.enable_global_refinement:
+        least = state.order.config.min_comprehensiveness_score
+        is_satisfied = state.score is not None and state.score >= least
+    else:
+        is_satisfied = all(_is_satisfied(state, category.name) for category in state.order.categories)
+    return StoppedBy.SATISFIED if is_satisfied else StoppedBy.ROUNDS_USED
+
+
+def _is_satisfied(state: RunState, name: str) -> bool:
+    seen = state.looked_back.get(name)
+    enough = state.order.config.target_tests_per_category
+    return len(state.of_category(name)) >= enough or (seen is not None and seen.is_content)

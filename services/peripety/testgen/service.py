@@ -1,0 +1,146 @@
+"""TestGenService: a handler for each of its calls."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from peripety.answering.log import Pending
+from peripety.answering.recording import Recorder
+from peripety.api.testgen.v1 import testgen_pb2 as pb
+from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceServicer
+from peripety.gateway.messages.conversations import named
+from peripety.gateway.streams import following
+from peripety.requests import require
+from peripety.testgen.exporting import suite_of
+from peripety.testgen.measuring.examining import REPETITIONS
+from peripety.testgen.messages.cases import cases_from_proto
+from peripety.testgen.messages.events import event_to_proto, rerun_response
+from peripety.testgen.messages.orders import order_from_proto
+from peripety.testgen.messages.runs import run_to_proto, runs_to_proto
+from peripety.testgen.messages.subjects import subject_from_proto
+from peripety.testgen.outputs import TestFormat, render
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from peripety.answering.log import RequestLog
+    from peripety.testgen.events import Measured, TestRan
+    from peripety.testgen.reruns import Reruns
+    from peripety.testgen.runs import Runs
+    from peripety.testgen.stored import Run
+
+__all__ = ["TestGenServicer"]
+
+_MOST_REPETITIONS = 100
+_FORMATS = {pb.TestFormat.Value(f"TEST_FORMAT_{one.name}"): one for one in TestFormat}
+
+
+class TestGenServicer(TestGenServiceServicer):
+    """Serves runs of tests over gRPC.
+
+    Args:
+        runs: the runs.
+        reruns: run tests that were made before.
+        requests: keeps what requests were answered with.
+    """
+
+    __test__ = False
+
+    def __init__(self, runs: Runs, reruns: Reruns, requests: RequestLog) -> None:
+        self._runs = runs
+        self._reruns = reruns
+        self._record = Recorder(requests, {"measured"})
+
+    async def GenerateTests(  # noqa: N802 - the contract's name
+        self, request: pb.GenerateTestsRequest, _context: Any
+    ) -> AsyncIterator[pb.GenerateTestsResponse]:
+        """Start a run and stream it."""
+        source = subject_from_proto(request.subject) if request.HasField("subject") else None
+        started = await self._runs.start(order_from_proto(request), source, named(request))
+        async with following(self._runs.follow(started.run_id)) as events:
+            async for recorded in events:
+                yield pb.GenerateTestsResponse(event=event_to_proto(started.run_id, recorded))
+
+    async def ResumeTests(  # noqa: N802 - the contract's name
+        self, request: pb.ResumeTestsRequest, _context: Any
+    ) -> AsyncIterator[pb.ResumeTestsResponse]:
+        """Stream the events of a run that come after a given one."""
+        require(request.run_id, ".run_id", "is required")
+        async with following(self._runs.resume(request.run_id, request.after_sequence)) as events:
+            async for recorded in events:
+                yield pb.ResumeTestsResponse(event=event_to_proto(request.run_id, recorded))
+
+    async def RunTests(  # noqa: N802 - the contract's name
+        self, request: pb.RunTestsRequest, _context: Any
+    ) -> AsyncIterator[pb.RunTestsResponse]:
+        """Run tests on a subject, and measure them."""
+        async with following(self._answers(request)) as responses:
+            async for response in responses:
+                yield response
+
+    async def GetTestRun(  # noqa: N802 - the contract's name
+        self, request: pb.GetTestRunRequest, _context: Any
+    ) -> pb.GetTestRunResponse:
+        """Read a run with its tests."""
+        require(request.run_id, ".run_id", "is required")
+        return pb.GetTestRunResponse(run=run_to_proto(await self._runs.get(request.run_id)))
+
+    async def ListTestRuns(  # noqa: N802 - the contract's name
+        self, request: pb.ListTestRunsRequest, _context: Any
+    ) -> pb.ListTestRunsResponse:
+        """List runs, newest first."""
+        return runs_to_proto(await self._runs.list(request.task_id, request.page_size, request.page_token))
+
+    async def CancelTestRun(  # noqa: N802 - the contract's name
+        self, request: pb.CancelTestRunRequest, _context: Any
+    ) -> pb.CancelTestRunResponse:
+        """Stop a run, and keep its tests."""
+        require(request.run_id, ".run_id", "is required")
+        run = await self._runs.cancel(request.run_id, named(request))
+        return pb.CancelTestRunResponse(run=run_to_proto(run))
+
+    async def DeleteTestRun(  # noqa: N802 - the contract's name
+        self, request: pb.DeleteTestRunRequest, _context: Any
+    ) -> pb.DeleteTestRunResponse:
+        """Delete a run with its tests."""
+        require(request.run_id, ".run_id", "is required")
+        await self._runs.delete(request.run_id, named(request))
+        return pb.DeleteTestRunResponse()
+
+    async def ExportTests(  # noqa: N802 - the contract's name
+        self, request: pb.ExportTestsRequest, _context: Any
+    ) -> AsyncIterator[pb.ExportTestsResponse]:
+        """Stream the tests of a run as a file."""
+        require(request.run_id, ".run_id", "is required")
+        require(request.format in _FORMATS, ".format", "is required: pytest, JSON or JUnit")
+        run = await self._runs.get(request.run_id)
+        # In a thread: what a large document takes would hold up every other call.
+        parts = await asyncio.to_thread(_file, run, request)
+        for sequence, chunk in enumerate(parts, start=1):
+            yield pb.ExportTestsResponse(sequence=sequence, chunk=chunk)
+
+    def _answers(self, request: pb.RunTestsRequest) -> AsyncIterator[pb.RunTestsResponse]:
+        most, repetitions = _MOST_REPETITIONS, request.repetitions or REPETITIONS
+        require(0 < repetitions <= most, ".repetitions", f"must be 0, or from 1 to {most}")
+        how: dict[str, Any] = {"repetitions": repetitions, "mutation": request.mutation}
+        tests = cases_from_proto(request.tests)
+        if request.run_id:
+            require(not tests, ".tests", "are those of the run: leave them out, or run_id")
+            require(
+                not request.HasField("subject"), ".subject", "is that of the run: leave it out, or run_id"
+            )
+            of_run = self._reruns.of_run(request.run_id, **how)
+            return self._record.answers(request, of_run, _told, pb.RunTestsResponse)
+        require(tests, ".tests", "is empty: send tests, or the run_id of a run that has some")
+        require(request.HasField("subject"), ".subject", "is required without a run")
+        of_tests = self._reruns.of_tests(tests, subject_from_proto(request.subject), **how)
+        return self._record.answers(request, of_tests, rerun_response, pb.RunTestsResponse)
+
+
+def _file(run: Run, request: pb.ExportTestsRequest) -> Iterator[bytes]:
+    return render(suite_of(run), _FORMATS[request.format], counting_only=request.counting_only)
+
+
+def _told(event: TestRan | Pending[Measured]) -> pb.RunTestsResponse | Pending[pb.RunTestsResponse]:
+    return event.told(rerun_response) if isinstance(event, Pending) else rerun_response(event)

@@ -1,0 +1,209 @@
+"""A program in Python, as far as tests can be measured by it: its lines, and small changes of them.
+
+Two programs with the same bytecode are the same (M. Papadakis et al., "Trivial Compiler Equivalence", 2015).
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import InvalidArgumentError
+from peripety.quality import Mutant, MutantOutcome
+from peripety.testgen.subjects.command.operators import changes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import CodeType
+
+__all__ = ["MOST_MUTANTS", "Program"]
+
+MOST_MUTANTS = 300
+"""Each costs a process for every test that goes over its line, so of a long program a sample is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A mutant, the lines of the statement that it changes, and the text of the program that it is."""
+
+    mutant: Mutant
+    lines: range
+    source: bytes
+
+
+class Program:
+    """A Python program.
+
+    Args:
+        name: its file, as it is called.
+        source: its text.
+
+    Raises:
+        InvalidArgumentError: it is none.
+
+    Attributes:
+        name: its file.
+        text: its text.
+        lines: numbers of lines that can be executed, in order.
+    """
+
+    def __init__(self, name: str, source: bytes) -> None:
+        try:
+            self._tree = ast.parse(source, name)
+            code = compile(source, name, "exec")
+        except (SyntaxError, ValueError) as error:
+            raise InvalidArgumentError(f"{name} is no Python program: {error}", code="NOT_PYTHON") from None
+        self.name = name
+        self.text = source.decode(errors="replace")
+        self.lines = tuple(sorted(_lines(code)))
+        self._changes = {change.mutant.mutant_id: change for change in self._sampled()}
+
+    def line(self, number: int) -> str:
+        """One of its lines, without the space around it."""
+        return self.text.splitlines()[number - 1].strip()
+
+    @property
+    def mutants(self) -> tuple[Mutant, ...]:
+        """Small changes of it, in the order of the text; of many a sample that its text alone decides."""
+        return tuple(change.mutant for change in self._changes.values())
+
+    def lines_of(self, mutant_id: str) -> range:
+        """The lines of the statement that a mutant changes: whatever runs it goes over one of them."""
+        return self._changes[mutant_id].lines
+
+    def source_of(self, mutant_id: str) -> bytes:
+        """The text of a mutant."""
+        return self._changes[mutant_id].source
+
+    def is_same(self, mutant_id: str) -> bool:
+        """Whether a mutant was compiled to the very same code."""
+        return bool(_code(self.source_of(mutant_id)) == _code(ast.unparse(self._tree).encode()))
+
+    def _sampled(self) -> list[_Change]:
+        changes = [*self._all()]
+        if len(changes) <= MOST_MUTANTS:
+            return changes
+        by_chance = sorted(changes, key=lambda one: sha256(one.mutant.mutant_id.encode()).digest())
+        kept = {change.mutant.mutant_id for change in by_chance[:MOST_MUTANTS]}
+        return [change for change in changes if change.mutant.mutant_id in kept]
+
+    def _all(self) -> Iterator[_Change]:
+        for place in _places(self._tree, (1, 0), range(1, 2)):
+            for number, (operator, after) in enumerate(changes_of(place.node)):
+                before = place.node
+                place.put(after)
+                source = ast.unparse(ast.fix_missing_locations(self._tree)).encode()
+                place.put(before)
+                line, column = place.at
+                mutant = Mutant(
+                    f"{operator}:{line}:{column}:{number}",
+                    operator,
+                    f"/{self.name}/{line}",
+                    _told(ast.get_source_segment(self.text, before)),
+                    _told(ast.unparse(after)),
+                    MutantOutcome.SURVIVED,
+                )
+                yield _Change(mutant, place.lines, source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A node in its tree, and the lines of its statement."""
+
+    node: ast.AST
+    put: Callable[[ast.AST], None]
+    at: tuple[int, int]
+    lines: range
+
+
+def _places(tree: ast.AST, at: tuple[int, int], lines: range) -> Iterator[_Place]:
+    """The nodes that can be changed, in the order of the text.
+
+    Left out is what no test looks at: annotations, documentation, what an error says, and what is written to
+    standard error.
+    """
+    for name, value in ast.iter_fields(tree):
+        if name in {"annotation", "returns", "decorator_list"}:
+            continue
+        if isinstance(value, list):
+            for index, node in enumerate(value):
+                if isinstance(node, ast.AST) and not _is_apart(node, name):
+                    yield from _within(node, _item_setter(value, index), at, lines)
+        elif isinstance(value, ast.AST):
+            yield from _within(value, _field_setter(tree, name), at, lines)
+
+
+def _within(
+    node: ast.AST, put: Callable[[ast.AST], None], at: tuple[int, int], lines: range
+) -> Iterator[_Place]:
+    at = (getattr(node, "lineno", at[0]), getattr(node, "col_offset", at[1]))
+    if isinstance(node, ast.stmt):
+        lines = _lines_of(node)
+    yield _Place(node, put, at, lines)
+    if not isinstance(node, ast.JoinedStr | ast.Raise):
+        yield from _places(node, at, lines)
+
+
+def _lines_of(statement: Any) -> range:
+    """The lines of a statement, without those of the statements in it."""
+    inner = getattr(statement, "body", None)
+    last = inner[0].lineno - 1 if inner else statement.end_lineno
+    return range(statement.lineno, max(statement.lineno, last) + 1)
+
+
+def _is_apart(node: ast.AST, field: str) -> bool:
+    """Whether it is a text that documents, a complaint, or what asks if the program was started."""
+    match node:
+        case ast.Expr(value=ast.Constant()):
+            return field == "body"
+        case ast.Expr(value=ast.Call(func=function, keywords=keywords)):
+            written_to = [keyword.value for keyword in keywords if keyword.arg == "file"]
+            return any(map(_is_standard_error, [*written_to, getattr(function, "value", None)]))
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+            return True
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _is_standard_error(node: ast.AST | None) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id="sys"), attr="stderr"):
+            return True
+    return False
+
+
+def _item_setter(items: list[Any], index: int) -> Callable[[ast.AST], None]:
+    def put(node: ast.AST) -> None:
+        items[index] = node
+
+    return put
+
+
+def _field_setter(tree: ast.AST, name: str) -> Callable[[ast.AST], None]:
+    def put(node: ast.AST) -> None:
+        setattr(tree, name, node)
+
+    return put
+
+
+def _told(text: str | None) -> bytes | None:
+    return None if text is None else json.dumps(text, ensure_ascii=False).encode()
+
+
+def _lines(code: CodeType) -> set[int]:
+    found = {line for _, _, line in code.co_lines() if line}
+    return found.union(*(_lines(inner) for inner in code.co_consts if hasattr(inner, "co_lines")))
+
+
+def _code(source: bytes) -> Any:
+    """The code of a text, without the places that it has there."""
+
+    def stripped(code: CodeType) -> tuple[Any, ...]:
+        constants = tuple(
+            stripped(one) if hasattr(one, "co_code") else (type(one), one) for one in code.co_consts
+        )
+        return code.co_code, constants, code.co_names, code.co_varnames, code.co_exceptiontable, code.co_flags
+
+    return stripped(compile(source, "", "exec", optimize=0))

@@ -1,0 +1,189 @@
+"""One run of a program: in a process of its own, for so long, with so much memory and without network.
+
+Limits come from `prlimit`, the namespaces of network and processes from `unshare`, both of util-linux. It is
+a fence against accidents, and no jail: a program reads the files that the server's user may read.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peripety.errors import FailedPreconditionError, InvalidArgumentError
+from peripety.workers import go_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["MAX_DIRECTORY_BYTES", "MAX_DIRECTORY_FILES", "Output", "Sandbox"]
+
+MAX_DIRECTORY_BYTES = 16 * 1024 * 1024
+MAX_DIRECTORY_FILES = 1_000
+_MAX_OUTPUT = 1024 * 1024
+_MAX_FILE_BYTES = 64 * 1024 * 1024
+_MAX_OPEN_FILES = 256
+_MAX_PROCESSES = 256
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+# A process that is killed leaves its children to the namespace of processes, which ends with it.
+_APART = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a program did.
+
+    Attributes:
+        exit_code: as a shell tells it: of a program that a signal ended, the negative number of the signal.
+            None when its time was over.
+        stdout: what it wrote, at most 1 MiB.
+        stderr: what it complained about, at most 1 MiB.
+    """
+
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+
+
+class Sandbox:
+    """Runs a program, each time in a fresh copy of its directory.
+
+    Args:
+        directory: what the program finds in its working directory; None for nothing.
+        environment: its environment variables; nothing but a `PATH` is added.
+        timeout_seconds: most time of a run.
+        memory_bytes: most memory of each of its processes, of which there are at most 256 with their threads
+            where the server's user is not root.
+
+    Raises:
+        FailedPreconditionError: this machine cannot keep a process from its network.
+        InvalidArgumentError: the directory is none, or too large to be copied for each run.
+        OSError: the directory holds what cannot be copied.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None,
+        environment: Mapping[str, str],
+        timeout_seconds: float,
+        memory_bytes: int,
+    ) -> None:
+        _require_namespaces()
+        if directory is not None:
+            _require_copyable(directory)
+        self._directory = directory
+        self._environment = {"PATH": _PATH, **environment}
+        self._timeout = timeout_seconds
+        self._limits = (
+            "prlimit",
+            f"--as={memory_bytes}",
+            f"--cpu={math.ceil(timeout_seconds)}",
+            f"--fsize={_MAX_FILE_BYTES}",
+            f"--nofile={_MAX_OPEN_FILES}",
+            f"--nproc={_MAX_PROCESSES}",
+            "--core=0",
+            "--",
+        )
+
+    def run(
+        self, argv: Sequence[str], stdin: bytes = b"", files: Mapping[str, bytes] | None = None
+    ) -> Output:
+        """Run a program to its end, or until its time is over.
+
+        Args:
+            argv: the program and its arguments.
+            stdin: what it reads.
+            files: contents that take the place of files of the directory, by relative path.
+
+        Raises:
+            FailedPreconditionError: the program cannot be started.
+            AbandonedError: nobody waits for it any more.
+        """
+        go_on()
+        with tempfile.TemporaryDirectory(prefix="peripety-") as place:
+            work, out, err = Path(place, "work"), Path(place, "out"), Path(place, "err")
+            if self._directory is None:
+                work.mkdir()
+            else:
+                shutil.copytree(self._directory, work, symlinks=True)
+            for name, content in (files or {}).items():
+                Path(work, name).write_bytes(content)
+            with out.open("wb") as stdout, err.open("wb") as stderr:
+                exit_code = self._finished(argv, stdin, work, (stdout.fileno(), stderr.fileno()))
+            return Output(exit_code, _beginning(out), _beginning(err))
+
+    def _finished(
+        self, argv: Sequence[str], stdin: bytes, work: Path, outputs: tuple[int, int]
+    ) -> int | None:
+        process = subprocess.Popen(  # noqa: S603 - the program is the one that the caller named
+            # Within its namespace, where only its own processes are counted.
+            [*_APART, *self._limits, *argv],
+            stdin=subprocess.PIPE,
+            stdout=outputs[0],
+            stderr=outputs[1],
+            cwd=work,
+            env=self._environment,
+            start_new_session=True,
+        )
+        try:
+            process.communicate(stdin, self._timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None
+        return process.returncode
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_MAX_OUTPUT)
+
+
+@cache
+def _require_namespaces() -> None:
+    tried = [*_APART, "true"]
+    try:
+        done = subprocess.run(tried, capture_output=True, check=False, timeout=10)  # noqa: S603 - fixed
+        reason = done.stderr.decode(errors="replace").strip() if done.returncode else ""
+        found = shutil.which("prlimit") is not None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason, found = str(error), True
+    if reason or not found:
+        raise FailedPreconditionError(
+            "Commands cannot be run here: this machine gives no process a network of its own"
+            f" ({reason or 'there is no prlimit'}); install util-linux, and allow user namespaces",
+            code="SANDBOX_UNAVAILABLE",
+        )
+
+
+def _require_copyable(directory: Path) -> None:
+    if not directory.is_dir():
+        raise InvalidArgumentError(
+            f"working_directory: there is no directory '{directory.name}'", code="NO_SUCH_DIRECTORY"
+        )
+    size = 0
+    for files, path in enumerate(_files(directory), start=1):
+        status = path.lstat()
+        if not (stat.S_ISLNK(status.st_mode) or (stat.S_ISREG(status.st_mode) and os.access(path, os.R_OK))):
+            raise PermissionError(errno.EACCES, f"'{path.name}' is no file that can be read")
+        size += status.st_size
+        if files > MAX_DIRECTORY_FILES or size > MAX_DIRECTORY_BYTES:
+            raise InvalidArgumentError(
+                f"working_directory: has more than {MAX_DIRECTORY_FILES} files or {MAX_DIRECTORY_BYTES}"
+                " bytes, and is copied for each run; name one that holds only what the command needs",
+                code="DIRECTORY_TOO_LARGE",
+            )
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(directory):
+        yield from (Path(place, name) for name in names)

@@ -1,0 +1,279 @@
+"""A command as a subject: arguments and input go in, an exit code and output come out.
+
+Where it is a program in Python that lies in its directory, tests cover its lines and are held against small
+changes of it; of any other program only what it answers can be looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Finding
+from peripety.testgen.model import Draft, TaskContext, TestStatus
+from peripety.testgen.subjects.command import tracer
+from peripety.testgen.subjects.command.hidden import Hidden
+from peripety.testgen.subjects.command.python import Program
+from peripety.testgen.subjects.command.sandbox import Sandbox
+from peripety.testgen.subjects.shapes import Shape
+from peripety.testgen.subjects.subject import Ran, SubjectKind, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from peripety.quality import Mutant
+    from peripety.testgen.model import TestCase
+    from peripety.testgen.subjects.command.sandbox import Output
+
+__all__ = ["DEFAULT_MEMORY_BYTES", "DEFAULT_TIMEOUT_SECONDS", "CommandSubject"]
+
+DEFAULT_TIMEOUT_SECONDS = 10.0
+DEFAULT_MEMORY_BYTES = 512 * 1024 * 1024
+_MOST_SOURCE = 32 * 1024
+_MOST_OBSERVED = 4 * 1024
+_MOST_ARGUMENTS = 100
+_MOST_ARGUMENT_BYTES = 64 * 1024
+_NOT_FOUND = 127
+_BODY_SCHEMA = {
+    "type": "object",
+    "description": "One run of the command.",
+    "properties": {
+        "arguments": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Arguments after those of the command.",
+        },
+        "stdin": {"type": "string", "description": "What it reads from standard input; may be empty."},
+        "exit_code": {
+            "type": ["integer", "null"],
+            "description": "The exit code that it must have; null for any.",
+        },
+    },
+    "required": ["arguments", "stdin", "exit_code"],
+    "additionalProperties": False,
+}
+_SHAPE = Shape(_BODY_SCHEMA)
+_EXPECTED = "what the command writes to standard output, white space at its end aside"
+
+
+class CommandSubject:
+    """A command that the caller names.
+
+    Args:
+        argv: the program and its first arguments.
+        working_directory: copied for each run; None for an empty one.
+        environment: environment variables; what they hold is told to nobody, and where the command writes it
+            out its name stands in its place.
+        timeout_seconds: most time of a run.
+        memory_bytes: most memory of a run.
+
+    Raises:
+        FailedPreconditionError: this machine cannot keep a process from its network.
+        InvalidArgumentError: the directory cannot be copied for each run, or the program is no Python.
+    """
+
+    kind = SubjectKind.COMMAND
+    context = TaskContext.BENCHMARK
+    body_schema: Mapping[str, Any] = _BODY_SCHEMA
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        working_directory: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    ) -> None:
+        self._argv = tuple(argv)
+        given = environment or {}
+        self._hidden = Hidden(given)
+        variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
+        self._sandbox = Sandbox(working_directory, variables, timeout_seconds, memory_bytes)
+        self._program = _program(self._argv, working_directory)
+
+    @cached_property
+    def material(self) -> Mapping[str, Any]:
+        """The command, how it is called, and its source where that is known."""
+        material: dict[str, Any] = {"command": [*self._argv], "expected_output": _EXPECTED}
+        if self._program is not None:
+            material["source"] = {"file": self._program.name, "text": self._program.text[:_MOST_SOURCE]}
+        return material
+
+    @cached_property
+    def targets(self) -> Sequence[Target]:
+        """The lines of the program."""
+        program = self._program
+        if program is None:
+            return ()
+        return tuple(
+            Target("line", f"/{program.name}/{line}", f"have line {line} executed: {program.line(line)}")
+            for line in program.lines
+        )
+
+    @property
+    def mutants(self) -> Sequence[Mutant]:
+        """Small changes of the program."""
+        return () if self._program is None else self._program.mutants
+
+    def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
+        """Arguments that no process can be given."""
+        return _SHAPE.misshapen(body) or [*_problems(body)]
+
+    def soundness(self, test: TestCase) -> Sequence[Finding]:
+        """A stub expects neither output nor an exit code."""
+        if test.expected_output is None and (test.body or {}).get("exit_code") is None:
+            return (Finding("STUB", "", "expects neither output nor an exit code; say what has to come out"),)
+        return ()
+
+    def same_input(self, body: Mapping[str, Any]) -> Any:
+        """Arguments and standard input."""
+        return {"arguments": [*(body.get("arguments") or ())], "stdin": body.get("stdin") or ""}
+
+    def run(self, test: TestCase) -> Ran:
+        """Run the command once."""
+        body = test.body or {}
+        output = self._output(body)
+        observed = _observed(output)
+        if output.exit_code == _NOT_FOUND and output.stderr.startswith(b"prlimit:"):
+            reason = output.stderr.decode(errors="replace").partition(":")[2].strip()
+            finding = Finding("NOT_EXECUTABLE", "", f"the command cannot be started: {reason}")
+            return Ran(TestStatus.NOT_EXECUTABLE, observed, "", (finding,))
+        findings = (*_unmet(test, output),)
+        status = TestStatus.FAILED if findings else TestStatus.PASSED
+        covered = self._covered(body) if status is TestStatus.PASSED else frozenset[str]()
+        return Ran(status, observed, _digest(output), findings, covered)
+
+    def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
+        """Those mutants over whose statements the test goes, and does not pass."""
+        program = self._program
+        if program is None or not among:
+            return frozenset()
+        lines = self._lines(test.body or {})
+        return frozenset(
+            mutant_id
+            for mutant_id in among
+            if (lines is None or not lines.isdisjoint(program.lines_of(mutant_id)))
+            and self._fails_on(mutant_id, test)
+        )
+
+    def equivalent(self, among: Collection[str]) -> frozenset[str]:
+        """Those mutants that compile to the very same code."""
+        program = self._program
+        return frozenset() if program is None else frozenset(filter(program.is_same, among))
+
+    def floor(self) -> Iterator[Draft]:
+        """A command has no schema: no arguments, a call for help, and an option that hardly exists."""
+        for name, arguments in (
+            ("nothing", []),
+            ("help", ["--help"]),
+            ("unknown_option", ["--no-such-option"]),
+        ):
+            body = {"arguments": arguments, "stdin": "", "exit_code": None}
+            output = self._output(body)
+            if output.exit_code is None:
+                continue
+            yield Draft(
+                name,
+                json.dumps(arguments),
+                output.stdout.decode(errors="replace"),
+                "what the command does now",
+                1.0,
+                {**body, "exit_code": output.exit_code},
+                "existence" if not arguments else "boundary",
+            )
+
+    def _output(self, body: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> Output:
+        argv = (*self._argv, *map(str, body.get("arguments") or ()))
+        output = self._sandbox.run(argv, _stdin(body), files)
+        return replace(
+            output, stdout=self._hidden.out_of(output.stdout), stderr=self._hidden.out_of(output.stderr)
+        )
+
+    def _fails_on(self, mutant_id: str, test: TestCase) -> bool:
+        assert self._program is not None  # noqa: S101 - there are no mutants else
+        files = {self._program.name: self._program.source_of(mutant_id)}
+        return any(_unmet(test, self._output(test.body or {}, files)))
+
+    def _covered(self, body: Mapping[str, Any]) -> frozenset[str]:
+        known = {target.path: target.target_id for target in self.targets}
+        lines = self._lines(body) or ()
+        name = self._program.name if self._program else ""
+        return frozenset(known[path] for line in lines if (path := f"/{name}/{line}") in known)
+
+    def _lines(self, body: Mapping[str, Any]) -> frozenset[int] | None:
+        """The lines that a run goes over; None when that cannot be found out."""
+        program = self._program
+        if program is None:
+            return None
+        at = self._argv.index(program.name)
+        with tempfile.TemporaryDirectory(prefix="peripety-") as place:
+            told = Path(place, "lines")
+            traced = (*self._argv[:at], tracer.__file__, str(told), *self._argv[at:])
+            self._sandbox.run((*traced, *map(str, body.get("arguments") or ())), _stdin(body))
+            try:
+                return frozenset(map(int, told.read_text().split()))
+            except (OSError, ValueError):
+                return None
+
+
+def _stdin(body: Mapping[str, Any]) -> bytes:
+    return (body.get("stdin") or "").encode(errors="surrogateescape")
+
+
+def _program(argv: Sequence[str], directory: Path | None) -> Program | None:
+    """The Python program that a command starts in its directory, if it does."""
+    if directory is None or not PurePosixPath(argv[0]).name.startswith("python"):
+        return None
+    name = next((argument for argument in argv[1:] if not argument.startswith("-")), None)
+    if name is None or not name.endswith(".py") or "-c" in argv or "-m" in argv:
+        return None
+    # A mutant takes its place in a copy of the directory, which neither a whole path nor a link may leave.
+    place = directory.resolve()
+    path = place / name
+    is_in_copy = not PurePosixPath(name).is_absolute() and path.resolve() == path
+    return Program(name, path.read_bytes()) if is_in_copy and path.is_file() else None
+
+
+def _problems(body: Mapping[str, Any]) -> Iterator[Finding]:
+    arguments = body.get("arguments") or ()
+    if len(arguments) > _MOST_ARGUMENTS:
+        yield Finding("TOO_MANY_ARGUMENTS", "/arguments", f"has more than {_MOST_ARGUMENTS} arguments")
+    if sum(len(argument.encode()) for argument in arguments) > _MOST_ARGUMENT_BYTES:
+        message = f"has more than {_MOST_ARGUMENT_BYTES} bytes; no process can be given much more"
+        yield Finding("TOO_MANY_ARGUMENTS", "/arguments", message)
+    for index, argument in enumerate(arguments):
+        if "\0" in argument:
+            yield Finding("BAD_ARGUMENT", f"/arguments/{index}", "contains NUL, which no argument can")
+
+
+def _unmet(test: TestCase, output: Output) -> Iterator[Finding]:
+    """How what came out is not what was expected."""
+    if output.exit_code is None:
+        yield Finding("TIMEOUT", "", "the command did not end in time")
+        return
+    wanted = (test.body or {}).get("exit_code")
+    if wanted is not None and wanted != output.exit_code:
+        message = f"the exit code is {output.exit_code}, and {wanted} is expected"
+        yield Finding("EXPECTATION_NOT_MET", "/exit_code", message)
+    expected = test.expected_output
+    if expected is not None and expected.rstrip() != output.stdout.decode(errors="replace").rstrip():
+        yield Finding("EXPECTATION_NOT_MET", "", "the output is not what is expected")
+
+
+def _observed(output: Output) -> str:
+    exit_code = "time over" if output.exit_code is None else f"exit code {output.exit_code}"
+    told = [exit_code]
+    for name, data in (("stdout", output.stdout), ("stderr", output.stderr)):
+        if data:
+            told.append(f"{name}: {data.decode(errors='replace').rstrip()}")
+    return "\n".join(told).encode()[:_MOST_OBSERVED].decode(errors="ignore")
+
+
+def _digest(output: Output) -> str:
+    parts = (str(output.exit_code).encode(), output.stdout, output.stderr)
+    return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()

@@ -1,0 +1,283 @@
+"""A policy as a subject: a request goes in, a decision comes out."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from hashlib import sha256
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.errors import Finding, InvalidArgumentError, PeripetyError
+from peripety.policies.analysis.comparing import compare
+from peripety.policies.analysis.verdicts import Equivalent, Unreachable
+from peripety.policies.arguments import violations
+from peripety.policies.directing.wording import about_aim
+from peripety.policies.model import Expectation, TestScenario
+from peripety.policies.mutating.changes import variant
+from peripety.policies.mutating.mutating import Run, told
+from peripety.policies.mutating.operators import mutations
+from peripety.policies.verifying.coverage import reaching
+from peripety.policies.verifying.exploring import explore
+from peripety.policies.verifying.suite import Suite
+from peripety.policies.verifying.targets import aims
+from peripety.testgen.model import Draft, TaskContext, TestStatus
+from peripety.testgen.subjects.pairs import pairs
+from peripety.testgen.subjects.shapes import Shape
+from peripety.testgen.subjects.subject import Ran, SubjectKind, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from peripety.policies.mutating.changes import Mutation
+    from peripety.quality import Mutant
+    from peripety.testgen.model import TestCase
+
+__all__ = ["PolicySubject", "scenario_of"]
+
+_MOST_FLOOR = 64
+_MOST_OF_TOOL = 8
+_MOST_OBSERVED = 1_000
+_EXPECTED = tuple(expectation.value for expectation in Expectation)
+_CATEGORIES = {"allow": "allowed", "deny": "denied", "escalate": "escalated"}
+_BODY_SCHEMA = {
+    "type": "object",
+    "description": "A tool call, and what the policy has to say to it.",
+    "properties": {
+        "server_name": {"type": "string"},
+        "tool_name": {"type": "string"},
+        "arguments": {
+            "type": ["string", "object"],
+            "description": "The arguments of the call: a JSON object, or its text.",
+        },
+        "roles": {"type": "array", "items": {"type": "string"}, "description": "Roles of whoever calls."},
+        "expected": {"type": "string", "enum": [*_EXPECTED]},
+    },
+    "required": ["server_name", "tool_name", "arguments", "roles", "expected"],
+    "additionalProperties": False,
+}
+_SHAPE = Shape(_BODY_SCHEMA)
+
+
+class PolicySubject:
+    """A policy.
+
+    Args:
+        policy: the policy, compiled.
+    """
+
+    kind = SubjectKind.POLICY
+    context = TaskContext.POLICY
+    body_schema: Mapping[str, Any] = _BODY_SCHEMA
+
+    def __init__(self, policy: sim.Policy) -> None:
+        self._policy = policy
+        self._reached: dict[str, frozenset[str]] = {}
+        self._tools = {(tool["server_name"], tool["tool_name"]): tool for tool in policy.spec["tools"]}
+
+    @cached_property
+    def material(self) -> Mapping[str, Any]:
+        """The document."""
+        return {"policy": self._policy.spec}
+
+    @cached_property
+    def targets(self) -> Sequence[Target]:
+        """Rules, parts of conditions both ways, and both sides of boundaries."""
+        reached = zip(self._aims, explore(self._policy, self._aims), strict=True)
+        return tuple(
+            Target(aim.kind, aim.path, about_aim(self._policy, aim), not isinstance(how, Unreachable))
+            for aim, how in reached
+        )
+
+    @cached_property
+    def mutants(self) -> Sequence[Mutant]:
+        """Small changes of the rules."""
+        return tuple(told((), Run(mutation, 0, None)) for mutation in self._mutations.values())
+
+    def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
+        """Requests that are none, or that their tool refuses."""
+        return _SHAPE.misshapen(body) or [*self._problems(body)]
+
+    def soundness(self, test: TestCase) -> Sequence[Finding]:
+        """What is expected of an unknown tool holds by whatever rules."""
+        body = test.body or {}
+        if (body.get("server_name"), body.get("tool_name")) in self._tools:
+            return ()
+        return (
+            Finding("TAUTOLOGY", "/tool_name", "no policy says anything but deny to a tool it does not know"),
+        )
+
+    def same_input(self, body: Mapping[str, Any]) -> Any:
+        """The request."""
+        request = scenario_of(body).request
+        arguments = dict(request.arguments)
+        return [request.server_name, request.tool_name, arguments, sorted({*request.roles})]
+
+    def run(self, test: TestCase) -> Ran:
+        """Have a request decided about."""
+        try:
+            scenario = scenario_of(test.body or {})
+            decided = self._policy.decide(scenario.request)
+        except PeripetyError as error:
+            finding = Finding("REQUEST_INVALID", "", error.message)
+            return Ran(TestStatus.NOT_EXECUTABLE, "", "", (finding,))
+        by = f" by {decided.rule_id}" if decided.rule_id else " by default"
+        observed = f"{decided.decision.value}{by}: {'; '.join(decided.reasons)}"[:_MOST_OBSERVED]
+        trace = sha256(repr(decided).encode()).hexdigest()
+        if scenario.expected_decision.is_met_by(decided.decision):
+            return Ran(TestStatus.PASSED, observed, trace, (), self._covered(scenario))
+        wanted = scenario.expected_decision.value
+        message = f"the policy says {decided.decision.value}, and {wanted} is expected"
+        return Ran(
+            TestStatus.FAILED, observed, trace, (Finding("EXPECTATION_NOT_MET", "/expected", message),)
+        )
+
+    def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
+        """Those mutants that decide otherwise."""
+        suite = Suite(self._policy, [scenario_of(test.body or {})])
+        asked = [mutant_id for mutant_id in self._mutations if mutant_id in among]
+        failing = suite.failing([self._mutations[mutant_id].rules for mutant_id in asked])
+        return frozenset(mutant_id for mutant_id, by in zip(asked, failing, strict=True) if by)
+
+    def equivalent(self, among: Collection[str]) -> frozenset[str]:
+        """Those mutants that are proved to decide alike."""
+        asked = [mutant_id for mutant_id in self._mutations if mutant_id in among]
+        rules = self._policy.rules
+        verdicts = compare(self._policy, [variant(rules, self._mutations[mutant_id]) for mutant_id in asked])
+        same = (isinstance(verdict, Equivalent) for verdict in verdicts)
+        return frozenset(mutant_id for mutant_id, is_same in zip(asked, same, strict=True) if is_same)
+
+    def floor(self) -> Iterator[Draft]:
+        """Every tool with the values at the bounds of its schema, in pairs, and with roles that matter."""
+        return islice(self._floor(), _MOST_FLOOR)
+
+    @cached_property
+    def _aims(self) -> Any:
+        return aims(self._policy)
+
+    @cached_property
+    def _mutations(self) -> dict[str, Mutation]:
+        return {mutation.mutant_id: mutation for mutation in mutations(self._policy)}
+
+    def _covered(self, scenario: TestScenario) -> frozenset[str]:
+        """What a passing scenario reaches, which is found out once however often it is run."""
+        key = repr(scenario)
+        if key not in self._reached:
+            found = zip(self._aims, reaching(Suite(self._policy, [scenario]), self._aims), strict=True)
+            self._reached[key] = frozenset(f"{aim.kind}:{aim.path}" for aim, by in found if by)
+        return self._reached[key]
+
+    def _problems(self, body: Mapping[str, Any]) -> Iterator[Finding]:
+        try:
+            request = scenario_of(body).request
+            self._policy.prepare([request])
+        except InvalidArgumentError as error:
+            yield Finding("REQUEST_INVALID", "", error.message)
+            return
+        tool = self._tools.get((request.server_name, request.tool_name))
+        if tool is not None:
+            for found in violations(tool.get("input_schema"), request.arguments):
+                message = f"the tool takes no such call: {found.message}"
+                yield Finding("ARGUMENTS_REFUSED", f"/arguments{found.path}", message)
+
+    def _floor(self) -> Iterator[Draft]:
+        roles = [[], *([role] for role in sorted(_roles(self._policy.spec)))]
+        for server_name, tool_name in sorted(self._tools):
+            schema = self._tools[server_name, tool_name].get("input_schema") or {}
+            factors: dict[str, Sequence[Any]] = {f"/{name}": values for name, values in _choices(schema)}
+            for row in islice(pairs({**factors, "roles": roles}), _MOST_OF_TOOL):
+                arguments = {name[1:]: value for name, value in row.items() if name != "roles"}
+                if violations(schema, arguments):
+                    continue
+                request = sim.ToolRequest(server_name, tool_name, arguments, tuple(row["roles"]))
+                decision = self._policy.decide(request).decision.value
+                yield Draft(
+                    f"{tool_name}_{decision}",
+                    json.dumps([server_name, tool_name, arguments, row["roles"]], ensure_ascii=False),
+                    decision,
+                    "what the policy says now",
+                    1.0,
+                    {
+                        "server_name": server_name,
+                        "tool_name": tool_name,
+                        "arguments": arguments,
+                        "roles": row["roles"],
+                        "expected": decision,
+                    },
+                    _CATEGORIES[decision],
+                )
+
+
+def scenario_of(body: Mapping[str, Any]) -> TestScenario:
+    """The scenario that a body is.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    arguments = body.get("arguments") or {}
+    if isinstance(arguments, str):
+        arguments = _parsed(arguments)
+    if not isinstance(arguments, dict):
+        raise InvalidArgumentError("arguments: are no JSON object", code="REQUEST_INVALID")
+    try:
+        expected = Expectation(body["expected"])
+        server_name, tool_name = str(body["server_name"]), str(body["tool_name"])
+    except (KeyError, ValueError):
+        told = ", ".join(_EXPECTED)
+        raise InvalidArgumentError(
+            f"needs server_name, tool_name and, as expected, one of {told}", code="REQUEST_INVALID"
+        ) from None
+    roles = tuple(map(str, body.get("roles") or ()))
+    return TestScenario("", sim.ToolRequest(server_name, tool_name, arguments, roles), expected)
+
+
+def _parsed(text: str) -> Any:
+    if text.strip().lower() in {"", "null", "none"}:
+        return {}
+    try:
+        return sim.parse(text)
+    except PeripetyError as error:
+        raise InvalidArgumentError(
+            f"arguments: are not JSON: {error.message}", code="REQUEST_INVALID"
+        ) from None
+
+
+def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Values at the bounds of each argument; of one of which nothing is said, a plain one of its type."""
+    for name, argument in sorted((schema.get("properties") or {}).items()):
+        values = [*_values(argument)] if isinstance(argument, dict) else []
+        if values:
+            yield name, values
+
+
+def _values(schema: Mapping[str, Any]) -> Iterator[Any]:
+    if schema.get("enum"):
+        yield from schema["enum"]
+        return
+    if "const" in schema:
+        yield schema["const"]
+        return
+    yield from schema.get("examples") or ()
+    match schema.get("type"):
+        case "boolean":
+            yield from (True, False)
+        case "integer" | "number":
+            bounds = [schema[name] for name in ("minimum", "maximum") if name in schema]
+            yield from bounds or (0, 1)
+        case "string" if not schema.get("examples"):
+            yield "a" * max(1, schema.get("minLength") or 0)
+        case "array":
+            inner = next(_values(schema.get("items") or {"type": "string"}), None)
+            yield [] if inner is None else [inner]
+
+
+def _roles(part: Any) -> set[str]:
+    """The roles that conditions ask for."""
+    if isinstance(part, list):
+        return set().union(*map(_roles, part)) if part else set()
+    if not isinstance(part, dict):
+        return set()
+    named = part.get("roles")
+    found = {role for role in named if isinstance(role, str)} if isinstance(named, list) else set()
+    return found.union(*map(_roles, part.values()))

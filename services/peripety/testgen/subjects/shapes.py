@@ -1,0 +1,47 @@
+"""Whether the body of a test has the form of its subject: models write anything into it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.errors import Finding
+from peripety.sim.schema import check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Shape"]
+
+
+class Shape:
+    """The form of the bodies of a kind of subject, without asking for what may as well be left out.
+
+    Args:
+        body_schema: what a model is told of it.
+    """
+
+    def __init__(self, body_schema: Mapping[str, Any]) -> None:
+        self._schema = _lenient(body_schema)
+
+    def misshapen(self, body: Mapping[str, Any]) -> list[Finding]:
+        """The values of a body that are of a type that they cannot have; nulls count as left out."""
+        return [
+            Finding("BODY_INVALID", found.path, found.message)
+            for found in check(self._schema, _without_nulls(body))
+        ]
+
+
+def _lenient(schema: Any) -> Any:
+    """A schema of types: any keys may be missing or added, and any text may stand where some are listed."""
+    if isinstance(schema, list):
+        return [_lenient(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    asked = {"required", "additionalProperties", "enum"}
+    return {key: _lenient(part) for key, part in schema.items() if key not in asked}
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    return value

@@ -1,0 +1,36 @@
+"""A short run of what `make fuzz-arrivals` does, and whether it would find what it looks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fuzz import arrivals
+from fuzz.arrivals import compare_arrivals
+from peripety.testgen.asking.arriving import Arrivals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+    from peripety.gateway.model import GatewayEvent
+    from peripety.testgen.asking.reading import Unreadable
+    from peripety.testgen.model import Draft
+
+
+def test_tests_are_read_as_written_wherever_an_answer_is_cut() -> None:
+    assert [told for number in range(60) if (told := compare_arrivals(7, number)) is not None] == []
+
+
+def test_a_test_that_comes_late_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(Arrivals):
+        def __init__(self) -> None:
+            super().__init__()
+            self._held: list[Draft | Unreadable] = []
+
+        def take(self, event: GatewayEvent) -> Iterator[Draft | Unreadable]:
+            held, self._held = self._held, [*super().take(event)]
+            return iter(held)
+
+    monkeypatch.setattr(arrivals, "Arrivals", Late)
+    assert all(compare_arrivals(7, number) for number in range(5))

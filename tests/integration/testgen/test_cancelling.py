@@ -1,0 +1,71 @@
+"""A run that is stopped keeps every test that was there, also one that is just being written down."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from peripety.durable.requests import Request
+from peripety.storage import Database
+from peripety.testgen.events import Completed, StoppedBy, TestMade
+from peripety.testgen.runs import Runs
+from peripety.testgen.sources import Sources
+from peripety.testgen.store import RunStore
+from support.api import new_id
+from support.looping import Inline, Paused, always, order, some
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from peripety.durable.model import Change, Lease, Recorded
+    from peripety.testgen.events import RunEvent
+
+
+class Slow(RunStore):
+    """A store that writes the first test down when it is told to.
+
+    Attributes:
+        reached: is set when that test is to be written down.
+        may: is set when it may be.
+    """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, now)
+        self.reached = asyncio.Event()
+        self.may = asyncio.Event()
+
+    async def record(self, run_id: str, lease: Lease, change: Change[RunEvent]) -> list[Recorded[RunEvent]]:
+        if any(isinstance(event, TestMade) for event in change.events):
+            self.reached.set()
+            await self.may.wait()
+        return await super().record(run_id, lease, change)
+
+
+def now() -> int:
+    return time.time_ns() // 1000
+
+
+def nowhere() -> Any:
+    raise AssertionError("nothing stored is asked for")
+
+
+async def test_a_test_that_is_being_written_down_is_kept(tmp_path: Path) -> None:
+    database = await Database.open(f"sqlite:///{tmp_path / 'runs.db'}")
+    store = Slow(database)
+    author = always(lambda question: [*some(question, 1), Paused(3600)])
+    runs = Runs(store, author, Sources(nowhere, nowhere, Inline(), commands=False), Inline(), now)
+    try:
+        started = await runs.start(order("alpha"), None, Request(new_id(), "start"))
+        await store.reached.wait()
+        stopping = asyncio.create_task(runs.cancel(started.run_id, Request(new_id(), "stop")))
+        await asyncio.sleep(0)
+        store.may.set()
+        run = await stopping
+    finally:
+        await runs.aclose()
+        await database.close()
+    assert len(run.so_far.tests) == 1
+    assert isinstance(run.events[-1], Completed)
+    assert run.stats.stopped_by is StoppedBy.CANCELLED
+    assert author.running == 0

@@ -1,0 +1,107 @@
+"""A subject that runs no test twice, since the same tests come up again for every model."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety.testgen.model import TestStatus
+from peripety.testgen.subjects.subject import Ran
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from peripety.errors import Finding
+    from peripety.quality import Mutant
+    from peripety.testgen.model import Draft, TaskContext, TestCase
+    from peripety.testgen.subjects.subject import Subject, SubjectKind, Target
+
+__all__ = ["Remembering"]
+
+
+class Remembering:
+    """Another subject, each of whose answers is worked out once.
+
+    Args:
+        subject: the other one, which gives the same answer every time.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._ran: dict[str, Ran] = {}
+        self._kills: dict[str, frozenset[str]] = {}
+        self._same: dict[str, bool] = {}
+        self._floor: list[Draft] | None = None
+
+    @property
+    def kind(self) -> SubjectKind:
+        return self._subject.kind
+
+    @property
+    def context(self) -> TaskContext:
+        return self._subject.context
+
+    @property
+    def material(self) -> Mapping[str, Any]:
+        return self._subject.material
+
+    @property
+    def body_schema(self) -> Mapping[str, Any]:
+        return self._subject.body_schema
+
+    @property
+    def targets(self) -> Sequence[Target]:
+        return self._subject.targets
+
+    @property
+    def mutants(self) -> Sequence[Mutant]:
+        return self._subject.mutants
+
+    def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
+        return self._subject.problems(body)
+
+    def soundness(self, test: TestCase) -> Sequence[Finding]:
+        return self._subject.soundness(test)
+
+    def same_input(self, body: Mapping[str, Any]) -> Any:
+        return self._subject.same_input(body)
+
+    def run(self, test: TestCase) -> Ran:
+        key = _key(test)
+        if key not in self._ran:
+            self._ran[key] = self._subject.run(test)
+        return self._ran[key]
+
+    def ran(self, test: TestCase) -> Ran:
+        """The same of a test that perhaps cannot be run at all."""
+        problems = () if test.body is None else self.problems(test.body)
+        if test.body is None or problems:
+            return Ran(TestStatus.NOT_EXECUTABLE, "", "", (*problems,))
+        return self.run(test)
+
+    def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
+        key = _key(test)
+        if key not in self._kills:
+            every = [mutant.mutant_id for mutant in self.mutants]
+            self._kills[key] = self._subject.kills(test, every)
+        return self._kills[key] & {*among}
+
+    @property
+    def killed(self) -> frozenset[str]:
+        """The mutants that any test killed that was ever asked about."""
+        return frozenset[str]().union(*self._kills.values())
+
+    def equivalent(self, among: Collection[str]) -> frozenset[str]:
+        new = [one for one in among if one not in self._same]
+        same = self._subject.equivalent(new) if new else frozenset[str]()
+        self._same |= {one: one in same for one in new}
+        return frozenset(one for one in among if self._same[one])
+
+    def floor(self) -> Iterable[Draft]:
+        if self._floor is None:
+            self._floor = [*self._subject.floor()]
+        return self._floor
+
+
+def _key(test: TestCase) -> str:
+    return json.dumps([test.body, test.expected_output], sort_keys=True)

@@ -1,0 +1,124 @@
+"""Runs with tests of every kind, to be written as files, and pytest on what was written."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from peripety import sim
+from peripety.testgen.categories import categories_of
+from peripety.testgen.model import TaskContext, TestCase, TestGenOrder, TestStatus
+from peripety.testgen.outputs import Command, Outcome, Source, Suite
+from peripety.testgen.subjects.subject import SubjectKind
+from support.policy_documents import policy_document, rule, tool
+from support.specs import action, document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+__all__ = [
+    "PROGRAM",
+    "command_case",
+    "command_suite",
+    "outcome",
+    "policy_case",
+    "policy_suite",
+    "run_pytest",
+    "scenario_case",
+    "scenario_suite",
+    "suite_of",
+]
+
+PROGRAM = '''\
+"""Says how numbers from standard input compare with a bound."""
+import sys
+
+if len(sys.argv) != 2:
+    sys.exit(2)
+for line in sys.stdin:
+    print("less" if int(line) < int(sys.argv[1]) else "more")
+'''
+
+
+def suite_of(tests: Sequence[TestCase], tested: Source | None = None, **parts: Any) -> Suite:
+    """A run of some tests."""
+    context = {
+        SubjectKind.SCENARIO: TaskContext.SCENARIO,
+        SubjectKind.POLICY: TaskContext.POLICY,
+        SubjectKind.COMMAND: TaskContext.BENCHMARK,
+        None: TaskContext.PROMPT,
+    }[tested.kind if tested else None]
+    order = TestGenOrder("what is to be tested", context=context, categories=categories_of(context))
+    return Suite("run_1", order, tested, tuple(tests), **parts)
+
+
+def outcome(status: TestStatus = TestStatus.PASSED, *, counts: bool = True, **parts: Any) -> Outcome:
+    """What running a test showed."""
+    return Outcome(status, 5, counts, **parts)
+
+
+def policy_case(test_id: str, expected: str, size: int = 4, **parts: Any) -> TestCase:
+    """A call of the tool of `policy_suite`."""
+    body = {
+        "server_name": "s",
+        "tool_name": "write",
+        "arguments": {"size": size},
+        "roles": [],
+        "expected": expected,
+    }
+    return TestCase(test_id, "allowed", f"size {size}", body=body, **parts)
+
+
+def policy_suite(*tests: TestCase, bound: int = 5, **parts: Any) -> Suite:
+    """Tests of a policy that allows sizes below a bound."""
+    small = rule("small", "allow", tools=["write"], logic={"<": [{"var": "arguments.size"}, bound]})
+    policy = sim.compile_policy(policy_document(tools=[tool("write")], rules=[small]))
+    return suite_of(tests, Source(SubjectKind.POLICY, dict(policy.spec)), **parts)
+
+
+def scenario_case(test_id: str, expect: Any, accepted: bool | None = True, **parts: Any) -> TestCase:
+    """One turn of the scenario of `scenario_suite`."""
+    step = {"actions": [{"action_id": "act", "params": {}}], "accepted": accepted, "expect": expect}
+    return TestCase(test_id, "actions", "one turn", body={"seed": None, "steps": [step]}, **parts)
+
+
+def scenario_suite(*tests: TestCase, by: int = 1, **parts: Any) -> Suite:
+    """Tests of a scenario with one action, which adds something."""
+    acts = action(effects=[{"op": "inc", "path": "state.a", "value": by}])
+    program = sim.compile(document(state={"a": 0}, actions=[acts]))
+    return suite_of(tests, Source(SubjectKind.SCENARIO, dict(program.spec)), **parts)
+
+
+def command_case(
+    test_id: str, arguments: list[str], expected: str | None, exit_code: int | None = 0, stdin: str = ""
+) -> TestCase:
+    """One run of a command."""
+    body: Mapping[str, Any] = {"arguments": arguments, "stdin": stdin, "exit_code": exit_code}
+    return TestCase(test_id, "correctness", stdin, expected, body=body)
+
+
+def command_suite(directory: Path, *tests: TestCase, environment: tuple[str, ...] = ()) -> Suite:
+    """Tests of `PROGRAM` in a directory."""
+    command = Command((sys.executable, "compare.py"), str(directory), environment)
+    return suite_of(tests, Source(SubjectKind.COMMAND, command=command))
+
+
+def run_pytest(module: Path, **environment: str) -> dict[str, str]:
+    """Run a module as whoever gets it does, with nothing of this project's settings: outcomes by names."""
+    paths = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", os.devnull, "-p", "no:cacheprovider", "-rA", str(module)],
+        capture_output=True,
+        text=True,
+        cwd=module.parent,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": paths, **environment},
+        timeout=110,
+        check=False,
+    )
+    found = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (.*)$", done.stdout, re.MULTILINE)
+    assert found, done.stdout + done.stderr
+    return {re.sub(r"^.*?::| - .*$", "", rest): word.lower() for word, rest in found}

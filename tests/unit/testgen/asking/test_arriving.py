@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
+from peripety.gateway.model import Completion, Repairing, StopReason, TextDelta, ToolCallDelta, ToolResult
+from peripety.testgen.asking.arriving import arriving, going_on
+from peripety.testgen.asking.reading import Unreadable
+from peripety.testgen.asking.tools import GENERATE_TEST, TestForm
+from peripety.testgen.model import Category, Draft
+from support.calls import asking
+from support.playing_gateway import PlayingGateway, calling, completion, saying
+
+if TYPE_CHECKING:
+    from peripety.testgen.asking.arriving import Arrival
+
+FORM = TestForm(None, None)
+QUESTION = asking("write tests")
+
+
+def written(name: str, **fields: Any) -> str:
+    return json.dumps({"id": name, "input": f"input of {name}", **fields})
+
+
+def names(arrivals: list[Arrival]) -> list[str]:
+    return [arrival.name for arrival in arrivals if isinstance(arrival, Draft)]
+
+
+async def followed(gateway: PlayingGateway, form: TestForm = FORM) -> list[Arrival]:
+    return [arrival async for arrival in arriving(gateway, QUESTION, form)]
+
+
+async def test_each_call_of_the_tool_is_a_test_and_the_answer_comes_last() -> None:
+    gateway = PlayingGateway(calling((GENERATE_TEST, written("a")), (GENERATE_TEST, written("b"))))
+    arrivals = await followed(gateway)
+    assert names(arrivals) == ["a", "b"]
+    assert isinstance(arrivals[-1], Completion)
+    (request,) = gateway.requests
+    assert request.tools == (FORM.tool,)
+    assert request.schema is None
+
+
+async def test_a_test_is_given_out_before_the_next_piece_is_asked_for() -> None:
+    text = written("a")
+    opening, closing = ToolCallDelta("c", text[:-1], GENERATE_TEST), ToolCallDelta("c", "}")
+    arrivals = arriving(PlayingGateway([opening, closing, UnavailableError("gone")]), QUESTION, FORM)
+    assert names([await anext(arrivals)]) == ["a"]
+    with pytest.raises(UnavailableError):
+        await anext(arrivals)
+
+
+async def test_a_call_that_is_cut_off_or_no_test_spoils_no_other() -> None:
+    broken = [
+        *calling((GENERATE_TEST, written("a")), (GENERATE_TEST, '{"id": "b"}'))[:-1],
+        ToolCallDelta("late", '{"id": "c", "inp', GENERATE_TEST),
+        *calling()[-1:],
+    ]
+    arrivals = await followed(PlayingGateway(broken))
+    assert names(arrivals) == ["a"]
+    assert [one for one in arrivals if isinstance(one, Unreadable)] == [
+        Unreadable("it has no input"),
+        Unreadable("it has no end"),
+    ]
+
+
+async def test_a_call_of_another_tool_is_told_as_such() -> None:
+    arrivals = await followed(
+        PlayingGateway(calling(("remove", written("a")), (GENERATE_TEST, written("b"))))
+    )
+    assert names(arrivals) == ["b"]
+    assert Unreadable("there is no tool 'remove'; call generate_test") in arrivals
+
+
+async def test_a_model_that_writes_a_list_instead_of_calling_is_understood() -> None:
+    text = f'Here they are: {{"tests": [{written("a")}, {written("b")}]}}'
+    assert names(await followed(PlayingGateway(saying(*text)))) == ["a", "b"]
+
+
+async def test_a_list_that_cannot_be_followed_is_read_as_a_whole() -> None:
+    text = "{'tests': [{'id': 'a', 'input': 'i]}'}, {'id': 'b', 'input': 'j'}]}"
+    assert sorted(names(await followed(PlayingGateway(saying(text))))) == ["a", "b"]
+
+
+async def test_a_list_that_is_cut_off_keeps_what_is_whole() -> None:
+    arrivals = await followed(PlayingGateway(saying('{"tests": [', written("a"), ', {"id": "b"')))
+    assert names(arrivals) == ["a"]
+    assert Unreadable("it has no end") in arrivals
+
+
+@pytest.mark.parametrize(
+    "refusal", [InvalidArgumentError("no tools"), FailedPreconditionError("", code="TOOLS_NOT_TAKEN")]
+)
+async def test_a_model_that_takes_no_tools_is_asked_for_a_list(refusal: Exception) -> None:
+    gateway = PlayingGateway([refusal], saying(f'{{"tests": [{written("a")}]}}'))
+    assert names(await followed(gateway)) == ["a"]
+    assert [bool(request.tools) for request in gateway.requests] == [True, False]
+    schema = gateway.requests[1].schema
+    assert schema is not None
+    assert schema.advisory
+
+
+async def test_who_is_asked_for_a_list_from_the_beginning_is_offered_no_tools() -> None:
+    gateway = PlayingGateway(saying(f'{{"tests": [{written("a")}]}}'))
+    assert names(await followed(gateway, TestForm(None, None, by_list=True))) == ["a"]
+    assert [request.tools for request in gateway.requests] == [()]
+
+
+async def test_a_question_that_is_refused_in_both_forms_fails() -> None:
+    with pytest.raises(InvalidArgumentError, match="too long"):
+        await followed(PlayingGateway([InvalidArgumentError("too long")]))
+
+
+async def test_a_failure_after_the_first_test_is_not_asked_again() -> None:
+    script = [*calling((GENERATE_TEST, written("a")))[:-1], InvalidArgumentError("late")]
+    gateway = PlayingGateway(script)
+    with pytest.raises(InvalidArgumentError):
+        await followed(gateway)
+    assert len(gateway.requests) == 1
+
+
+async def test_an_answer_that_is_written_anew_gives_out_both() -> None:
+    script = [TextDelta(f"[{written('a')}"), Repairing(()), *saying(f"[{written('b')}]")]
+    assert names(await followed(PlayingGateway(script))) == ["a", "b"]
+
+
+def test_a_model_that_calls_one_tool_at_a_time_is_told_to_go_on() -> None:
+    answered = calling((GENERATE_TEST, written("a")))[-1]
+    more = going_on(QUESTION, answered.completion)  # type: ignore[union-attr]
+    assert more is not None
+    assert more.messages[0] == QUESTION.messages[0]
+    (result,) = more.messages[-1].parts
+    assert isinstance(result, ToolResult)
+    assert result.call_id == "c0"
+
+
+def test_a_model_that_has_ended_is_not_asked_on() -> None:
+    assert going_on(QUESTION, completion(stop=StopReason.END)) is None
+
+
+def test_only_where_tests_differ_in_it_each_names_its_category() -> None:
+    assert "category" not in FORM.tool.input_schema["properties"]
+    form = TestForm({"type": "object"}, (Category("alpha"), Category("beta")))
+    properties = form.tool.input_schema["properties"]
+    assert properties["category"]["enum"] == ["alpha", "beta"]
+    assert properties["body"] == {"type": "object"}
+    assert properties["expected_output"]["type"] == ["string", "null"]
+    assert form.tool.input_schema["required"] == [*properties]

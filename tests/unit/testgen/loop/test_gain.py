@@ -1,0 +1,92 @@
+"""What another round would bring follows from what was seen once and twice, and from idle rounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from peripety.quality import Coverage, MutationScore
+from peripety.testgen.events import Measured, Progressed, StepEnd, TestMade, TestRan
+from peripety.testgen.loop.gain import expected_gain, is_gain_expected, missing
+from peripety.testgen.loop.state import RunState
+from peripety.testgen.model import Examined, Quality, TestCase, TestStatus, Verdict
+from support.looping import order
+
+
+def quality(killed: int, survived: int) -> Quality:
+    return Quality((), MutationScore(killed, survived, 0), killed)
+
+
+def after(*rounds: list[set[str]], left: int = 10) -> RunState:
+    """A run after rounds of tests, by what each test reaches."""
+    state = RunState(order("alpha"))
+    seen: set[str] = set()
+    for number, tests in enumerate(rounds, start=1):
+        state.apply(Progressed(state.phase, "alpha", number, "begins"))
+        for index, reached in enumerate(tests):
+            test = TestCase(f"alpha_{number}_{index}", "alpha", "given", round=number)
+            examined = Examined(TestStatus.PASSED, 5, kills=frozenset(reached))
+            state.apply(TestMade(test))
+            new = tuple(sorted(reached - seen))
+            state.apply(TestRan(test.test_id, Verdict(examined, bool(new), new_kills=new)))
+            seen |= reached
+        state.apply(Progressed(state.phase, "alpha", number, "is over", StepEnd.DONE))
+    state.apply(Measured(quality(len(seen), left)))
+    return state
+
+
+def test_without_a_measurement_nothing_is_said() -> None:
+    assert missing(None) is None
+    assert missing(Quality()) is None
+    assert is_gain_expected(RunState(order("alpha"))) is None
+
+
+def test_what_is_left_are_survivors_and_uncovered_targets() -> None:
+    assert missing(Quality((Coverage("part", 3, 5), Coverage("end", 1, 1)), MutationScore(4, 6, 1))) == 8
+
+
+def test_where_nothing_is_left_nothing_is_to_be_gained() -> None:
+    assert is_gain_expected(after([{"a"}], left=0)) is False
+
+
+def test_a_round_that_found_something_lets_the_run_go_on() -> None:
+    assert is_gain_expected(after([{"a"}, {"a"}], [{"a"}, {"b"}])) is True
+
+
+def test_an_idle_round_ends_it_where_all_is_seen_again_and_again() -> None:
+    assert is_gain_expected(after([{"a", "b"}, {"a", "b"}], [{"a", "b"}])) is False
+
+
+def test_an_idle_round_does_not_end_it_where_almost_all_was_seen_once() -> None:
+    found = [{str(number), str(-number)} for number in range(1, 6)]
+    assert is_gain_expected(after(found, [set()])) is True
+
+
+def test_idle_rounds_end_it_in_the_long_run() -> None:
+    found = [{str(number), str(-number)} for number in range(1, 6)]
+    idle: list[list[set[str]]] = [[set()]] * 40
+    assert is_gain_expected(after(found, *idle)) is False
+
+
+def test_the_estimate_grows_with_what_was_seen_once_and_shrinks_with_what_was_seen_twice() -> None:
+    once = [{"a"}, {"b"}, {"c"}, {"d"}]
+    twice = [{"a", "b"}, {"b", "c"}, {"c", "d"}, {"d", "a"}]
+    assert expected_gain(once, (), 100) > expected_gain(twice, (), 100) == 0.0
+
+
+def test_the_estimate_is_the_one_of_the_sources() -> None:
+    # By hand: 3 samples, 3 seen once, 1 seen twice; unseen 2/3 * 3*2/(2*2) = 1; three more samples show
+    # 1 - (1 - 3/(3*1+3))^3 = 0.875 of them.
+    assert expected_gain([{"a", "d"}, {"b", "d"}, {"c"}], (), 100) == pytest.approx(0.875)
+
+
+def test_no_more_can_be_gained_than_is_left() -> None:
+    assert expected_gain([{str(number)} for number in range(50)], (), 3) <= 3
+
+
+def test_before_any_test_holds_all_that_is_left_may_be_gained() -> None:
+    assert expected_gain([], (), 7) == 7.0
+
+
+def test_what_is_reached_without_a_model_says_nothing_of_one() -> None:
+    vectors = [{"a", "x"}, {"b", "y"}, {"c", "z"}]
+    assert expected_gain(vectors, {"a", "b", "c", "x", "y", "z"}, 10) == 0.0

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.errors import Finding
+from peripety.testgen.model import TestCase, TestStatus
+from peripety.testgen.outputs import TestFormat, render
+from peripety.testgen.outputs.texts import json_literal, names
+from support.suites import (
+    PROGRAM,
+    command_case,
+    command_suite,
+    outcome,
+    policy_case,
+    policy_suite,
+    run_pytest,
+    scenario_case,
+    scenario_suite,
+    suite_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from peripety.testgen.outputs import Suite
+
+HOSTILE = (
+    "\"\"\"; raise SystemExit # '''\n\r\f\0\x1b[2J \\ \\u0041 \N{RIGHT-TO-LEFT OVERRIDE}\N{LINE SEPARATOR}"
+    "\N{GRINNING FACE}\ud800 {braces} %s -*- coding: latin-1 -*- \N{HANGUL SYLLABLE GA}'"
+)
+ONE_MORE = {"==": [{"var": "state.a"}, 1]}
+
+
+def written(
+    suite: Suite, folder: Path, name: str = "test_written.py", *, counting_only: bool = False
+) -> Path:
+    module = folder / name
+    module.write_bytes(b"".join(render(suite, TestFormat.PYTEST, counting_only=counting_only)))
+    return module
+
+
+def test_tests_of_a_policy_pass_on_it_and_fail_on_a_changed_one(tmp_path: Path) -> None:
+    tests = [policy_case("below", "allow", 4), policy_case("at", "not_allow", 5)]
+    assert run_pytest(written(policy_suite(*tests), tmp_path)) == {
+        "test_allowed_below": "passed",
+        "test_allowed_at": "passed",
+    }
+    changed = written(policy_suite(*tests, bound=6), tmp_path, "test_changed.py")
+    assert run_pytest(changed) == {"test_allowed_below": "passed", "test_allowed_at": "failed"}
+
+
+def test_tests_of_a_scenario_pass_on_it_and_fail_on_a_changed_one(tmp_path: Path) -> None:
+    test = scenario_case("adds_one", ONE_MORE)
+    assert run_pytest(written(scenario_suite(test), tmp_path)) == {"test_actions_adds_one": "passed"}
+    changed = written(scenario_suite(test, by=2), tmp_path, "test_changed.py")
+    assert run_pytest(changed) == {"test_actions_adds_one": "failed"}
+
+
+def test_tests_of_a_command_pass_on_it_and_fail_on_a_changed_one(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.mkdir()
+    (program / "compare.py").write_text(PROGRAM)
+    tests = [
+        command_case("both", ["5"], "less\nmore\n", stdin="4\n5\n"),
+        command_case("usage", [], None, exit_code=2),
+    ]
+    module = written(command_suite(program, *tests), tmp_path)
+    assert set(run_pytest(module).values()) == {"passed"}
+    (program / "compare.py").write_text(PROGRAM.replace("<", "<="))
+    assert run_pytest(module) == {"test_correctness_both": "failed", "test_correctness_usage": "passed"}
+
+
+def test_a_command_is_given_what_it_was_given_and_nothing_else(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.mkdir()
+    told = "import os; print(os.environ.get('ALPHA'), os.environ.get('BETA'), os.listdir())"
+    (program / "compare.py").write_text(told)
+    test = command_case("environment", [], "first None ['compare.py']")
+    module = written(command_suite(program, test, environment=("ALPHA",)), tmp_path)
+    assert run_pytest(module, ALPHA="first", BETA="second") == {"test_correctness_environment": "passed"}
+    assert "first" not in module.read_text().partition("def test_")[0]
+
+
+def test_what_cannot_be_run_or_looks_at_nothing_is_skipped_with_its_words(tmp_path: Path) -> None:
+    found = Finding("TAUTOLOGY", "/steps", "it holds whatever happens.")
+    suite = scenario_suite(
+        TestCase("words", "actions", "look at it twice", "the same both times"),
+        scenario_case("same", True),
+        scenario_case("shaky", ONE_MORE),
+        scenario_case("good", ONE_MORE),
+        outcomes={
+            "same": outcome(counts=False, findings=(found,)),
+            "shaky": outcome(TestStatus.UNSTABLE, findings=(Finding("UNSTABLE", "", "now and then."),)),
+            "good": outcome(),
+        },
+    )
+    module = written(suite, tmp_path)
+    text = module.read_text()
+    for said in ("look at it twice; expected: the same both times", "it holds whatever", "now and then"):
+        assert said in text
+    assert "assert True" not in text
+    outcomes = run_pytest(module)
+    assert outcomes["test_actions_good"] == "passed"
+    assert [*outcomes.values()].count("skipped") == 3
+
+
+def test_a_command_of_which_nothing_is_expected_is_no_test(tmp_path: Path) -> None:
+    module = written(command_suite(tmp_path, command_case("any", [], None, None)), tmp_path)
+    assert "expects neither output nor an exit code" in module.read_text()
+    assert "import subprocess" not in module.read_text()
+    assert set(run_pytest(module).values()) == {"skipped"}
+
+
+def test_a_test_that_failed_is_run_and_says_what_was_seen(tmp_path: Path) -> None:
+    failed = outcome(TestStatus.FAILED, counts=False, observed="deny by default")
+    suite = policy_suite(policy_case("wrong", "allow", 7), outcomes={"wrong": failed})
+    module = written(suite, tmp_path)
+    assert "# It failed when it was made: deny by default" in module.read_text()
+    assert run_pytest(module) == {"test_allowed_wrong": "failed"}
+
+
+def test_only_tests_that_count_are_written_where_that_is_asked_for(tmp_path: Path) -> None:
+    tests = [policy_case("one", "allow", 1), policy_case("two", "allow", 2), policy_case("three", "allow", 3)]
+    suite = policy_suite(*tests, outcomes={"one": outcome(), "two": outcome(counts=False)})
+    text = written(suite, tmp_path, counting_only=True).read_text()
+    assert [line for line in text.splitlines() if line.startswith("def")] == ["def test_allowed_one():"]
+
+
+def test_any_text_stays_text(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.mkdir()
+    (program / "compare.py").write_text("import sys; sys.stdout.write(sys.argv[1])")
+    echoed = re.sub("[\0\r\ud800]", "", HOSTILE)
+    suites = [
+        command_suite(program, command_case(HOSTILE, [echoed], echoed, stdin=echoed)),
+        suite_of([TestCase(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)]),
+        policy_suite(policy_case(HOSTILE, "allow", reasoning=HOSTILE)),
+        scenario_suite(scenario_case(HOSTILE, {"!=": [HOSTILE, ""]}, reasoning=HOSTILE)),
+    ]
+    for number, suite in enumerate(suites):
+        module = written(suite, tmp_path, f"test_{number}.py")
+        module.read_bytes().decode("utf-8")
+        assert "\x1b" not in module.read_text()
+        assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in module.read_text()
+        ast.parse(module.read_bytes())
+    assert run_pytest(tmp_path / "test_0.py").popitem()[1] == "passed"
+    assert run_pytest(tmp_path / "test_1.py").popitem()[1] == "skipped"
+    assert run_pytest(tmp_path / "test_2.py").popitem()[1] == "passed"
+
+
+@pytest.mark.parametrize(
+    "value", [HOSTILE, {'""': ['""', ""]}, [["'" * 4, '"' * 9], {"": "\\"}], 1e300, None]
+)
+def test_a_literal_holds_the_value(value: object) -> None:
+    literal = ast.literal_eval(json_literal(value, 8))
+    assert json.loads(literal) == value
+
+
+def test_a_value_stands_on_one_line_where_it_fits() -> None:
+    value = {"first": ["x" * 30] * 4, "second": {"a": [1, 2]}}
+    lines = json_literal(value, 4).splitlines()
+    assert '      "second": {"a": [1, 2]}' in lines
+    assert len(lines) == 11
+    assert max(map(len, lines)) < 100
+
+
+def test_names_are_valid_and_each_another_one() -> None:
+    made = names(["a", "a", "a_2", "", "\N{HANGUL SYLLABLE GA}", "A b-c", "class", "9", "x" * 500, "x" * 501])
+    assert len(made) == len(set(made))
+    assert all(name.isidentifier() and name.isascii() and name.startswith("test_") for name in made)
+
+
+@pytest.mark.parametrize("kind", ["policy", "scenario", "command", "words"])
+def test_what_is_written_has_nothing_that_a_linter_objects_to(kind: str, tmp_path: Path) -> None:
+    words = TestCase("words", "actions", "x")
+    suite = {
+        "policy": policy_suite(policy_case("a", "allow"), words),
+        "scenario": scenario_suite(scenario_case("a", ONE_MORE)),
+        "command": command_suite(tmp_path, command_case("a", [], "b"), command_case("c", [], None), words),
+        "words": suite_of([words]),
+    }[kind]
+    module = written(suite, tmp_path)
+    ruff = shutil.which("ruff") or str(sys.executable).replace("python3", "ruff").replace("python", "ruff")
+    command = [ruff, "check", "--isolated", "--extend-select=I,UP,B,SIM,C4,PT,N,RUF", str(module)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.errors import InvalidArgumentError
+from peripety.quality import MutantOutcome
+from peripety.testgen.model import TestCase, TestStatus
+from peripety.testgen.subjects.command import CommandSubject
+from peripety.testgen.subjects.command.python import MOST_MUTANTS, Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = '''\
+"""Says how a number compares."""
+import sys
+
+
+def compared(number: int) -> str:
+    if number < 10:
+        return "less"
+    return "more"
+
+
+if __name__ == "__main__":
+    print(compared(int(sys.argv[1])))
+'''
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "compare.py").write_text(PROGRAM)
+    return tmp_path
+
+
+@pytest.fixture
+def subject(directory: Path) -> CommandSubject:
+    return CommandSubject([sys.executable, "-S", "compare.py"], directory)
+
+
+def case(
+    *arguments: str, expected: str | None = None, exit_code: int | None = None, stdin: str = ""
+) -> TestCase:
+    body: dict[str, Any] = {"arguments": [*arguments], "stdin": stdin, "exit_code": exit_code}
+    return TestCase("t", "boundary", "i", expected, body=body)
+
+
+def shell(script: str, **limits: Any) -> CommandSubject:
+    return CommandSubject(["sh", "-c", script], **limits)
+
+
+def test_output_and_exit_code_are_held_against_what_is_expected(subject: CommandSubject) -> None:
+    assert subject.run(case("3", expected="less", exit_code=0)).status is TestStatus.PASSED
+    wrong = subject.run(case("3", expected="more", exit_code=1))
+    assert wrong.status is TestStatus.FAILED
+    assert [finding.code for finding in wrong.findings] == ["EXPECTATION_NOT_MET"] * 2
+    assert wrong.observed == "exit code 0\nstdout: less"
+
+
+def test_a_run_covers_the_lines_that_it_executes(subject: CommandSubject) -> None:
+    assert {target.path for target in subject.targets} >= {"/compare.py/6", "/compare.py/7", "/compare.py/8"}
+    covered = subject.run(case("3", expected="less")).covered
+    assert "line:/compare.py/7" in covered
+    assert "line:/compare.py/8" not in covered
+
+
+def test_a_test_at_the_border_kills_what_one_far_from_it_does_not(subject: CommandSubject) -> None:
+    mutants = {mutant.mutant_id for mutant in subject.mutants}
+    far, near = (subject.kills(case(given, expected="more"), mutants) for given in ("90", "10"))
+    assert far < near
+    assert {mutant.outcome for mutant in subject.mutants} == {MutantOutcome.SURVIVED}
+    assert "change_comparison:6:7:0" in near - far
+
+
+def test_a_mistake_in_a_later_line_of_a_statement_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("SIZES = [\n    1,\n    2,\n    3,\n]\nprint(sum(SIZES))\n")
+    subject = CommandSubject([sys.executable, "p.py"], tmp_path)
+    everything = [mutant.mutant_id for mutant in subject.mutants]
+    assert "shift_number:3:4:0" in subject.kills(case(expected="6"), everything)
+
+
+def test_a_mutant_that_compiles_to_the_same_code_is_equivalent(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("def f():\n    'doc'\n    return 1\n    return 2\nprint(f())\n")
+    subject = CommandSubject([sys.executable, "p.py"], tmp_path)
+    same = subject.equivalent([mutant.mutant_id for mutant in subject.mutants])
+    assert "drop_result:4:4:0" in same
+    assert "drop_result:3:4:0" not in same
+
+
+def test_what_is_written_to_standard_error_is_not_changed_since_no_test_looks_at_it() -> None:
+    source = b"""\
+import sys
+print("a", file=sys.stderr)
+sys.stderr.write("b")
+print("c", file=sys.stdout)
+"""
+    assert {mutant.path for mutant in Program("p.py", source).mutants} == {"/p.py/4"}
+
+
+def test_each_run_finds_the_directory_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "seen").write_text("0")
+    subject = CommandSubject(["sh", "-c", "cat seen; echo 1 > seen; ls"], tmp_path)
+    for _ in range(2):
+        assert subject.run(case(expected="0seen")).status is TestStatus.PASSED
+    assert (tmp_path / "seen").read_text() == "0"
+
+
+@pytest.mark.parametrize("is_link", [True, False], ids=["by_link", "by_whole_path"])
+def test_a_program_that_is_called_outside_of_the_copy_stays_as_it_is(
+    directory: Path, *, is_link: bool
+) -> None:
+    program, link = directory / "compare.py", directory / "link.py"
+    link.symlink_to(program)
+    subject = CommandSubject([sys.executable, "-S", "link.py" if is_link else str(program)], directory)
+    test = case("3", expected="less", exit_code=0)
+    assert subject.run(test).status is TestStatus.PASSED
+    assert subject.kills(test, [mutant.mutant_id for mutant in subject.mutants]) == frozenset()
+    assert program.read_text() == PROGRAM
+
+
+def test_a_command_that_does_not_end_is_ended_with_all_that_it_started() -> None:
+    ran = shell("sleep 600 & sleep 600", timeout_seconds=0.3).run(case(exit_code=0))
+    assert ran.status is TestStatus.FAILED
+    assert [finding.code for finding in ran.findings] == ["TIMEOUT"]
+
+
+def test_a_command_has_no_network() -> None:
+    asked = "import socket; socket.create_connection(('127.0.0.1', 1))"
+    ran = CommandSubject([sys.executable, "-c", asked]).run(case(exit_code=1))
+    assert "unreachable" in ran.observed
+
+
+def test_a_command_gets_no_more_memory_than_it_may_have() -> None:
+    subject = CommandSubject([sys.executable, "-c", "x = bytearray(2**30)"], memory_bytes=2**28)
+    assert "MemoryError" in subject.run(case(exit_code=1)).observed
+
+
+def test_a_command_has_no_more_processes_than_it_may_have() -> None:
+    asked = "import resource; print(*resource.getrlimit(resource.RLIMIT_NPROC))"
+    ran = CommandSubject([sys.executable, "-c", asked]).run(case(expected="256 256"))
+    assert ran.status is TestStatus.PASSED
+
+
+def test_a_command_sees_no_variable_that_it_was_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY_OF_THE_SERVER", "canary")
+    ran = shell("env", environment={"GIVEN": "yes"}).run(case(exit_code=0))
+    assert "GIVEN=yes" in ran.observed
+    assert "canary" not in ran.observed
+    assert "yes" not in str(shell("env", environment={"GIVEN": "yes"}).material)
+
+
+def test_a_command_that_is_not_there_is_not_executable() -> None:
+    ran = CommandSubject(["no-such-program"]).run(case(exit_code=0))
+    assert ran.status is TestStatus.NOT_EXECUTABLE
+    assert "cannot be started" in ran.findings[0].message
+
+
+def test_two_runs_of_a_stable_command_leave_the_same_trace() -> None:
+    assert len({shell("echo a").run(case(expected="a")).trace for _ in range(2)}) == 1
+    assert len({shell("echo $$; date +%N").run(case(exit_code=0)).trace for _ in range(2)}) == 2
+
+
+def test_a_test_that_expects_nothing_is_a_stub(subject: CommandSubject) -> None:
+    assert [finding.code for finding in subject.soundness(case("3"))] == ["STUB"]
+    assert subject.soundness(case("3", exit_code=0)) == ()
+    assert subject.soundness(case("3", expected="")) == ()
+
+
+def test_the_same_input_is_the_same_whatever_is_expected(subject: CommandSubject) -> None:
+    one, other = case("3", exit_code=0).body, case("3", exit_code=1).body
+    assert one is not None
+    assert other is not None
+    assert subject.same_input(one) == subject.same_input(other)
+
+
+def test_an_argument_that_no_process_takes_is_a_problem(subject: CommandSubject) -> None:
+    (finding,) = subject.problems({"arguments": ["a", "b\0"], "stdin": "", "exit_code": None})
+    assert finding.path == "/arguments/1"
+    (finding,) = subject.problems({"arguments": ["x" * 70_000], "stdin": "", "exit_code": None})
+    assert finding.code == "TOO_MANY_ARGUMENTS"
+
+
+def test_the_floor_expects_what_the_command_does_now(subject: CommandSubject) -> None:
+    for draft in subject.floor():
+        test = TestCase(draft.name, draft.category or "", draft.input, draft.expected_output, body=draft.body)
+        assert subject.run(test).status is TestStatus.PASSED
+        assert subject.soundness(test) == ()
+
+
+def test_a_program_in_another_language_has_nothing_to_measure_by() -> None:
+    subject = shell("echo a")
+    assert (subject.targets, subject.mutants) == ((), ())
+    assert subject.kills(case(expected="a"), ["x"]) == frozenset()
+
+
+def test_a_directory_that_cannot_be_copied_for_each_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="no directory"):
+        CommandSubject(["true"], tmp_path / "gone")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(17 * 1024 * 1024)
+    with pytest.raises(InvalidArgumentError, match="copied for each run"):
+        CommandSubject(["true"], tmp_path)
+
+
+def test_a_directory_with_what_is_no_file_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(PermissionError, match="'pipe' is no file that can be read"):
+        CommandSubject(["true"], tmp_path)
+
+
+def test_of_a_long_program_a_sample_is_taken_that_its_text_decides() -> None:
+    source = b"".join(b"a%d = %d + 1\n" % (number, number) for number in range(200))
+    one, other = Program("p.py", source), Program("p.py", source)
+    assert len(one.mutants) == MOST_MUTANTS
+    assert one.mutants == other.mutants
