@@ -17,6 +17,8 @@ MAKEOVERRIDES :=
 
 DESCRIPTION = if [ "$(ABOUT_ORIGIN)" = undefined ]; then cat examples/description.txt; else printf '%s' "$$ABOUT"; fi
 
+ROUNDS ?= 3
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -32,13 +34,21 @@ play: $(VENV)/installed native  ## Turn a description into a scenario and play i
 play-llm: $(VENV)/installed-llm native  ## The same with a real language model on this machine (about 350 MB)
 	@{ $(DESCRIPTION); } | BIN=$(BIN) examples/local-model
 
+.PHONY: testgen-llm
+testgen-llm: $(VENV)/installed-llm native  ## Have that model write tests of an example, and see how good they are: ROUNDS=3
+	@BIN=$(BIN) examples/local-model testgen generate --file examples/testgen/scenario.md \
+	  --scenario examples/scenario.json --no-floor --max-rounds $(ROUNDS) --max-time 900
+
 .PHONY: serve
 serve: $(VENV)/installed native  ## Serve all services in one process
 	@$(BIN)/peripety serve all
 
+# One more than there are cores: many tests wait for a disk or another process.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+
 .PHONY: test
-test: $(VENV)/installed-dev native test-core  ## Run every test
-	@$(BIN)/python -m pytest --ignore=tests/bench
+test: $(VENV)/installed-dev native test-core  ## Run every test, in one process more than there are cores: WORKERS=3
+	@$(BIN)/python -m pytest --ignore=tests/bench --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: test-llm
 test-llm: $(VENV)/installed-dev $(VENV)/installed-llm native  ## Test the gateway with a real language model on this machine (about 350 MB)
@@ -176,6 +186,10 @@ stress-sessions: $(VENV)/installed-dev native  ## Test sessions for hours: POINT
 bench-policies: $(VENV)/installed-bench native  ## Measure suites of scenarios for policies, and decisions beside Cedar and Casbin
 	@PYTHONPATH=tests $(BIN)/python -m bench.policies
 
+.PHONY: bench-testgen
+bench-testgen: $(VENV)/installed-dev native  ## Measure generated tests by the mutants that they kill: models of graded quality, three ways to ask them
+	@PYTHONPATH=tests $(BIN)/python -m bench.testgen
+
 ITEMS ?= 1000000
 
 .PHONY: bench-batch
@@ -206,6 +220,12 @@ DECISIONS ?= 1000000
 .PHONY: fuzz-policies
 fuzz-policies: $(VENV)/installed-dev native  ## Compare the decisions of both cores over random policies: DECISIONS=1000000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.policies --decisions $(DECISIONS) --seed $(SEED)
+
+SPLITS ?= 1000000
+
+.PHONY: fuzz-arrivals
+fuzz-arrivals: $(VENV)/installed-dev native  ## Take tests out of answers that are cut anywhere: SPLITS=1000000 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m fuzz.arrivals --splits $(SPLITS) --seed $(SEED)
 
 OPERATIONS ?= 1000000
 PROVIDER   ?= anthropic
