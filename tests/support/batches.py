@@ -51,10 +51,11 @@ def spaced(data: bytes, spaces: int) -> bytes:
 
 
 def verdicts(documents: list[tuple[Any, bytes]], options: BatchOptions, **more: Any) -> dict[Any, Verdict]:
-    """What a batch says of each document; each has one verdict."""
+    """What a batch says of each document, in their order and not in that in which it was said."""
     found = list(batch.validate(documents, options, **more))
     assert len(found) == len(documents)
-    return dict(found)
+    said = dict(found)
+    return {key: said[key] for key, _ in documents}
 
 
 def playing_otherwise(
