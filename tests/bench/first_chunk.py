@@ -2,7 +2,7 @@
 
 `PYTHONPATH=tests python -m bench.first_chunk`: a real HTTP server emits a token every 100 ms and notes
 when; a client notes when each one arrives. It is asked twice: through the gateway service, and as the
-narrator of a turn. All of it runs in one process, so that one clock times both ends.
+narrator of a turn.
 """
 
 from __future__ import annotations
@@ -11,25 +11,15 @@ import asyncio
 import json
 import statistics
 import sys
-import tempfile
 import time
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from peripety import logs
+from bench.serving import serving
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.client.facade import connect
-from peripety.config import LogLevel, ProviderName
-from peripety.rpc.app import serve
 from support.api import Api, new_id, turn_request
-from support.apps import config_for
 from support.playable import playable
-from support.upstream import DONE, Reply, Request, delta, finish, upstream
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from support.upstream import DONE, Reply, Request, delta, finish
 
 PAUSE_SECONDS = 0.1
 
@@ -63,7 +53,7 @@ async def through_the_gateway(tokens: int) -> list[float]:
     metronome = Metronome(tokens)
     message = pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text="go")])
     question = pb.GenerateRequest(request_id=new_id(), prompt=pb.Prompt(messages=[message]))
-    async with _serving(metronome) as address, connect(address) as client:
+    async with serving(metronome.answer) as address, connect(address) as client:
         responses = client.gateway.Generate(question)
         arrived = [time.perf_counter() async for response in responses if response.text_delta]
     return metronome.gaps(arrived)
@@ -74,26 +64,10 @@ async def through_a_turn(tokens: int) -> list[float]:
     narrative = json.dumps({"narrative": "|"})
     opening, closing = narrative.split("|")
     metronome = Metronome(tokens, opening, closing)
-    async with _serving(metronome) as address, Api.connected(address) as api:
+    async with serving(metronome.answer) as address, Api.connected(address) as api:
         events = api.turn(turn_request(await api.session_of(playable())))
         arrived = [time.perf_counter() async for event in events if event.HasField("narrative_chunk")]
     return metronome.gaps(arrived)
-
-
-@asynccontextmanager
-async def _serving(metronome: Metronome) -> AsyncIterator[str]:
-    with tempfile.TemporaryDirectory() as directory:
-        async with upstream(metronome.answer) as server:
-            config = config_for(
-                Path(directory),
-                model_provider=ProviderName.GENERIC,
-                openai_api_base=server.base_url,
-                model_name="m",
-                log_level=LogLevel.ERROR,
-            )
-            logs.configure(config)
-            async with serve(config) as app:
-                yield app.address
 
 
 def report(name: str, gaps: list[float]) -> str:

@@ -2,9 +2,7 @@
 
 `PYTHONPATH=tests python -m bench.first_test`: a real HTTP server writes tests as calls of a tool, each in
 pieces, and notes when the last byte of each has left; a client notes when the test is there. In between it
-was read, looked for among the others, and written to the database. It is one process, so that one clock
-times both ends; a run before warms it up. `PERIPETY_BENCH_DIRECTORY` says where the database is, and so on
-which disk.
+was read, looked for among the others, and written to the database. A run before warms the server up.
 """
 
 from __future__ import annotations
@@ -14,20 +12,15 @@ import json
 import os
 import statistics
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peripety import logs
+from bench.serving import serving
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.config import LogLevel, ProviderName
-from peripety.rpc.app import serve
 from support.api import new_id
-from support.apps import config_for
 from support.testgen_runs import TestRuns
-from support.upstream import DONE, Reply, Request, finish, upstream
+from support.upstream import DONE, Reply, Request, finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,24 +87,14 @@ async def measured(runs: int = 10, tests: int = 4) -> Figures:
     first: list[float] = []
     every: list[float] = []
     writer = Writer(tests)
-    with tempfile.TemporaryDirectory(dir=os.environ.get("PERIPETY_BENCH_DIRECTORY")) as directory:
-        async with upstream(writer.answer) as server:
-            config = config_for(
-                Path(directory),
-                model_provider=ProviderName.GENERIC,
-                openai_api_base=server.base_url,
-                model_name="m",
-                log_level=LogLevel.ERROR,
-            )
-            logs.configure(config)
-            async with serve(config) as app, TestRuns.connected(app.address) as client:
-                await _arrived(client, 0)
-                for number in range(1, runs + 1):
-                    writer.left.clear()
-                    arrived = await _arrived(client, number)
-                    gaps = [(end - start) * 1000 for start, end in zip(writer.left, arrived, strict=True)]
-                    first.append(gaps[0])
-                    every += gaps
+    async with serving(writer.answer) as address, TestRuns.connected(address) as client:
+        await _arrived(client, 0)
+        for number in range(1, runs + 1):
+            writer.left.clear()
+            arrived = await _arrived(client, number)
+            gaps = [(end - start) * 1000 for start, end in zip(writer.left, arrived, strict=True)]
+            first.append(gaps[0])
+            every += gaps
     return Figures(first, every)
 
 
@@ -127,11 +110,8 @@ def report(figures: Figures) -> str:
 
 
 def main() -> None:
-    """Measure, print the figures, and fail when they are too high."""
-    figures = measure()
-    sys.stdout.write("\nlast byte of a test at the model to the test at the client\n" + report(figures))
-    if not figures.holds:
-        sys.exit(f"the first test takes more than {LIMIT_MS:g} ms")
+    """Measure and print the figures."""
+    sys.stdout.write("\nlast byte of a test at the model to the test at the client\n" + report(measure()))
 
 
 async def _arrived(client: TestRuns, number: int) -> list[float]:

@@ -1,0 +1,42 @@
+"""All services in this process, before a model that the benchmark plays: one clock times both ends."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peripety import logs
+from peripety.config import LogLevel, ProviderName
+from peripety.rpc.app import serve
+from support.apps import config_for
+from support.upstream import upstream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from support.upstream import Reply, Request
+
+__all__ = ["serving"]
+
+
+@asynccontextmanager
+async def serving(answer: Callable[[Request, Reply], Awaitable[None]]) -> AsyncIterator[str]:
+    """The address of the services, whose model is a real HTTP server that answers so.
+
+    `PERIPETY_BENCH_DIRECTORY` says where their database is, and so on which disk.
+    """
+    with tempfile.TemporaryDirectory(dir=os.environ.get("PERIPETY_BENCH_DIRECTORY")) as directory:
+        async with upstream(answer) as server:
+            config = config_for(
+                Path(directory),
+                model_provider=ProviderName.GENERIC,
+                openai_api_base=server.base_url,
+                model_name="m",
+                log_level=LogLevel.ERROR,
+            )
+            logs.configure(config)
+            async with serve(config) as app:
+                yield app.address
