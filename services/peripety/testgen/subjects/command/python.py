@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+import threading
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +28,18 @@ __all__ = ["MOST_MUTANTS", "Program"]
 MOST_MUTANTS = 300
 """Each costs a process for every test that goes over its line, so of a long program a sample is taken."""
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
+"""Those of the language, which knows no others."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A mutant, the lines of the statement that it changes, and the text of the program that it is."""
+    """A change of the tree, and the id of the mutant that it makes."""
 
-    mutant: Mutant
-    lines: range
-    source: bytes
+    mutant_id: str
+    operator: str
+    place: _Place
+    after: ast.AST
 
 
 class Program:
@@ -54,59 +62,80 @@ class Program:
         try:
             self._tree = ast.parse(source, name)
             code = compile(source, name, "exec")
-        except (SyntaxError, ValueError) as error:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise InvalidArgumentError(f"{name} is no Python program: {error}", code="NOT_PYTHON") from None
         self.name = name
         self.text = source.decode(errors="replace")
         self.lines = tuple(sorted(_lines(code)))
-        self._changes = {change.mutant.mutant_id: change for change in self._sampled()}
+        self._text_lines = [line.strip() for line in _LINE_END.split(self.text)]
+        self._changing = threading.Lock()
+        self._changes = {change.mutant_id: change for change in self._sampled()}
 
     def line(self, number: int) -> str:
         """One of its lines, without the space around it."""
-        return self.text.splitlines()[number - 1].strip()
+        return self._text_lines[number - 1]
 
-    @property
+    @cached_property
     def mutants(self) -> tuple[Mutant, ...]:
-        """Small changes of it, in the order of the text; of many a sample that its text alone decides."""
-        return tuple(change.mutant for change in self._changes.values())
+        """Small changes of it, in the order of the text; of many a sample that its text alone decides.
+
+        There are none of what is nested too deeply to be written out again.
+        """
+        return tuple(map(self._mutant, self._changes.values()))
 
     def lines_of(self, mutant_id: str) -> range:
         """The lines of the statement that a mutant changes: whatever runs it goes over one of them."""
-        return self._changes[mutant_id].lines
+        return self._changes[mutant_id].place.lines
 
     def source_of(self, mutant_id: str) -> bytes:
-        """The text of a mutant."""
-        return self._changes[mutant_id].source
+        """The text of a mutant; of a long program it takes a while to write."""
+        change = self._changes[mutant_id]
+        with self._changing:
+            change.place.put(change.after)
+            try:
+                return ast.unparse(ast.fix_missing_locations(self._tree)).encode()
+            finally:
+                change.place.put(change.place.node)
 
     def is_same(self, mutant_id: str) -> bool:
         """Whether a mutant was compiled to the very same code."""
-        return bool(_code(self.source_of(mutant_id)) == _code(ast.unparse(self._tree).encode()))
+        return bool(_code(self.source_of(mutant_id)) == self._own_code)
+
+    @cached_property
+    def _own_code(self) -> Any:
+        with self._changing:
+            return _code(ast.unparse(self._tree).encode())
 
     def _sampled(self) -> list[_Change]:
-        changes = [*self._all()]
+        try:
+            ast.unparse(self._tree)
+            changes = [*self._all()]
+        except (RecursionError, ValueError):
+            return []
         if len(changes) <= MOST_MUTANTS:
             return changes
-        by_chance = sorted(changes, key=lambda one: sha256(one.mutant.mutant_id.encode()).digest())
-        kept = {change.mutant.mutant_id for change in by_chance[:MOST_MUTANTS]}
-        return [change for change in changes if change.mutant.mutant_id in kept]
+        by_chance = sorted(changes, key=lambda one: sha256(one.mutant_id.encode()).digest())
+        kept = {change.mutant_id for change in by_chance[:MOST_MUTANTS]}
+        return [change for change in changes if change.mutant_id in kept]
 
     def _all(self) -> Iterator[_Change]:
+        numbers: Counter[str] = Counter()
         for place in _places(self._tree, (1, 0), range(1, 2)):
-            for number, (operator, after) in enumerate(changes_of(place.node)):
-                before = place.node
-                place.put(after)
-                source = ast.unparse(ast.fix_missing_locations(self._tree)).encode()
-                place.put(before)
-                line, column = place.at
-                mutant = Mutant(
-                    f"{operator}:{line}:{column}:{number}",
-                    operator,
-                    f"/{self.name}/{line}",
-                    _told(ast.get_source_segment(self.text, before)),
-                    _told(ast.unparse(after)),
-                    MutantOutcome.SURVIVED,
-                )
-                yield _Change(mutant, place.lines, source)
+            line, column = place.at
+            for operator, after in changes_of(place.node):
+                name = f"{operator}:{line}:{column}"
+                yield _Change(f"{name}:{numbers[name]}", operator, place, after)
+                numbers[name] += 1
+
+    def _mutant(self, change: _Change) -> Mutant:
+        return Mutant(
+            change.mutant_id,
+            change.operator,
+            f"/{self.name}/{change.place.at[0]}",
+            _told(ast.get_source_segment(self.text, change.place.node)),
+            _told(ast.unparse(change.after)),
+            MutantOutcome.SURVIVED,
+        )
 
 
 @dataclass(frozen=True, slots=True)

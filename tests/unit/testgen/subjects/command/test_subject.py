@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -217,3 +218,38 @@ def test_of_a_long_program_a_sample_is_taken_that_its_text_decides() -> None:
     one, other = Program("p.py", source), Program("p.py", source)
     assert len(one.mutants) == MOST_MUTANTS
     assert one.mutants == other.mutants
+
+
+def test_the_text_of_a_mutant_is_written_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+
+    def unparse(tree: ast.AST) -> str:
+        written.extend([tree] if isinstance(tree, ast.Module) else [])
+        return "a program"
+
+    source = b"".join(b"a%d = %d + 1\n" % (number, number) for number in range(50))
+    monkeypatch.setattr(ast, "unparse", unparse)
+    program = Program("p.py", source)
+    some = program.mutants[0].mutant_id
+    before = len(written)
+    assert before < 2
+    assert program.source_of(some) == b"a program"
+    assert len(written) == before + 1
+
+
+def test_two_changes_at_the_same_place_are_two_mutants() -> None:
+    program = Program("p.py", b"print(3 + 2 - 1)\n")
+    changed = {program.source_of(one.mutant_id) for one in program.mutants if "arithmetic" in one.operator}
+    assert changed == {b"print(3 + 2 + 1)", b"print(3 - 2 - 1)"}
+    assert len({mutant.mutant_id for mutant in program.mutants}) == len(program.mutants)
+
+
+def test_a_program_that_cannot_be_written_out_again_has_lines_and_no_mutants() -> None:
+    for value in (b" + ".join([b"'a'"] * 1_000), b"0x" + b"f" * 5_000):
+        program = Program("p.py", b"print(" + value + b")\n")
+        assert (program.lines, program.mutants) == ((1,), ())
+
+
+def test_the_lines_of_a_program_are_those_that_its_language_counts() -> None:
+    program = Program("p.py", b"a = 1\n\x0c\nb = '\xe2\x80\xa8'\r\nc = 3\n")
+    assert [program.line(number)[:1] for number in program.lines] == ["a", "b", "c"]
