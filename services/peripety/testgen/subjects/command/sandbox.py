@@ -46,7 +46,7 @@ class Output:
         exit_code: as a shell tells it: of a program that a signal ended, the negative number of the signal.
             None when its time was over.
         stdout: what it wrote, at most 1 MiB.
-        stderr: what it complained about, at most 1 MiB.
+        stderr: what it complained about, at most 1 MiB, with `.` for its working directory.
     """
 
     exit_code: int | None
@@ -119,7 +119,9 @@ class Sandbox:
                 Path(work, name).write_bytes(content)
             with out.open("wb") as stdout, err.open("wb") as stderr:
                 exit_code = self._finished(argv, stdin, work, (stdout.fileno(), stderr.fileno()))
-            return Output(exit_code, _beginning(out), _beginning(err))
+            # Complaints often say where a file is, and that is another place in each run.
+            complaints = _beginning(err).replace(os.fsencode(work.resolve()), b".")
+            return Output(exit_code, _beginning(out), complaints)
 
     def _finished(
         self, argv: Sequence[str], stdin: bytes, work: Path, outputs: tuple[int, int]

@@ -38,7 +38,7 @@ _MOST_SOURCE = 32 * 1024
 _MOST_OBSERVED = 4 * 1024
 _MOST_ARGUMENTS = 100
 _MOST_ARGUMENT_BYTES = 64 * 1024
-_NOT_FOUND = 127
+_NOT_STARTED = {126, 127}
 _BODY_SCHEMA = {
     "type": "object",
     "description": "One run of the command.",
@@ -139,7 +139,7 @@ class CommandSubject:
         body = test.body or {}
         output = self._output(body)
         observed = _observed(output)
-        if output.exit_code == _NOT_FOUND and output.stderr.startswith(b"prlimit:"):
+        if _is_not_started(output):
             reason = output.stderr.decode(errors="replace").partition(":")[2].strip()
             finding = Finding("NOT_EXECUTABLE", "", f"the command cannot be started: {reason}")
             return Ran(TestStatus.NOT_EXECUTABLE, observed, "", (finding,))
@@ -175,7 +175,7 @@ class CommandSubject:
         ):
             body = {"arguments": arguments, "stdin": "", "exit_code": None}
             output = self._output(body)
-            if output.exit_code is None:
+            if output.exit_code is None or _is_not_started(output):
                 continue
             yield Draft(
                 name,
@@ -249,6 +249,10 @@ def _problems(body: Mapping[str, Any]) -> Iterator[Finding]:
     for index, argument in enumerate(arguments):
         if "\0" in argument:
             yield Finding("BAD_ARGUMENT", f"/arguments/{index}", "contains NUL, which no argument can")
+
+
+def _is_not_started(output: Output) -> bool:
+    return output.exit_code in _NOT_STARTED and output.stderr.startswith(b"prlimit:")
 
 
 def _unmet(test: TestCase, output: Output) -> Iterator[Finding]:

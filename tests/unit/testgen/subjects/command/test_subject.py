@@ -160,6 +160,26 @@ def test_a_command_that_is_not_there_is_not_executable() -> None:
     assert "cannot be started" in ran.findings[0].message
 
 
+def test_a_file_that_is_no_program_is_not_executable(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("words")
+    subject = CommandSubject(["./words"], tmp_path)
+    assert subject.run(case(exit_code=126)).status is TestStatus.NOT_EXECUTABLE
+
+
+def test_nothing_is_expected_of_a_command_that_cannot_be_started(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("words")
+    for program in ("no-such-program", "./words"):
+        assert [*CommandSubject([program], tmp_path).floor()] == []
+
+
+def test_a_program_that_says_where_it_failed_is_stable(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("print(1)\nraise ValueError\n")
+    subject = CommandSubject([sys.executable, "p.py"], tmp_path)
+    one, other = (subject.run(case(exit_code=1)) for _ in range(2))
+    assert 'File "./p.py", line 2' in one.observed
+    assert one == other
+
+
 def test_two_runs_of_a_stable_command_leave_the_same_trace() -> None:
     assert len({shell("echo a").run(case(expected="a")).trace for _ in range(2)}) == 1
     assert len({shell("echo $$; date +%N").run(case(exit_code=0)).trace for _ in range(2)}) == 2
