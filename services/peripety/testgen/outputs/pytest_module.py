@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from peripety.testgen.model import TestStatus
 from peripety.testgen.outputs import texts
+from peripety.testgen.subjects.command.hidden import SHORTEST, is_secret
 from peripety.testgen.subjects.subject import SubjectKind
 
 if TYPE_CHECKING:
@@ -54,7 +55,19 @@ def run(place, arguments, stdin):
         timeout=TIMEOUT_SECONDS,
         check=False,
     )
-    return done.returncode, done.stdout.decode(errors="replace").rstrip()
+    return done.returncode, {stdout}.decode(errors="replace").rstrip()
+'''
+_ON_VARIABLES = '''
+
+def without_values(output):
+    """What was written with `$NAME` for what a variable holds, as it stands in the tests."""
+    held = {{os.environ[name]: name for name in ENVIRONMENT if name in os.environ}}
+    hidden = [value for value in held if len(value) >= {shortest} or (value and held[value] in {secret!r})]
+    if not hidden:
+        return output
+    by_length = map(os.fsencode, sorted(hidden, key=len, reverse=True))
+    pattern = b"|".join(map(re.escape, by_length))
+    return re.sub(pattern, lambda found: b"$" + held[os.fsdecode(found[0])].encode(), output)
 '''
 
 
@@ -86,7 +99,8 @@ def _head(suite: Suite) -> Iterator[str]:
 def _imports(tested: Source | None, *, skips: bool) -> Iterator[str]:
     """Groups of imports, in order."""
     if tested is not None and tested.command is not None:
-        yield "import os\nimport shutil\nimport subprocess"
+        names = ["os", *(["re"] if tested.command.environment else []), "shutil", "subprocess"]
+        yield "\n".join(f"import {name}" for name in names)
     others = ["import pytest"] if skips else []
     if tested is not None and tested.document is not None:
         others.append("from peripety.testgen import checking")
@@ -99,12 +113,17 @@ def _subject(tested: Source) -> str:
     if command is None:
         document = texts.json_literal(tested.document, 4)
         return _ON_ENGINE.format(kind=tested.kind.value, document=document)
-    return _ON_COMMAND.format(
+    names = [*command.environment]
+    run = _ON_COMMAND.format(
         argv=[*command.argv],
         directory=command.working_directory,
-        environment=[*command.environment],
+        environment=names,
         timeout=command.timeout_seconds,
+        stdout="without_values(done.stdout)" if names else "done.stdout",
     )
+    if not names:
+        return run
+    return run + _ON_VARIABLES.format(shortest=SHORTEST, secret=[*filter(is_secret, names)])
 
 
 def _why_not(test: TestCase, suite: Suite) -> str:

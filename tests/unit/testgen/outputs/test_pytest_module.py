@@ -14,6 +14,7 @@ from peripety.errors import Finding
 from peripety.testgen.model import TestCase, TestStatus
 from peripety.testgen.outputs import TestFormat, render
 from peripety.testgen.outputs.texts import json_literal, names
+from peripety.testgen.subjects.command import CommandSubject
 from support.suites import (
     PROGRAM,
     command_case,
@@ -87,6 +88,23 @@ def test_a_command_is_given_what_it_was_given_and_nothing_else(tmp_path: Path) -
     module = written(command_suite(program, test, environment=("ALPHA",)), tmp_path)
     assert run_pytest(module, ALPHA="first", BETA="second") == {"test_correctness_environment": "passed"}
     assert "first" not in module.read_text().partition("def test_")[0]
+
+
+def test_what_a_variable_holds_is_read_as_its_name_as_it_was_in_the_run(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.mkdir()
+    (program / "compare.py").write_text("import os; print(os.environ['A_KEY'], os.environ['ALPHA'])")
+    values = {"A_KEY": "canary", "ALPHA": "canary-and-more"}
+    outputs = {"hidden": "$A_KEY $ALPHA", "short": "$A_KEY ab"}
+    tests = [command_case(name, [], out) for name, out in outputs.items()]
+    subject = CommandSubject([sys.executable, "compare.py"], program, values)
+    assert subject.run(tests[0]).status is TestStatus.PASSED
+    module = written(command_suite(program, *tests, environment=tuple(values)), tmp_path)
+    assert run_pytest(module, **values) == {
+        "test_correctness_hidden": "passed",
+        "test_correctness_short": "failed",
+    }
+    assert run_pytest(module, A_KEY="x", ALPHA="ab")["test_correctness_short"] == "passed"
 
 
 def test_what_cannot_be_run_or_looks_at_nothing_is_skipped_with_its_words(tmp_path: Path) -> None:
@@ -178,13 +196,14 @@ def test_names_are_valid_and_each_another_one() -> None:
     assert all(name.isidentifier() and name.isascii() and name.startswith("test_") for name in made)
 
 
-@pytest.mark.parametrize("kind", ["policy", "scenario", "command", "words"])
+@pytest.mark.parametrize("kind", ["policy", "scenario", "command", "variables", "words"])
 def test_what_is_written_has_nothing_that_a_linter_objects_to(kind: str, tmp_path: Path) -> None:
     words = TestCase("words", "actions", "x")
     suite = {
         "policy": policy_suite(policy_case("a", "allow"), words),
         "scenario": scenario_suite(scenario_case("a", ONE_MORE)),
         "command": command_suite(tmp_path, command_case("a", [], "b"), command_case("c", [], None), words),
+        "variables": command_suite(tmp_path, command_case("a", [], "b"), environment=("ALPHA", "A_KEY")),
         "words": suite_of([words]),
     }[kind]
     module = written(suite, tmp_path)

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Hidden"]
+__all__ = ["SHORTEST", "Hidden", "is_secret"]
 
-_SHORTEST = 6
+SHORTEST = 6
 """Characters of a value that tells something: a shorter one is a switch, and its letters are everywhere."""
 
 _SECRET = re.compile(r"secret|credential|passw|token|key|private|auth", re.IGNORECASE)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable says by its name that it is secret."""
+    return _SECRET.search(name) is not None
 
 
 class Hidden:
@@ -27,7 +32,7 @@ class Hidden:
         names = {
             value.encode(errors="surrogateescape"): name.encode()
             for name, value in environment.items()
-            if len(value) >= _SHORTEST or (value and _SECRET.search(name))
+            if len(value) >= SHORTEST or (value and is_secret(name))
         }
         self._names = names
         # A longer one first, which may hold a shorter one.
