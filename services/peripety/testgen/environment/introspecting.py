@@ -103,7 +103,7 @@ def _files(directory: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
         for name in sorted(names):
             path = Path(place, name)
-            if not name.startswith(".") or is_secret(path):
+            if not name.startswith(".") or is_secret(Path(name)):
                 if path.is_symlink() or not path.is_file():
                     continue
                 yield path
@@ -113,8 +113,9 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _preview(path: Path, directory: Path) -> FilePreview:
-    name, size = path.relative_to(directory).as_posix(), path.lstat().st_size
-    if is_secret(path):
+    place, size = path.relative_to(directory), path.lstat().st_size
+    name = os.fsencode(place.as_posix()).decode(errors="replace")
+    if is_secret(place):
         return FilePreview(name, size)
     try:
         with path.open("rb") as file:

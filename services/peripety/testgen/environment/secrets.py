@@ -12,7 +12,7 @@ __all__ = ["is_secret"]
 
 _NAMES = re.compile(
     r"""
-      \.env(\..*)? | .*\.(pem|key|p12|pfx|jks|keystore|kdbx|gpg|asc|ovpn)
+      .*\.env(\..*)? | .*\.(pem|key|p12|pfx|jks|keystore|kdbx|gpg|asc|ovpn)
     | id_(rsa|dsa|ecdsa|ed25519)(\..*)? | \.?(netrc|pgpass|htpasswd|npmrc|pypirc|git-credentials)
     | .*(secret|credential|password|passwd|token|apikey|api_key|private).*
     """,
@@ -24,6 +24,10 @@ _SOURCES = frozenset(
 
 
 def is_secret(path: Path) -> bool:
-    """Whether a file may hold secrets, by its name; source code about secrets holds none."""
-    found = _NAMES.fullmatch(path.name)
-    return found is not None and (path.suffix.lower() not in _SOURCES or path.name.startswith(".env"))
+    """Whether a file may hold secrets, by its name and those of its folders; source code holds none.
+
+    Args:
+        path: its path in the directory that is described.
+    """
+    is_named = any(map(_NAMES.fullmatch, path.parts))
+    return is_named and (path.suffix.lower() not in _SOURCES or path.name.startswith(".env"))

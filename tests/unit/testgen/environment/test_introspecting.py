@@ -40,9 +40,14 @@ def test_nothing_of_a_directory_is_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [".env", ".env.local", "server.pem", "id_rsa", "credentials.json", "my_api_key.txt", ".netrc"]
+    "name",
+    [
+        *(".env", ".env.local", "live.env", "server.pem", "id_rsa", "credentials.json", "my_api_key.txt"),
+        *(".netrc", "secrets/live.yaml", "a/private/b/c.txt"),
+    ],
 )
 def test_of_a_file_that_may_hold_secrets_nothing_but_its_name_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text('{"key": "canary"}')
     found = introspect(tmp_path)
     assert [file.path for file in found.files] == [name]
