@@ -77,8 +77,13 @@ def introspect(directory: Path, description: str = "") -> Environment:
     Raises:
         InvalidArgumentError: it is no directory, or cannot be read.
     """
-    if not directory.is_dir():
-        raise InvalidArgumentError(f"There is no directory '{directory}'; name one", code="NO_SUCH_DIRECTORY")
+    try:
+        os.scandir(directory).close()
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"There is no directory '{directory}' that can be read ({error.strerror}); name one",
+            code="NO_SUCH_DIRECTORY",
+        ) from None
     seen = [*_files(directory)]
     shown = sorted(seen, key=lambda path: (len(path.relative_to(directory).parts), path))[:MAX_FILES]
     previews = [_preview(path, directory) for path in sorted(shown)]

@@ -77,7 +77,7 @@ def _text(path: Path) -> str:
 def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return {}
 
 

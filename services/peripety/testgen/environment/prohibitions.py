@@ -6,8 +6,9 @@ import re
 
 __all__ = ["prohibited_in"]
 
-_WORD = r"[`'\"]?[A-Za-z][\w.+-]*[`'\"]?"
-_LIST = rf"(?P<tools>{_WORD}(?:\s*,\s*(?:or\s+|and\s+)?{_WORD}|\s+(?:or|and|nor)\s+{_WORD})*)"
+# Whatever a description holds, its length alone decides how long it takes to look through.
+_WORD = r"[`'\"]?(?<!\w)[A-Za-z][\w.+-]{0,63}+[`'\"]?"
+_LIST = rf"(?P<tools>{_WORD}(?:\s*,\s*(?:or\s+|and\s+)?{_WORD}|\s+(?:or|and|nor)\s+{_WORD}){{0,50}})"
 _FORBIDS = r"(?:do|must|may|should|shall)\s+not|don't|cannot|never"
 _USE = r"use|call|run|import|invoke|install"
 _USING = r"using|calling|running|importing|invoking|installing"

@@ -18,15 +18,17 @@ __all__ = ["structure_of"]
 _MOST = 60
 _LONGEST = 200
 _CODE = re.compile(
-    r"""^\s*(?:export\s+|default\s+|pub(?:\([^)]*\))?\s+|public\s+|private\s+|protected\s+|static\s+|async\s+)*
+    r"""^[^\S\n]*(?:export\s+|default\s+|pub(?:\([^)]*\))?\s+|public\s+|private\s+|protected\s+|static\s+|async\s+)*
     (?P<kind>function|func|fn|class|interface|struct|enum|trait|type|def|impl|module|package)\s+
     (?P<name>[A-Za-z_$][\w$]*(?:\.[A-Za-z_]\w*)?)\s*(?P<rest>\([^)\n]{0,120}\))?""",
     re.MULTILINE | re.VERBOSE,
 )
 _ASSIGNED = re.compile(r"^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=", re.MULTILINE)
-_HEADING = re.compile(r"^#{1,3}\s+(.+?)\s*#*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,3}[^\S\n]+(\S.*)$", re.MULTILINE)
 _YAML_KEY = re.compile(r"^([A-Za-z_][\w.-]*)\s*:", re.MULTILINE)
-_TABLE = re.compile(r"create\s+table\s+(?:if\s+not\s+exists\s+)?([\w.\"`]+)\s*\(([^;]*)\)", re.IGNORECASE)
+_TABLE = re.compile(
+    r"create\s+table\s+(?:if\s+not\s+exists\s+)?([\w.\"`]+)\s*\(([^;]{0,4000})\)", re.IGNORECASE
+)
 _SECTION = re.compile(r"^\[([^\]\n]+)\]\s*$", re.MULTILINE)
 
 
@@ -43,7 +45,7 @@ def structure_of(name: str, text: str) -> tuple[str, ...]:
         return ()
     try:
         return tuple(entry[:_LONGEST] for entry in islice(look(text), _MOST))
-    except (ValueError, RecursionError, SyntaxError, csv.Error):
+    except (ValueError, RecursionError, MemoryError, SyntaxError, csv.Error):
         return ()
 
 
@@ -109,6 +111,11 @@ def _separated(text: str) -> Iterator[str]:
         yield f"column {column.strip()}"
 
 
+def _headings(text: str) -> Iterator[str]:
+    for found in _HEADING.finditer(text):
+        yield f"heading {found[1].rstrip().rstrip('#').rstrip()}"
+
+
 def _sql(text: str) -> Iterator[str]:
     for found in _TABLE.finditer(text):
         yield f"table {found[1]}({' '.join(found[2].split())})"
@@ -126,11 +133,10 @@ _LOOKS: dict[str, Callable[[str], Iterator[str]]] = {
     "csv": _separated,
     "tsv": _separated,
     "sql": _sql,
-    "md": _each("heading", _HEADING),
+    "md": _headings,
     "yaml": _each("key", _YAML_KEY),
     "yml": _each("key", _YAML_KEY),
     "sh": _each("variable", _ASSIGNED),
-    "env": _each("variable", _ASSIGNED),
     "ini": _each("section", _SECTION),
     "cfg": _each("section", _SECTION),
     **dict.fromkeys(

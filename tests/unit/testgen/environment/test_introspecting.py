@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +60,19 @@ def test_source_code_about_secrets_is_shown(tmp_path: Path) -> None:
     assert introspect(tmp_path).files[0].structure == ("def count(text)",)
 
 
+def test_where_the_directory_itself_lies_makes_nothing_secret(tmp_path: Path) -> None:
+    place = tmp_path / "private"
+    place.mkdir()
+    (place / "a.txt").write_text("text")
+    assert introspect(place).files[0].preview == "text"
+
+
+def test_a_name_that_is_no_text_is_told_as_far_as_it_is_one(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"a\xff.txt")).write_text("text")
+    (file,) = introspect(tmp_path).files
+    assert (file.path, file.preview) == ("a\N{REPLACEMENT CHARACTER}.txt", "text")
+
+
 def test_a_large_file_is_shown_in_part_and_one_that_is_no_text_not_at_all(tmp_path: Path) -> None:
     (tmp_path / "large.txt").write_text("é" * 10_000)
     (tmp_path / "image.bin").write_bytes(b"\x00\xff" * 100)
@@ -106,6 +120,8 @@ def test_a_tool_that_the_task_forbids_is_not_available(tmp_path: Path) -> None:
 def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="no directory"):
         introspect(tmp_path / "gone")
+    with pytest.raises(InvalidArgumentError, match="File name too long"):
+        introspect(tmp_path / ("long" * 100))
 
 
 @pytest.mark.parametrize(
@@ -153,6 +169,30 @@ def test_prohibitions_are_read_out_of_the_description(description: str, tools: t
 )
 def test_what_is_in_a_file_is_found_by_its_kind(name: str, text: str, expected: str) -> None:
     assert "|".join(structure_of(name, text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.js", "\n" * 100_000),
+        ("a.md", f"# {' ' * 100_000}a{' ' * 100_000}b"),
+        ("a.sql", "create table a(" * 16_000),
+        ("a.py", f"a = {'-' * 100_000}1"),
+        ("pyproject.toml", f"a = {'[' * 20_000}"),
+    ],
+)
+@pytest.mark.timeout(10)
+def test_a_file_that_is_made_to_be_hard_to_read_takes_no_longer_than_another(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert [file.path for file in introspect(tmp_path).files] == [name]
+
+
+@pytest.mark.parametrize("description", ["a" * 100_000, "a, " * 30_000, "a-" * 50_000, "a or " * 20_000])
+@pytest.mark.timeout(10)
+def test_a_long_description_is_looked_through_in_no_time(description: str) -> None:
+    assert prohibited_in(f"{description} Do not use awk.") == ("awk",)
 
 
 def test_structure_is_bounded() -> None:
