@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
-from math import ceil, floor, inf, isfinite
-from typing import TYPE_CHECKING, Any
+from math import ceil, floor, inf, isfinite, nextafter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["between", "plain"]
 
+_End: TypeAlias = tuple[Fraction, bool]
+"""Where numbers end, and whether that is none of them; of upper ends the opposite number."""
+
 _LARGEST = 2**53 - 1
+_GREATEST = sys.float_info.max
 
 
 def plain(number: float) -> float:
@@ -28,27 +33,56 @@ def between(low: float, high: float, schema: Mapping[str, Any], *, whole: bool) 
         schema: what may have bounds and a step.
         whole: whether only integers will do.
     """
-    least, most = Fraction(-_LARGEST), Fraction(_LARGEST)
-    open_low = open_high = False
-    for bound, excluded in ((low, True), *_bounds(schema, "minimum", "exclusiveMinimum")):
-        if isfinite(bound) and (Fraction(bound), excluded) > (least, open_low):
-            least, open_low = Fraction(bound), excluded
-    for bound, excluded in ((high, True), *_bounds(schema, "maximum", "exclusiveMaximum")):
-        if isfinite(bound) and (-Fraction(bound), excluded) > (-most, open_high):
-            most, open_high = Fraction(bound), excluded
-    step = _step(schema, whole=whole)
-    if step is not None:
-        first = (floor(least / step) + 1 if open_low else ceil(least / step)) * step
-        last = (ceil(most / step) - 1 if open_high else floor(most / step)) * step
-        return tuple(_distinct(first, last)) if first <= last else ()
-    if least > most or (least == most and (open_low or open_high)):
-        return ()
-    choices = [Fraction(floor(least) + 1), (least + most) / 2, least, most, Fraction(ceil(most) - 1)]
-    return tuple(
-        _distinct(
-            *(one for one in choices if low < float(one) < high and least <= Fraction(float(one)) <= most)
+    lower, upper = (
+        [(_exactly(sign * bound), excluded) for bound, excluded in bounds if isfinite(bound)]
+        for sign, bounds in (
+            (1, ((low, True), *_bounds(schema, "minimum", "exclusiveMinimum"))),
+            (-1, ((high, True), *_bounds(schema, "maximum", "exclusiveMaximum"))),
         )
     )
+    safe, finite = (_exactly(-_LARGEST), False), (_exactly(-_GREATEST), False)
+    return tuple(
+        _safe(max([safe, *lower]), max([safe, *upper]), _step(schema, whole=whole))
+        or _larger(max([finite, *lower]), max([finite, *upper]))
+    )
+
+
+def _safe(lower: _End, upper: _End, step: Fraction | None) -> list[float]:
+    """Some of the multiples of a step between two ends, where every reader knows them exactly."""
+    (least, open_low), (most, open_high) = lower, (-upper[0], upper[1])
+    if step is None:
+        middle = (least + most) / 2
+        return _among((floor(least) + 1, middle, least, most, ceil(most) - 1), lower, upper)
+    first = (floor(least / step) + 1 if open_low else ceil(least / step)) * step
+    last = (ceil(most / step) - 1 if open_high else floor(most / step)) * step
+    if first > last:
+        return []
+    # Where multiples have more digits than numbers do, those next to the ends may be some.
+    return _among((first, last), lower, upper) or _among(_beside(least, most), lower, upper)
+
+
+def _larger(lower: _End, upper: _End) -> list[float]:
+    """Some numbers between two ends that not every reader knows exactly, multiples or not."""
+    numbers = _beside(lower[0], -upper[0], -_LARGEST, _LARGEST)
+    return _among((one for one in numbers if abs(one) > _LARGEST), lower, upper)
+
+
+def _among(numbers: Iterable[Fraction | float], lower: _End, upper: _End) -> list[float]:
+    """Those of some numbers, as JSON writes them, that lie between two ends."""
+    plainly = dict.fromkeys(plain(float(number)) for number in numbers)
+    exactly = ((one, _exactly(one)) for one in plainly)
+    return [one for one, exact in exactly if lower <= (exact, False) and upper <= (-exact, False)]
+
+
+def _beside(*numbers: Fraction | float) -> Iterator[float]:
+    """Numbers, and those next to them."""
+    for number in map(float, numbers):
+        yield from (one for one in (number, nextafter(number, inf), nextafter(number, -inf)) if isfinite(one))
+
+
+def _exactly(number: float) -> Fraction:
+    """A number by its decimals, as schemas tell multiples by them."""
+    return Fraction(str(number))
 
 
 def _bounds(schema: Mapping[str, Any], included: str, excluded: str) -> Iterator[tuple[float, bool]]:
@@ -64,7 +98,3 @@ def _step(schema: Mapping[str, Any], *, whole: bool) -> Fraction | None:
         exact = Fraction(str(step))
         return Fraction(exact.numerator) if whole else exact
     return Fraction(1) if whole else None
-
-
-def _distinct(*numbers: Fraction) -> Iterator[float]:
-    yield from dict.fromkeys(plain(float(number)) for number in numbers)
