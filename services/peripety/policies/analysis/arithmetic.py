@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["turns"]
 
-# Within these, an expression of a size that is read has a value for 0, if it has one for any number.
+# Within these, no step on the way to a value for 0 is too large for a number: 1e9 to the power of 32 is none.
+# So what has a value for any number has one for 0.
 _LARGEST_LITERAL = 1e9
-_MOST_OPERATIONS = 32
+_SMALLEST_DIVISOR = 1 / _LARGEST_LITERAL
+_MOST_LEAVES = 32
 _GREATEST = sys.float_info.max
 _COMPARED = ("<", "<=")
+_READING = frozenset({"var", "missing", "missing_some"})
 
 
 def turns(logic: Any, path: Path) -> tuple[float, ...] | None:
@@ -37,7 +40,7 @@ def turns(logic: Any, path: Path) -> tuple[float, ...] | None:
         path: segments of the path of the argument.
     """
     ((_, sides),) = logic.items()
-    if len(sides) != 2 or _operations(logic) > _MOST_OPERATIONS:  # noqa: PLR2004 - a pair
+    if len(sides) != 2 or _leaves(logic) > _MOST_LEAVES:  # noqa: PLR2004 - a pair
         return None
     directions = [_direction(side) for side in sides]
     if None in directions or all(directions) or _compares_texts(sides):
@@ -56,12 +59,11 @@ def _compares_texts(sides: Sequence[Any]) -> bool:
         return False
 
 
-def _operations(logic: Any) -> int:
+def _leaves(logic: Any) -> int:
+    """How many literals and variables there are."""
     if isinstance(logic, list):
-        return sum(map(_operations, logic))
-    if isinstance(logic, dict):
-        return 1 + sum(map(_operations, logic.values()))
-    return 0
+        return sum(map(_leaves, logic))
+    return sum(map(_leaves, logic.values())) if isinstance(logic, dict) else 1
 
 
 def _direction(logic: Any) -> int | None:
@@ -104,8 +106,12 @@ def _product(operand: Sequence[Any], directions: Sequence[int]) -> int | None:
 
 
 def _quotient(operand: Sequence[Any], directions: Sequence[int]) -> int | None:
-    is_divided = len(operand) > 1 and _reads(operand[0])
-    return _product(operand, directions) if is_divided else None
+    divided, *divisors = operand
+    if not divisors or not _reads(divided):
+        return None
+    values = [0.0 if _reads(one) else _value(one) for one in divisors]
+    is_small = any(value and abs(value) < _SMALLEST_DIVISOR for value in values)
+    return None if is_small else _product(operand, directions)
 
 
 _ARITHMETIC: Mapping[str, Callable[[Sequence[Any], Sequence[int]], int | None]] = {
@@ -117,9 +123,10 @@ _ARITHMETIC: Mapping[str, Callable[[Sequence[Any], Sequence[int]], int | None]] 
 
 
 def _reads(logic: Any) -> bool:
+    """Whether an expression depends on the argument, be it on whether it is there."""
     if isinstance(logic, list):
         return any(map(_reads, logic))
-    return isinstance(logic, dict) and ("var" in logic or any(map(_reads, logic.values())))
+    return isinstance(logic, dict) and (not _READING.isdisjoint(logic) or any(map(_reads, logic.values())))
 
 
 def _value(logic: Any) -> float | None:

@@ -46,6 +46,21 @@ def test_what_may_change_anywhere_is_not_told(logic: Any) -> None:
     assert turns(logic, ("a",)) is None
 
 
+@pytest.mark.parametrize(
+    "logic",
+    [
+        {"<": [{"/": [{"-": [_X, 5]}, 1e-308]}, 0]},
+        {"<": [{"*": [{"+": [_X, 1e9]}, *[1e9] * 35]}, 0]},
+    ],
+)
+def test_what_may_have_a_value_though_it_has_none_for_0_is_not_told(logic: Any) -> None:
+    assert turns(logic, ("a",)) is None
+
+
+def test_what_depends_on_whether_the_argument_is_there_is_not_told() -> None:
+    assert turns({"<": [_X, {"if": [{"missing": ["arguments.a"]}, 5, "b"]}]}, ("a",)) is None
+
+
 @pytest.mark.parametrize("logic", [{"<": [{"+": [_X, "b"]}, 4]}, {"<": [{"/": [_X, 0]}, 4]}])
 def test_what_never_has_a_value_turns_nowhere(logic: Any) -> None:
     assert turns(logic, ("a",)) == ()
