@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-__all__ = ["Request", "RequestLog", "request_table"]
+__all__ = ["Request", "RequestLog", "request_id_reused", "request_table"]
 
 _KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 
@@ -72,10 +72,7 @@ class RequestLog:
         query = select(self._table).where(self._table.c.request_id == request.request_id)
         row = (await connection.execute(query)).one_or_none()
         if row is not None and row.digest != request.digest:
-            raise AlreadyExistsError(
-                ".request_id was used for a different request; make a new one for each request",
-                code="REQUEST_ID_REUSED",
-            )
+            raise request_id_reused()
         return row
 
     async def record(self, connection: AsyncConnection, request: Request, **outcome: Any) -> None:
@@ -87,3 +84,11 @@ class RequestLog:
                 request_id=request.request_id, digest=request.digest, done=now, **outcome
             )
         )
+
+
+def request_id_reused() -> AlreadyExistsError:
+    """The id of a request was that of another one, or of the same one more than a day ago."""
+    return AlreadyExistsError(
+        ".request_id was used for a different request; make a new one for each request",
+        code="REQUEST_ID_REUSED",
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from sqlalchemy import bindparam, delete, insert, select, tuple_, update
 
 from peripety.durable.model import RUNNING, Log, LostLeaseError, Recorded, Started, StoredRun
-from peripety.durable.requests import RequestLog
+from peripety.durable.requests import RequestLog, request_id_reused
 from peripety.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -83,7 +83,11 @@ class RunStore(ABC, Generic[R, E]):
             return await self._done_by(connection, request)
 
     async def add(self, run: R, lease: Lease, request: Request) -> Started[R]:
-        """Store a new run, which is to be worked on, unless its request has made one already."""
+        """Store a new run, which is to be worked on, unless its request has made one already.
+
+        Raises:
+            AlreadyExistsError: there is a run of that id, whose request is not remembered any more.
+        """
         row = {
             "run_id": run.run_id,
             "state": RUNNING,
@@ -97,6 +101,8 @@ class RunStore(ABC, Generic[R, E]):
             done = await self._done_by(connection, request)
             if done is not None:
                 return done
+            if (await connection.execute(self._find, {"which": run.run_id})).one_or_none() is not None:
+                raise request_id_reused()
             await connection.execute(insert(self._runs).values(row | self._row(run)))
             await self._log.record(connection, request, run_id=run.run_id, sequence=0)
         return Started(run.run_id, 0, run)
