@@ -99,7 +99,7 @@ class DurableRuns(Generic[R, E]):
         lease = self._workers.new_lease()
         started = await self._durable.add(run, lease, request)
         if started.run is not None:
-            self._workers.work_on(started.run, lease, anew=True)
+            await self._workers.work_on(started.run, lease, anew=True)
         return started
 
 

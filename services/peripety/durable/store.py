@@ -136,13 +136,6 @@ class RunStore(ABC, Generic[R, E]):
             events = [Recorded(one.sequence, await self._event(connection, one)) for one in found]
         return Log(events, row.state == RUNNING, self._is_abandoned(row))
 
-    async def abandoned(self) -> list[str]:
-        """The ids of the runs that should be worked on and are not, the oldest first."""
-        columns = self._runs.c
-        query = select(columns.run_id).where(columns.state == RUNNING, columns.leased_until <= self._now())
-        async with self._database.read() as connection:
-            return [*await connection.scalars(query.order_by(columns.created))]
-
     async def take(self, run_id: str, lease: Lease) -> R | None:
         """Take a run up that nobody works on; None when there is nothing to take up.
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from peripety.durable.model import Lease, LostLeaseError, StoredRun
 from peripety.durable.recent import Recent
 from peripety.durable.recorder import Recorder, nothing_joined
-from peripety.errors import NotFoundError, PeripetyError
-from peripety.tasks import finish
+from peripety.errors import PeripetyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Work", "Workers"]
 
 _LEASE_MICROSECONDS = 5_000_000
-_LOOK_OUT_SECONDS = 5.0
 
 R_contra = TypeVar("R_contra", contravariant=True)
 R = TypeVar("R", bound=StoredRun)
@@ -87,21 +85,23 @@ class Workers(Generic[R, E]):
         self._joined = joined
         self._shifts: dict[str, _Shift[E]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lookout: asyncio.Task[None] | None = None
         self.stopping = False
 
     def new_lease(self) -> Lease:
         """A lease that nobody else has."""
         return self._renewed(str(uuid.uuid4()))
 
-    def work_on(self, run: R, lease: Lease, *, anew: bool) -> None:
-        """Work on a run.
+    async def work_on(self, run: R, lease: Lease, *, anew: bool) -> None:
+        """Work on a run, unless this process stops: then leave it to others at once.
 
         Args:
             run: the run.
             lease: the right to work on it.
             anew: as in `Work`.
         """
+        if self.stopping:
+            await self._give_back(run, lease)
+            return
         shift = _Shift[E]()
         self._shifts[run.run_id] = shift
         shift.task = self._beside(self._work(run, lease, shift, anew=anew))
@@ -113,12 +113,8 @@ class Workers(Generic[R, E]):
         if run is None:
             return False
         _log.info("run taken up", extra={"run_id": run_id})
-        self.work_on(run, lease, anew=True)
+        await self.work_on(run, lease, anew=True)
         return True
-
-    def look_out(self) -> None:
-        """From now on, take up every run that nobody works on, whether anybody follows it or not."""
-        self._lookout = self._beside(self._look_out())
 
     def recent_of(self, run_id: str) -> Recent[E] | None:
         """What this process has recorded of a run; None when it does not work on it."""
@@ -135,9 +131,6 @@ class Workers(Generic[R, E]):
     async def aclose(self) -> None:
         """Stop to work on all runs; anybody may take them up at once."""
         self.stopping = True
-        if self._lookout is not None:
-            self._lookout.cancel()
-            await asyncio.wait([self._lookout])
         await asyncio.gather(*map(self.stop, list(self._shifts)))
         # Those whose work was done already, and who are giving their leases back.
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -151,16 +144,6 @@ class Workers(Generic[R, E]):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    async def _look_out(self) -> None:
-        while True:
-            try:
-                for run_id in await self._store.abandoned():
-                    with suppress(NotFoundError):
-                        await finish(self.take_up(run_id))
-            except PeripetyError as error:
-                _log.warning("runs could not be looked for", extra={"code": error.code})
-            await asyncio.sleep(_LOOK_OUT_SECONDS)
 
     async def _work(self, run: R, lease: Lease, shift: _Shift[E], *, anew: bool) -> None:
         recorder = Recorder(
@@ -179,9 +162,15 @@ class Workers(Generic[R, E]):
         finally:
             if self._shifts.get(run.run_id) is shift:
                 del self._shifts[run.run_id]
-            with suppress(PeripetyError):
-                await self._store.release(run.run_id, lease)
-            shift.recent.tell()
+            try:
+                await self._give_back(run, lease)
+            finally:
+                shift.recent.tell()
+
+    async def _give_back(self, run: R, lease: Lease) -> None:
+        # Where the database does not work, it ends by itself.
+        with suppress(PeripetyError):
+            await self._store.release(run.run_id, lease)
 
 
 def _codes(errors: BaseExceptionGroup[PeripetyError]) -> Iterator[str]:

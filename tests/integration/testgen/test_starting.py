@@ -1,4 +1,4 @@
-"""Runs that are started by requests that nobody remembers any more."""
+"""Runs that are started while their process stops, and by requests that nobody remembers any more."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.durable.model import Lease
 from peripety.durable.requests import Request
-from peripety.errors import AlreadyExistsError
+from peripety.errors import AlreadyExistsError, UnavailableError
 from peripety.storage import Database
 from peripety.testgen.runs import Runs
 from peripety.testgen.sources import Sources
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from peripety.durable.model import Lease, Started
+    from peripety.durable.model import Started
     from peripety.testgen.stored import Run
 
 DAY = 24 * 3600 * 1_000_000
@@ -73,6 +74,24 @@ async def kept(path: Path, clock: Clock) -> AsyncIterator[tuple[Slow, Runs]]:
     finally:
         await runs.aclose()
         await database.close()
+
+
+@pytest.mark.parametrize("has_stopped", [False, True])
+async def test_a_run_that_is_started_while_its_process_stops_is_left_to_others_at_once(
+    tmp_path: Path, *, has_stopped: bool
+) -> None:
+    clock = Clock()
+    async with kept(tmp_path, clock) as (store, runs):
+        starting = asyncio.create_task(runs.start(order("alpha"), None, Request(new_id(), "start")))
+        await store.reached.wait()
+        stopping = asyncio.create_task(runs.aclose())
+        await asyncio.wait([stopping], timeout=None if has_stopped else 0)
+        store.may.set()
+        started = await starting
+        await stopping
+        with pytest.raises(UnavailableError):
+            await anext(runs.follow(started.run_id))
+        assert await store.take(started.run_id, Lease("another", clock() + 1)) is not None
 
 
 async def test_a_request_of_long_ago_is_refused_while_its_run_is_there(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class Runs(DurableRuns[Run, RunEvent]):
         lease = self._workers.new_lease()
         started = await self._store.change(run_id, request, decide, lease)
         if started.run is not None:
-            self._workers.work_on(started.run, lease, anew=False)
+            await self._workers.work_on(started.run, lease, anew=False)
         return started
 
     async def do_anew(self, run_id: str, phase: Phase, *, following: bool, request: Request) -> Started[Run]:
