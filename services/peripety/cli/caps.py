@@ -1,8 +1,9 @@
 """What nobody means to allow a run, and less than any field of a request holds."""
 
-__all__ = ["MAX_CALLS", "MAX_DOLLARS", "MAX_SECONDS", "MAX_TOKENS"]
+__all__ = ["MAX_CALLS", "MAX_COUNT", "MAX_DOLLARS", "MAX_SECONDS", "MAX_TOKENS"]
 
 MAX_CALLS = 10**6
+MAX_COUNT = 10**9
 MAX_TOKENS = 10**12
 MAX_DOLLARS = 1e6
 MAX_SECONDS = 1e6

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peripety.cli.caps import MAX_SECONDS, MAX_TOKENS
+from peripety.cli.caps import MAX_COUNT, MAX_SECONDS, MAX_TOKENS
 from peripety.cli.options import Model, Server  # noqa: TC001 - typer reads the annotations
 
 __all__ = ["testgen"]
@@ -108,8 +108,12 @@ def generate(
         float | None,
         typer.Option(min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Most time. [default: 180]"),
     ] = None,
-    max_rounds: Annotated[int | None, typer.Option(min=1, help="Most rounds. [default: 17]")] = None,
-    target: Annotated[int | None, typer.Option(min=1, help="Tests that are enough. [default: 30]")] = None,
+    max_rounds: Annotated[
+        int | None, typer.Option(min=1, max=MAX_COUNT, help="Most rounds. [default: 17]")
+    ] = None,
+    target: Annotated[
+        int | None, typer.Option(min=1, max=MAX_COUNT, help="Tests that are enough. [default: 30]")
+    ] = None,
     no_floor: Annotated[
         bool, typer.Option("--no-floor", help="Leave out tests that follow from the subject without a model.")
     ] = False,

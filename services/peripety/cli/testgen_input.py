@@ -70,8 +70,12 @@ def description(given: str | None, file: str | None) -> str:
         raise typer.BadParameter("say what is to be tested: DESCRIPTION, or --file FILE")
     if file is None:
         return read_text(given or "", "DESCRIPTION")
+    document = read_document(file)
+    if document.too_large:
+        reason = "is longer than 1 MiB; at most 100 KiB are accepted"
+        raise InvalidArgumentError(f"{printable(file)} {reason}", code="BAD_TEXT")
     try:
-        return read_document(file).content.decode()
+        return document.content.decode()
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(
             f"{printable(file)} is not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8",

@@ -19,7 +19,8 @@ from peripety.cli.failure import FOUND_WRONG, INTERRUPTED
 from peripety.cli.jsonify import jsonify
 from peripety.cli.output import asides, errors, require_place, results, sink, write_json
 from peripety.cli.testgen_story import live_test_story
-from peripety.cli.text import printable
+from peripety.cli.testgen_telling import error_line
+from peripety.cli.text import in_one_line, printable
 from peripety.errors import DeadlineError, PeripetyError
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _shown(first: pb.GenerateTestsRequest | pb.ResumeTestsRequest, wanted: Wante
         errors().print("interrupted")
         run.tell_how_to_go_on()
         raise typer.Exit(INTERRUPTED) from None
-    except PeripetyError:
+    except (PeripetyError, typer.BadParameter):  # whoever cannot write its tests can name another file
         run.tell_how_to_go_on()
         raise
 
@@ -142,7 +143,7 @@ class _Shown:
                 await self._follow(stub, first, tell)
             last = self._last
             if last.HasField("error"):
-                errors().print(f"error: {printable(last.error.message)} ({last.error.reason})", style="red")
+                errors().print(error_line(last.error), style="red")
                 errors().print(f"what was made is kept; see: {self._command('show')}")
             if out is not None and last.run_id:
                 await _export(stub, pb.ExportTestsRequest(run_id=last.run_id, format=self._wanted.form), out)
@@ -156,7 +157,7 @@ class _Shown:
 
     def _command(self, name: str) -> str:
         server = f" --server {shlex.quote(self._wanted.server)}" if self._wanted.server else ""
-        return f"peripety testgen {name} {printable(self._last.run_id)}{server}"
+        return f"peripety testgen {name} {shlex.quote(in_one_line(self._last.run_id))}{server}"
 
     async def _follow(
         self,

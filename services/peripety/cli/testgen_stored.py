@@ -16,13 +16,14 @@ from peripety.cli.policy_telling import counted
 from peripety.cli.testgen_run import testgen_at
 from peripety.cli.testgen_telling import (
     card_lines,
+    error_line,
     quality_lines,
     reflection_line,
     short,
     stats_lines,
     verdict_line,
 )
-from peripety.cli.text import in_one_line, printable
+from peripety.cli.text import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +91,7 @@ def show(run_id: str, server: str | None, *, as_json: bool) -> None:
     for line in stats_lines(run.stats, run.categories):
         out.print(line)
     if run.HasField("error"):
-        errors().print(f"error: {printable(run.error.message)} ({run.error.reason})", style="red")
+        errors().print(error_line(run.error), style="red")
 
 
 def cancel(run_id: str, server: str | None) -> None:
@@ -159,5 +160,5 @@ def _table(summaries: Iterable[pb.TestRunSummary]) -> Table:
         begun = one.create_time.ToDatetime().isoformat(" ", "seconds")
         field, value = (_STOPPED, one.stopped_by) if one.stopped_by else (_PHASE, one.phase)
         state = enum_word(field, value).replace("_", " ")
-        table.add_row(one.run_id, begun, f"{one.total_tests:,}", state, in_one_line(one.task_id))
+        table.add_row(in_one_line(one.run_id), begun, f"{one.total_tests:,}", state, in_one_line(one.task_id))
     return table

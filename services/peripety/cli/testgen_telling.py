@@ -8,15 +8,18 @@ from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.cli.jsonify import enum_word
 from peripety.cli.policy_telling import counted, coverage_lines, mutation_lines
 from peripety.cli.spending import model_usage_line
-from peripety.cli.text import in_one_line
+from peripety.cli.text import in_one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from peripety.api.common.v1 import common_pb2
 
 __all__ = [
     "card_lines",
     "duplicate_line",
     "environment_line",
+    "error_line",
     "phase_words",
     "quality_lines",
     "reflection_line",
@@ -103,6 +106,11 @@ def environment_line(environment: pb.EnvironmentInfo) -> str:
     if environment.prohibited_tools:
         told.append(f"without {', '.join(environment.prohibited_tools)}")
     return f"  in {' · '.join(in_one_line(part) for part in told if part)}"
+
+
+def error_line(error: common_pb2.ItemError) -> str:
+    """Why a run failed."""
+    return f"error: {printable(error.message)} ({in_one_line(error.reason)})"
 
 
 def phase_words(progress: pb.TestGenEvent.Progress) -> str:

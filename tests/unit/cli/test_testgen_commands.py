@@ -230,6 +230,8 @@ def test_each_kind_of_subject_is_named_and_brings_its_context(
         (["a", "--command"], "name the command after --"),
         (["a", "--format", "json"], "--format goes with -o"),
         (["a", "-o", "tests.txt"], "add --format"),
+        (["a", "--target", "9999999999"], "1000000000"),
+        (["a", "--max-rounds", "9999999999"], "1000000000"),
         (["a", "-o", "no/such/folder/tests.py"], "name a file in a folder"),
     ],
 )
@@ -247,6 +249,15 @@ def test_a_description_that_cannot_be_read_is_refused(server: str, tmp_path: Pat
     for name in ("task", "none"):
         refused = run(server, "generate", "--file", str(tmp_path / name))
         assert isinstance(refused.exception, InvalidArgumentError), refused.output
+
+
+def test_a_description_that_is_too_long_is_called_so_even_where_it_is_cut_in_a_character(
+    server: str, tmp_path: Path
+) -> None:
+    (tmp_path / "task").write_text("é" * 2**20, encoding="utf-8")
+    refused = run(server, "generate", "--file", str(tmp_path / "task"))
+    assert isinstance(refused.exception, InvalidArgumentError), refused.output
+    assert "is longer than 1 MiB" in refused.exception.message
 
 
 def test_events_are_lines_of_json(server: str) -> None:
@@ -282,6 +293,23 @@ def test_who_loses_the_server_is_told_how_to_go_on(server: str, script: Script) 
     done = run(server, "generate", "d")
     assert isinstance(done.exception, PeripetyError)
     assert f"go on with: peripety testgen resume run_1 --server {server}" in done.stderr
+
+
+def test_who_cannot_write_the_tests_is_told_how_to_come_to_them(server: str) -> None:
+    done = run(server, "generate", "d", "-o", "/dev/full", "--format", "json")
+    assert done.exit_code == 2
+    assert "cannot write /dev/full" in done.stderr
+    assert "what was made is kept; go on with: peripety testgen resume run_1" in done.stderr
+
+
+def test_what_a_server_calls_its_runs_and_errors_steers_no_terminal_and_no_shell(
+    server: str, script: Script
+) -> None:
+    error = common.ItemError(reason="SO\x1b[2J", message="so\x1b[2J")
+    script.last = pb.TestGenEvent(run_id="a; b\x1b[2J\n", sequence=3, error=error)
+    done = run(server, "generate", "d")
+    assert "\x1b" not in done.output
+    assert "peripety testgen show 'a; b\N{REPLACEMENT CHARACTER}[2J' --server" in done.stderr
 
 
 def test_ctrl_c_leaves_a_run_that_can_be_gone_on_with(
