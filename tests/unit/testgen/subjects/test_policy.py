@@ -123,3 +123,12 @@ def test_of_factors_with_many_values_only_the_first_ones_are_combined() -> None:
     rows = pairs({"a": range(60), "b": range(60)})
     assert {row["a"] for row in rows} == {row["b"] for row in rows} == {*range(16)}
     assert len(rows) == 16 * 16
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(("factors", "choices"), [(20, 16), (100, 16), (100, 1)])
+def test_arguments_of_many_values_are_combined_in_a_moment(factors: int, choices: int) -> None:
+    rows = pairs({f"a{number}": range(choices) for number in range(factors)})
+    first = {(row["a0"], row["a1"]) for row in rows}
+    assert first >= {(one, other) for one in range(min(choices, 2)) for other in range(min(choices, 2))}
+    assert all(len(row) == factors for row in rows)
