@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections import OrderedDict
+from contextlib import suppress
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any
@@ -100,6 +102,33 @@ def test_a_key_may_run_code_of_its_own_when_it_is_let_go(core: Core) -> None:
 
     for n in range(2000):
         assert whole.evaluate({Key(n): 1}) == {str(n): 1}
+
+
+def test_garbage_that_is_collected_while_a_key_is_refused_may_run_code_of_its_own(core: Core) -> None:
+    whole, found, ignored = rule(core, EVERYTHING), [], suppress(CoreError)
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            try:
+                found.append(whole.evaluate({"k": 1}))
+            except BaseException as error:  # noqa: BLE001 - a panic is no Exception
+                found.append(error)
+
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        for n in range(100):
+            refused = {f"\ud800{n}": 1}
+            with ignored:
+                Garbage()
+                core.data(refused, CoreError)
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert found == [{"k": 1}] * 100
 
 
 def test_what_a_rule_gives_shares_nothing_with_its_data(core: Core) -> None:

@@ -130,18 +130,22 @@ fn kept_key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
     if !object.is_exact_instance_of::<PyString>() {
         return read();
     }
+    let place = (object.as_ptr().addr() >> 4) % KEPT_KEYS;
+    let known = KEYS.with_borrow(|keys| match keys.0.get(place) {
+        Some(Some((kept, key))) if kept.is(object) => Some(Arc::clone(key)),
+        _ => None,
+    });
+    if let Some(key) = known {
+        return Ok(key);
+    }
+    // Not while the others are borrowed: a text that is refused may begin a collection of garbage, which runs any code.
+    let key: Arc<str> = read()?;
     KEYS.with_borrow_mut(|keys| {
-        let place = (object.as_ptr().addr() >> 4) % KEPT_KEYS;
-        let Some(kept) = keys.0.get_mut(place) else { return read() };
-        if let Some((kept, key)) = kept
-            && kept.is(object)
-        {
-            return Ok(Arc::clone(key));
+        if let Some(kept) = keys.0.get_mut(place) {
+            *kept = Some((object.clone().unbind(), Arc::clone(&key)));
         }
-        let key = read()?;
-        *kept = Some((object.clone().unbind(), Arc::clone(&key)));
-        Ok(key)
-    })
+    });
+    Ok(key)
 }
 
 /// The characters of a text.
