@@ -131,6 +131,27 @@ def test_garbage_that_is_collected_while_a_key_is_refused_may_run_code_of_its_ow
     assert found == [{"k": 1}] * 100
 
 
+def test_a_subclass_counts_as_what_it_extends_whatever_it_says_of_itself(core: Core) -> None:
+    class Longer(list[Any]):
+        def __iter__(self) -> Any:
+            return iter([1, 2])
+
+    class Pair(tuple[Any, ...]):
+        __slots__ = ()
+
+        def __iter__(self) -> Any:
+            return iter([1, 2])
+
+    class Short(str):
+        __slots__ = ()
+
+        def encode(self, *_: Any) -> bytes:
+            return b""
+
+    assert rule(core, EVERYTHING).evaluate([Longer(), Pair("a")]) == [[], ["a"]]
+    assert refusal(core, Short("x" * 70_000)).code == "STRING_TOO_LONG"
+
+
 def test_what_a_rule_gives_shares_nothing_with_its_data(core: Core) -> None:
     plain = {"a": [1, 2]}
     data = core.data(plain, CoreError)

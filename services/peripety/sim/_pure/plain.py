@@ -57,7 +57,8 @@ class _Reader:
             return self.object(plain, _nested(depth))
         if isinstance(plain, list | tuple):
             depth = _nested(depth)
-            return [self.value(item, depth) for item in plain]
+            items = list.__iter__(plain) if isinstance(plain, list) else tuple.__iter__(plain)
+            return [self.value(item, depth) for item in items]
         raise CoreError("NOT_JSON", f"a {type(plain).__name__} is not a JSON value")
 
     def object(self, plain: dict[Any, Any], depth: int) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def _nested(depth: int) -> int:
 
 def _text(plain: str, limit: int, code: str) -> str:
     try:
-        size = len(plain.encode("utf-8"))
+        size = len(str.encode(plain, "utf-8"))
     except UnicodeEncodeError:
         raise CoreError("LONE_SURROGATE", "a lone surrogate is not a character") from None
     if size > limit:
