@@ -152,6 +152,15 @@ def test_a_subclass_counts_as_what_it_extends_whatever_it_says_of_itself(core: C
     assert refusal(core, Short("x" * 70_000)).code == "STRING_TOO_LONG"
 
 
+def test_a_text_that_stands_in_many_places_is_not_read_for_all_of_them(core: Core) -> None:
+    text = "x" * 60_000
+    error = refusal(core, [text] * 90_000)
+    assert (error.code, error.path) == ("DOCUMENT_TOO_LARGE", "")
+    assert error.message == "the texts have more than 67108864 bytes together"
+    assert refusal(core, [{f"{n:0255}": 1} for n in range(400)] + [text] * 1200).message == error.message
+    assert rule(core, {"var": "0"}).evaluate([text] * 1000) == text
+
+
 def test_what_a_rule_gives_shares_nothing_with_its_data(core: Core) -> None:
     plain = {"a": [1, 2]}
     data = core.data(plain, CoreError)

@@ -14,6 +14,7 @@ from peripety.sim._core import CoreError
 
 __all__ = [
     "MAX_BYTES",
+    "MAX_CANONICAL_BYTES",
     "MAX_CANONICAL_DEPTH",
     "MAX_DEPTH",
     "MAX_KEY_BYTES",
@@ -32,7 +33,7 @@ MAX_KEY_BYTES = 256
 MAX_SAFE_INTEGER = (1 << 53) - 1
 
 # What the engine writes may be longer than the document it came from, and wraps the deepest values.
-_MAX_CANONICAL_BYTES = 1 << 26
+MAX_CANONICAL_BYTES = 1 << 26
 MAX_CANONICAL_DEPTH = MAX_DEPTH + 16
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -65,7 +66,7 @@ def parse_canonical(document: bytes) -> Any:
 
     Canonical form writes 1e17 as an integer literal, which in somebody's document would be an error.
     """
-    return _Parser(_text(document, _MAX_CANONICAL_BYTES), canonical=True).document()
+    return _Parser(_text(document, MAX_CANONICAL_BYTES), canonical=True).document()
 
 
 def _text(document: bytes, max_bytes: int) -> str:

@@ -40,6 +40,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.nodes = 0
+        self.size = 0
 
     def value(self, plain: Any, depth: int) -> Any:
         self.nodes += 1
@@ -48,7 +49,7 @@ class _Reader:
         if plain is None or isinstance(plain, bool):
             return plain
         if isinstance(plain, str):
-            return _text(plain, border.MAX_STRING_BYTES, "STRING_TOO_LONG")
+            return self.text(plain, border.MAX_STRING_BYTES, "STRING_TOO_LONG")
         if isinstance(plain, int):
             return _integer(int.__int__(plain))
         if isinstance(plain, float):
@@ -66,25 +67,28 @@ class _Reader:
         for key, member in dict.items(plain):
             if not isinstance(key, str):
                 raise CoreError("NOT_JSON", "the keys of an object are strings")
-            name = _text(key, border.MAX_KEY_BYTES, "KEY_TOO_LONG")
+            name = self.text(key, border.MAX_KEY_BYTES, "KEY_TOO_LONG")
             members[name] = self.value(member, depth)
         return members
+
+    def text(self, plain: str, limit: int, code: str) -> str:
+        try:
+            size = len(str.encode(plain, "utf-8"))
+        except UnicodeEncodeError:
+            raise CoreError("LONE_SURROGATE", "a lone surrogate is not a character") from None
+        if size > limit:
+            raise CoreError(code, f"longer than {limit} bytes")
+        self.size += size
+        if self.size > border.MAX_CANONICAL_BYTES:
+            message = f"the texts have more than {border.MAX_CANONICAL_BYTES} bytes together"
+            raise CoreError("DOCUMENT_TOO_LARGE", message)
+        return str.__str__(plain)
 
 
 def _nested(depth: int) -> int:
     if depth == border.MAX_DEPTH:
         raise CoreError("TOO_DEEP", f"nested deeper than {border.MAX_DEPTH} levels")
     return depth + 1
-
-
-def _text(plain: str, limit: int, code: str) -> str:
-    try:
-        size = len(str.encode(plain, "utf-8"))
-    except UnicodeEncodeError:
-        raise CoreError("LONE_SURROGATE", "a lone surrogate is not a character") from None
-    if size > limit:
-        raise CoreError(code, f"longer than {limit} bytes")
-    return str.__str__(plain)
 
 
 def _integer(plain: int) -> float:

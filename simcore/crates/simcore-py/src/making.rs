@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use simcore::border::MAX_KEY_BYTES;
+use simcore::border::{MAX_KEY_BYTES, MAX_NODES};
 use simcore::{Bump, Code, Error, Node, Result, Value};
 
 /// Makes values of what is read.
@@ -60,7 +60,7 @@ impl Make for Shared {
     }
 
     fn array(self, items: impl ExactSizeIterator<Item = Result<Value>>) -> Result<Value> {
-        let mut read = Vec::with_capacity(items.len());
+        let mut read = Vec::with_capacity(items.len().min(MAX_NODES));
         for item in items {
             read.push(item?);
         }
@@ -68,7 +68,7 @@ impl Make for Shared {
     }
 
     fn object(self, members: impl ExactSizeIterator<Item = Result<(Arc<str>, Value)>>) -> Result<Value> {
-        let mut read = Vec::with_capacity(members.len());
+        let mut read = Vec::with_capacity(members.len().min(MAX_NODES));
         for member in members {
             read.push(member?);
         }
@@ -97,10 +97,6 @@ impl<'a> Make for InArena<'a> {
     }
 
     fn key(self, key: &Bound<'_, PyString>) -> Result<&'a str> {
-        // Those of a subclass may be equal and yet stand in one dictionary.
-        if !key.is_exact_instance_of::<PyString>() {
-            return Err(Error::new(Code::NotJson, "the keys of an object are strings"));
-        }
         text(key, MAX_KEY_BYTES, Code::KeyTooLong).map(|key| &*self.0.alloc_str(key))
     }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use simcore::border::{self, MAX_DEPTH, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
+use simcore::border::{self, MAX_CANONICAL_BYTES, MAX_DEPTH, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
 use simcore::{Bump, Code, Error, Node, Result, Value};
 
 use crate::making::{InArena, Make, Shared, text};
 
+/// So many there may be: the values of a document, and texts as long as what the engine itself writes.
+const ALL: Size = Size { nodes: MAX_NODES, bytes: MAX_CANONICAL_BYTES };
 /// So many values, whose texts have so many bytes, are less than a document may be, however they are spelled.
 const FEW: Size = Size { nodes: 10_000, bytes: 50_000 };
 /// What is no larger may be read again for each rule that asks for it.
@@ -31,7 +33,7 @@ pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> Result<Value> {
     if let Ok(document) = object.cast::<PyBytes>() {
         return border::parse(document.as_bytes());
     }
-    Reader::new(Shared).value(object, 0)
+    Reader::new(Shared, ALL, true).value(object, 0)
 }
 
 /// The arguments of a request, where they are a dictionary that is certainly within the limits of a document.
@@ -39,16 +41,15 @@ pub(crate) fn small_arguments(object: &Bound<'_, PyAny>) -> Option<Value> {
     no_larger(FEW, Shared, object)
 }
 
-/// The same of smaller ones, for as long as an arena is there; none as well where a key is not exactly a text.
+/// The same of smaller ones, for as long as an arena is there.
 pub(crate) fn small_arguments_in<'a>(arena: &'a Bump, object: &Bound<'_, PyAny>) -> Option<Node<'a>> {
     no_larger(SMALL, InArena(arena), object)
 }
 
-fn no_larger<M: Make>(limit: Size, make: M, object: &Bound<'_, PyAny>) -> Option<M::Value> {
-    let mut reader = Reader::new(make);
+/// Objects of subclasses are not read: their JSON may be another one than what they extend would have.
+fn no_larger<M: Make>(most: Size, make: M, object: &Bound<'_, PyAny>) -> Option<M::Value> {
     // They stand in the object of the request.
-    let arguments = reader.object(object.cast_exact::<PyDict>().ok()?, nested(1).ok()?).ok()?;
-    (reader.size.nodes <= limit.nodes && reader.size.bytes <= limit.bytes).then_some(arguments)
+    Reader::new(make, most, false).object(object.cast_exact::<PyDict>().ok()?, nested(1).ok()?).ok()
 }
 
 /// A text that is no longer than a key may be.
@@ -105,26 +106,49 @@ fn number_object(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> {
 struct Reader<M> {
     make: M,
     size: Size,
+    most: Size,
+    takes_subclasses: bool,
 }
 
 impl<M: Make> Reader<M> {
-    fn new(make: M) -> Self {
-        Self { make, size: Size::default() }
+    fn new(make: M, most: Size, takes_subclasses: bool) -> Self {
+        Self { make, size: Size::default(), most, takes_subclasses }
     }
 
     fn value(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Result<M::Value> {
         self.size.nodes += 1;
-        if self.size.nodes > MAX_NODES {
-            return Err(Error::new(Code::TooManyNodes, format!("more than {MAX_NODES} values")));
+        if self.size.nodes > self.most.nodes {
+            return Err(self.too_many());
         }
         if let Some(value) = self.value_if::<true>(object, depth)? {
             return Ok(value);
         }
-        if let Some(value) = self.value_if::<false>(object, depth)? {
+        if self.takes_subclasses
+            && let Some(value) = self.value_if::<false>(object, depth)?
+        {
             return Ok(value);
         }
         let kind = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
         Err(Error::new(Code::NotJson, format!("a {kind} is not a JSON value")))
+    }
+
+    /// Refuse a container of too many before there is room for them, where nobody asks what is wrong first.
+    fn expect(&self, count: usize) -> Result<()> {
+        if !self.takes_subclasses && count > self.most.nodes { Err(self.too_many()) } else { Ok(()) }
+    }
+
+    fn too_many(&self) -> Error {
+        Error::new(Code::TooManyNodes, format!("more than {} values", self.most.nodes))
+    }
+
+    /// Count a text, which might stand in many places and be copied for each of them.
+    fn count(&mut self, text: &str) -> Result<()> {
+        self.size.bytes += text.len();
+        if self.size.bytes > self.most.bytes {
+            let message = format!("the texts have more than {} bytes together", self.most.bytes);
+            return Err(Error::new(Code::DocumentTooLarge, message));
+        }
+        Ok(())
     }
 
     /// The value of an object of a JSON type. Nearly all are exactly of that type, which is quick to tell.
@@ -135,7 +159,7 @@ impl<M: Make> Reader<M> {
     ) -> Result<Option<M::Value>> {
         if let Some(text) = as_kind::<PyString, EXACT>(object) {
             let text = self::text(text, MAX_STRING_BYTES, Code::StringTooLong)?;
-            self.size.bytes += text.len();
+            self.count(text)?;
             return Ok(Some(self.make.text(text)));
         }
         if let Some(number) = as_kind::<PyFloat, EXACT>(object) {
@@ -166,16 +190,19 @@ impl<M: Make> Reader<M> {
         items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
         depth: usize,
     ) -> Result<M::Value> {
+        self.expect(items.len())?;
         self.make.array(items.map(|item| self.value(&item, depth)))
     }
 
     fn object(&mut self, members: &Bound<'_, PyDict>, depth: usize) -> Result<M::Value> {
+        self.expect(members.len())?;
         self.make.object(members.iter().map(|(key, member)| {
-            let Ok(key) = key.cast::<PyString>() else {
+            let key = if self.takes_subclasses { key.cast() } else { key.cast_exact() };
+            let Ok(key) = key else {
                 return Err(Error::new(Code::NotJson, "the keys of an object are strings"));
             };
             let key = self.make.key(key)?;
-            self.size.bytes += key.len();
+            self.count(&key)?;
             Ok((key, self.value(&member, depth)?))
         }))
     }

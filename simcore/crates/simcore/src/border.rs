@@ -28,7 +28,7 @@ pub const MAX_KEY_BYTES: usize = 256;
 /// How deep what the engine writes may be nested: results wrap the deepest values.
 pub const MAX_CANONICAL_DEPTH: usize = MAX_DEPTH + 16;
 /// The most bytes of what the engine writes, which may be longer than the document it came from.
-const MAX_CANONICAL_BYTES: usize = 1 << 26;
+pub const MAX_CANONICAL_BYTES: usize = 1 << 26;
 /// The largest integer that an integer literal may name, on either side of zero.
 pub const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from peripety import sim
+from peripety.errors import InvalidArgumentError
 from peripety.sim.policies.policy import Policy
 from peripety.sim.policies.types import NO_RULE, UNKNOWN_TOOL, Decision, Matches, ToolRequest, Unevaluated
 from support.cores import CORE_NAMES, core_named
@@ -80,6 +81,37 @@ def test_a_request_is_told_the_same_alone_among_others_and_read_before(policy: P
     assert policy.decide_many(requests) == told
     assert [policy.decide(request) for request in requests] == told
     assert [bool(one.errors) for one in told[: len(known)]] == [False, True, False, True, False, False]
+
+
+class Listing(list[Any]):
+    """A list that finds out what it holds when it is gone through."""
+
+    def __iter__(self) -> Any:
+        return iter(["/a", "/a/b"])
+
+
+class Twin(str):
+    """A key that is equal to no other, with whatever letters."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def test_an_object_of_a_subclass_is_decided_about_as_its_json(policy: Policy) -> None:
+    for request in (asks(Listing()), asks(Listing(["/c"])), ToolRequest("s", "t", {Twin("a"): "/a/b"})):
+        told = [policy.decide(request), *policy.decide_many([request, request])]
+        told += policy.decide_many(policy.prepare([request]))
+        assert [one.rule_id for one in told] == ["structural-0"] * 4
+
+
+def test_keys_that_are_two_to_python_and_one_in_json_are_refused(policy: Policy) -> None:
+    request = ToolRequest("s", "t", {Twin("a"): "/a/b", Twin("a"): "/a"})
+    for decide in (lambda: policy.decide(request), lambda: policy.decide_many([asks(), request])):
+        with pytest.raises(InvalidArgumentError, match="DUPLICATE_KEY"):
+            decide()
 
 
 def test_no_message_quotes_what_a_request_holds(policy: Policy) -> None:
