@@ -96,6 +96,7 @@ class Policy:
         Raises:
             InvalidArgumentError: `REQUEST_INVALID`; the violations name each request and its field.
         """
+        requests = tuple(requests)  # they are gone through more than once
         read = self._core.read(requests)
         if read is not None:
             return Requests(requests, read, self.spec["tools"])
@@ -125,6 +126,7 @@ class Policy:
         """
         if isinstance(requests, Requests):
             return self._decide_prepared(requests)
+        requests = tuple(requests)  # as in `prepare`
         found = self._core.decided_each(requests)
         if found is None:
             return self._decide_prepared(self.prepare(requests))

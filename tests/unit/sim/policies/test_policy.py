@@ -114,6 +114,16 @@ def test_keys_that_are_two_to_python_and_one_in_json_are_refused(policy: Policy)
             decide()
 
 
+@pytest.mark.parametrize("odd", [None, {}, "x" * 6000, "x" * 60_000])
+def test_requests_may_come_from_what_can_be_gone_through_once(policy: Policy, odd: Any) -> None:
+    requests = [asks("/a"), asks(odd, "x"), asks("/a/b")]
+    told = policy.decide_many(requests)
+    assert policy.decide_many(iter(requests)) == told  # type: ignore[arg-type]
+    prepared = policy.prepare(iter(requests))  # type: ignore[arg-type]
+    assert policy.decide_many(prepared) == told
+    assert len(prepared) == 3
+
+
 def test_no_message_quotes_what_a_request_holds(policy: Policy) -> None:
     told = repr(
         [policy.decide(asks(value, "x")).reasons for value in ("secret", ["/a", "secret"], {"secret": 1})]
