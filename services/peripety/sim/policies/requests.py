@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.errors import FieldViolation, InvalidArgumentError
 from peripety.sim._backend import CORE
 from peripety.sim._core import CoreError
+from peripety.sim._pure.border import MAX_BYTES, MAX_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["encoded", "refused"]
 
 _MOST_VIOLATIONS = 50
+_REFUSALS = (CoreError, TypeError, ValueError, RecursionError)
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -29,7 +31,7 @@ def encoded(requests: Sequence[ToolRequest]) -> list[bytes]:
     """
     try:
         return [_encoded(request) for request in requests]
-    except (TypeError, ValueError, RecursionError):
+    except _REFUSALS:
         raise refused(requests) from None
 
 
@@ -40,7 +42,8 @@ def refused(requests: Sequence[ToolRequest]) -> InvalidArgumentError:
         violations += _violations(request, f"requests[{number}]")
         if len(violations) >= _MOST_VIOLATIONS:
             break
-    first = violations[0]
+    # What was wrong may be right by now: the objects are the caller's, who may go on changing them.
+    first, *_ = violations = violations or [FieldViolation("requests", "changed while they were read")]
     message = f"a request cannot be decided about: {first.field}: {first.reason}"
     return InvalidArgumentError(message, code="REQUEST_INVALID", violations=violations[:_MOST_VIOLATIONS])
 
@@ -54,7 +57,34 @@ def _encoded(request: ToolRequest) -> bytes:
         "arguments": dict(request.arguments),
         "roles": [*request.roles],
     }
+    _require_writable(members)
     return _encode(members).encode("utf-8")
+
+
+def _require_writable(value: Any) -> None:
+    """Refuse what would be far longer as JSON than it is, as one object may stand in many places.
+
+    Raises:
+        CoreError: there are too many values or characters, or keys that are no texts.
+    """
+    values, size, pending = 1, 0, [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            size += len(value)
+            if size > MAX_BYTES:
+                raise CoreError("DOCUMENT_TOO_LARGE", f"the texts have more than {MAX_BYTES} characters")
+        elif isinstance(value, dict | list | tuple):
+            values += len(value)
+            if values > MAX_NODES:
+                raise CoreError("TOO_MANY_NODES", f"more than {MAX_NODES} values")
+            if isinstance(value, dict):
+                # 1, True and "1" are three keys to whoever carries out the call, and one in JSON.
+                if not all(isinstance(key, str) for key in value):
+                    raise CoreError("NOT_JSON", "the keys of an object are strings")
+                pending += [text for member in value.items() for text in member]
+            else:
+                pending += value
 
 
 def _wrong_shapes(request: ToolRequest) -> Iterator[tuple[str, str]]:
@@ -75,20 +105,20 @@ def _violations(request: ToolRequest, place: str) -> Iterator[FieldViolation]:
     if shapes:
         yield from shapes
         return
-    members = {"arguments": dict(request.arguments), "roles": [*request.roles]}
-    for field, value in {
-        "server_name": request.server_name,
-        "tool_name": request.tool_name,
-        **members,
-    }.items():
-        where, problem = _limit(value, f"{place}.{field}")
-        if problem is not None:
-            yield FieldViolation(where, f"{problem.code}: {problem.message}")
-            return
     try:
+        members = {"arguments": dict(request.arguments), "roles": [*request.roles]}
+        names = {"server_name": request.server_name, "tool_name": request.tool_name}
+        for field, value in {**names, **members}.items():
+            where, problem = _limit(value, f"{place}.{field}")
+            if problem is not None:
+                yield FieldViolation(where, f"{problem.code}: {problem.message}")
+                return
         CORE.parse(_encoded(request))
     except CoreError as error:
         yield FieldViolation(place, f"{error.code}: {error.message}")
+    except _REFUSALS:
+        # An object of a subclass may be read, and be something else when it is written.
+        yield FieldViolation(place, "NOT_JSON: it cannot be written as JSON")
 
 
 def _limit(value: Any, place: str) -> tuple[str, CoreError | None]:

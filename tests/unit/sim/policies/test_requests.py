@@ -32,6 +32,21 @@ def itself() -> dict[str, Any]:
     return value
 
 
+def doubled(times: int) -> Any:
+    """A list that is small, and whose JSON would fill any memory."""
+    value: Any = [1]
+    for _ in range(times):
+        value = [value, value]
+    return value
+
+
+class Unlisted(list[Any]):
+    """A list that can be read, and not be written."""
+
+    def __iter__(self) -> Any:
+        raise ValueError
+
+
 @pytest.mark.parametrize(
     ("given", "field", "says"),
     [
@@ -55,8 +70,14 @@ def itself() -> dict[str, Any]:
         (request({"a b": {"\udfff": 1}}), "arguments['a b']", "LONE_SURROGATE"),
         (request({"a": "x" * 70_000}), "arguments.a", "STRING_TOO_LONG"),
         (request({"x" * 300: 1}), "arguments", "KEY_TOO_LONG"),
+        (request({1: "x"}), "arguments", "NOT_JSON"),
+        (request({"a": {True: 1}}), "arguments.a", "NOT_JSON"),
         (request({"a": [0] * 100_001}), "arguments.a", "TOO_MANY_NODES"),
         (request({"a": ["x" * 60_000] * 20}), "", "DOCUMENT_TOO_LARGE"),
+        (request({"a": [["x" * 60_000] * 300] * 300}), "arguments.a", "DOCUMENT_TOO_LARGE"),
+        (request({"a": doubled(40)}), "arguments.a" + "[0]" * 24, "TOO_MANY_NODES"),
+        (request({"a": [0] * 50_000}, roles=["x"] * 50_000), "", "TOO_MANY_NODES"),
+        (request({"a": Unlisted([1])}), "", "NOT_JSON"),
         (request(roles=("\ud800",)), "roles[0]", "LONE_SURROGATE"),
         (request(tool="t" * 70_000), "tool_name", "STRING_TOO_LONG"),
     ],
@@ -68,6 +89,19 @@ def test_what_is_no_request_is_refused_with_its_place(given: ToolRequest, field:
     (violation,) = refused.value.violations
     assert violation.field == f"requests[1].{field}".rstrip(".")
     assert says in violation.reason
+
+
+def test_a_request_that_is_wrong_only_while_it_is_read_is_refused_all_the_same() -> None:
+    class Changing(dict[str, Any]):
+        looks = 0
+
+        def items(self) -> Any:
+            self.looks += 1
+            return [("a", float("nan") if self.looks <= 2 else 1.0)]
+
+    with pytest.raises(InvalidArgumentError) as refused:
+        POLICY.decide(request({"a": Changing(a=1)}))
+    assert refused.value.code == "REQUEST_INVALID"
 
 
 def test_every_request_that_is_none_is_named() -> None:
