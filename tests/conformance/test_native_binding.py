@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
+from itertools import repeat
 
 import pytest
 
 from peripety.sim._core import CoreError
+from peripety.sim.policies.types import ToolRequest
 from support.cores import core_named
+from support.policy_documents import policy_document
 from support.specs import action, at_most, document, never
 
 COUNTDOWN = document(
@@ -36,6 +40,25 @@ def test_other_threads_go_on_during_a_dry_run() -> None:
             wakes += 1
         seconds = time.monotonic() - started
     assert wakes > 5, "a call that keeps the interpreter to itself lets this thread wake once or twice"
+
+
+def test_a_signal_ends_decisions_about_many_requests() -> None:
+    core = core_named("native")
+    policy = core.policy(core.parse(policy_document()))
+    requests = repeat(ToolRequest("s", "t", {}), 100_000_000)
+
+    def stop(*_: object) -> None:
+        raise InterruptedError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(InterruptedError):
+            policy.decided_each(requests)  # type: ignore[arg-type]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert next(requests), "it went on to the end before it looked"
 
 
 def test_two_threads_can_play_one_state() -> None:

@@ -87,6 +87,8 @@ impl Policy {
             for request in requests.by_ref().take(AT_ONCE) {
                 calls.push(self.call(&arena, &request?)?);
             }
+            // Without this nobody could end it before its end.
+            py.check_signals()?;
             if calls.is_empty() {
                 return Ok(packed(decided.finished()));
             }
