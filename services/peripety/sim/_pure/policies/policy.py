@@ -13,7 +13,7 @@ from peripety.sim._pure.policies.entries import Lists
 from peripety.sim._pure.policies.tools import Annotation, Read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["Policy"]
 
@@ -123,6 +123,11 @@ def _matches(
     return _bits(holds), _bits(fails)
 
 
-def _bits(numbers: Iterator[int] | list[int]) -> bytes:
-    bits = sum(1 << number for number in numbers)
-    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+def _bits(numbers: Iterable[int]) -> bytes:
+    bits = bytearray()
+    for number in numbers:
+        byte, bit = divmod(number, 8)
+        if byte >= len(bits):
+            bits.extend(bytes(byte + 1 - len(bits)))
+        bits[byte] |= 1 << bit
+    return bytes(bits)
