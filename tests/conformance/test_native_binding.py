@@ -6,15 +6,20 @@ import json
 import signal
 import threading
 import time
+from contextlib import contextmanager
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 import pytest
 
 from peripety.sim._core import CoreError
 from peripety.sim.policies.types import ToolRequest
 from support.cores import core_named
-from support.policy_documents import policy_document
+from support.policy_documents import policy_document, rule
 from support.specs import action, at_most, document, never
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 COUNTDOWN = document(
     actions=[action("act", [{"op": "dec", "path": "state.a", "value": 1}])],
@@ -42,23 +47,43 @@ def test_other_threads_go_on_during_a_dry_run() -> None:
     assert wakes > 5, "a call that keeps the interpreter to itself lets this thread wake once or twice"
 
 
-def test_a_signal_ends_decisions_about_many_requests() -> None:
-    core = core_named("native")
-    policy = core.policy(core.parse(policy_document()))
-    requests = repeat(ToolRequest("s", "t", {}), 100_000_000)
+@contextmanager
+def interruption() -> Iterator[None]:
+    """Soon a signal ends what is done meanwhile."""
 
     def stop(*_: object) -> None:
         raise InterruptedError
 
     before = signal.signal(signal.SIGALRM, stop)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(InterruptedError):
-            policy.decided_each(requests)  # type: ignore[arg-type]
+            yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert next(requests), "it went on to the end before it looked"
+
+
+def test_a_signal_ends_decisions_about_requests_as_they_are() -> None:
+    core = core_named("native")
+    policy = core.policy(core.parse(policy_document()))
+    for work in (policy.decided_each, policy.read):
+        requests = repeat(ToolRequest("s", "t", {}), 20_000_000)
+        with interruption():
+            work(requests)  # type: ignore[arg-type]
+        assert next(requests), "it went on to the end before it looked"
+
+
+def test_a_signal_ends_decisions_about_requests_that_were_read() -> None:
+    core = core_named("native")
+    expensive = {"in": ["z", {"map": [{"var": "arguments.a"}, {"cat": [{"var": ""}, "x"]}]}]}
+    rules = [rule(f"r{number}", "deny", logic=expensive) for number in range(1000)]
+    policy = core.policy(core.parse(policy_document(rules=rules)))
+    requests = policy.read([ToolRequest("s", "t", {"a": ["y"] * 500})] * 2000)
+    started = time.monotonic()
+    with interruption():
+        policy.deciding(requests)
+    assert time.monotonic() - started < 20, "all of them take minutes"
 
 
 def test_two_threads_can_play_one_state() -> None:

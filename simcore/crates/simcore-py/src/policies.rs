@@ -1,5 +1,7 @@
 //! Policies: compiled once, and asked about requests that are read once.
 
+use std::time::{Duration, Instant};
+
 use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -40,18 +42,25 @@ impl Policy {
     /// Read requests, each from its JSON.
     #[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
     fn requests(&self, py: Python<'_>, requests: Vec<PyBackedBytes>) -> PyResult<Requests> {
-        let read = py.detach(|| {
+        let read: PyResult<Read> = py.detach(|| {
             let mut reading = self.0.reading();
-            requests.iter().try_for_each(|request| reading.add_document(request))?;
+            let mut signals = Signals::new();
+            for request in &requests {
+                signals.handle()?;
+                reading.add_document(request).map_err(raised)?;
+            }
             Ok(reading.finished())
         });
-        read.map(Requests).map_err(raised)
+        read.map(Requests)
     }
 
     /// Read requests that are objects with those fields; nothing where one might not be acceptable.
     fn read(&self, requests: &Bound<'_, PyAny>) -> PyResult<Option<Requests>> {
         let mut reading = self.0.reading();
-        for request in requests.try_iter()? {
+        for (number, request) in requests.try_iter()?.enumerate() {
+            if number.is_multiple_of(AT_ONCE) {
+                requests.py().check_signals()?;
+            }
             let add = |given: &Given<'_, '_>| {
                 let mut roles = Vec::with_capacity(given.roles.len());
                 for role in given.roles {
@@ -101,9 +110,16 @@ impl Policy {
     }
 
     /// Who decides each request, as 32-bit integers, and for which ones there were errors before, as bits.
-    fn deciding(&self, py: Python<'_>, requests: &Bound<'_, Requests>) -> (Vec<u8>, Vec<u8>) {
+    fn deciding(&self, py: Python<'_>, requests: &Bound<'_, Requests>) -> PyResult<(Vec<u8>, Vec<u8>)> {
         let requests = &requests.get().0;
-        py.detach(|| packed(self.0.deciding(requests)))
+        py.detach(|| {
+            let (mut decided, mut signals) = (Deciding::default(), Signals::new());
+            for number in 0..requests.len() {
+                signals.handle()?;
+                decided.push(self.0.decided_among(requests, number));
+            }
+            Ok(packed(decided.finished()))
+        })
     }
 
     /// JSON list of the conditions up to the deciding one that could not be evaluated for a request.
@@ -148,6 +164,34 @@ impl Policy {
             let arguments = small_arguments_in(arena, given.arguments)?;
             Some(self.0.call(given.server, given.tool, arguments, roles))
         })
+    }
+}
+
+/// Signals that arrive during long work without Python, such as that of somebody who does not want to wait for it.
+struct Signals {
+    handled: Instant,
+    asked: usize,
+}
+
+impl Signals {
+    /// Nobody notices a wait that is no longer, and threads of Python are not held up by one who asks more often.
+    const EVERY: Duration = Duration::from_millis(50);
+    /// To ask for the time takes a part of the time of a quick decision.
+    const ASKED: usize = 8;
+
+    fn new() -> Self {
+        Self { handled: Instant::now(), asked: 0 }
+    }
+
+    /// Run what handles them, now and then.
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself has one lifetime only")]
+    fn handle(&mut self) -> PyResult<()> {
+        self.asked += 1;
+        if self.asked.is_multiple_of(Self::ASKED) && self.handled.elapsed() >= Self::EVERY {
+            Python::attach(|py| py.check_signals())?;
+            self.handled = Instant::now();
+        }
+        Ok(())
     }
 }
 

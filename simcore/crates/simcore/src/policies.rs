@@ -158,12 +158,18 @@ impl Policy {
     #[must_use]
     pub fn deciding(&self, requests: &Requests) -> (Vec<i32>, Bits) {
         let mut deciding = Deciding::default();
-        for request in &requests.all {
-            let mut is_troubled = false;
-            let found = self.found_together(requests, request.as_ref(), |_, _| is_troubled = true);
-            deciding.push((found, is_troubled));
+        for number in 0..requests.len() {
+            deciding.push(self.decided_among(requests, number));
         }
         deciding.finished()
+    }
+
+    /// The same of one of them, as [`Policy::decided`] says it.
+    #[must_use]
+    pub fn decided_among(&self, requests: &Requests, number: usize) -> (i32, bool) {
+        let mut is_troubled = false;
+        let found = self.found_together(requests, requests.get(number), |_, _| is_troubled = true);
+        (found, is_troubled)
     }
 
     /// The conditions up to the deciding one that could not be evaluated for a request: a JSON list of
