@@ -131,9 +131,11 @@ class ScenarioSubject:
     def _problems(self, body: Mapping[str, Any]) -> Iterator[Finding]:
         try:
             read = read_body(body)
-        except (PeripetyError, KeyError, TypeError, ValueError) as error:
-            message = error.message if isinstance(error, PeripetyError) else "is none"
-            yield Finding("EXPECTATION_INVALID", "/steps", message)
+        except KeyError as error:
+            yield Finding("BODY_INVALID", "/steps", f"has an action without {error.args[0]}")
+            return
+        except PeripetyError as error:
+            yield Finding("EXPECTATION_INVALID", "/steps", error.message)
             return
         if not 0 < len(read.steps) <= MAX_STEPS:
             yield Finding("BAD_STEPS", "/steps", f"must have 1 to {MAX_STEPS} turns")

@@ -260,3 +260,8 @@ def test_of_a_large_document_no_more_is_compiled_and_kept_than_so_many_bytes(
     one, other = ScenarioSubject(program), ScenarioSubject(program)
     assert 0 < len(one.mutants) <= 20
     assert one.mutants == other.mutants
+
+
+def test_an_action_without_its_id_is_called_so(subject: ScenarioSubject) -> None:
+    (finding,) = subject.problems({"seed": None, "steps": [{"actions": [{"params": {}}]}]})
+    assert (finding.code, finding.message) == ("BODY_INVALID", "has an action without action_id")
