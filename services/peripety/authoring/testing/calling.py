@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["sketches_of_command"]
 
-_PIPED = re.compile(r"(?:echo|printf)\s+(?P<flag>-n\s+|-e\s+)?(?P<text>.+?)\s*\|\s*(?P<call>.+)", re.DOTALL)
+_PIPED = re.compile(
+    r"(?:echo|printf)\s++(?P<flag>-n\s++|-e\s++)?+(?P<text>[^|]++)\|\s*+(?P<call>.+)", re.DOTALL
+)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _NO_CALL = frozenset(
     {

@@ -132,7 +132,8 @@ def _arguments(
     names = dict.fromkeys([*properties, *of_roles, *(name for name, *_ in compared)])
     is_closed = (tool.get("input_schema") or {}).get("additionalProperties") is False
     for name in properties if is_closed else names:
-        schema = properties.get(name) or {}
+        schema = properties.get(name)
+        schema = schema if isinstance(schema, dict) else {}
         values = [*of_schema(schema)]
         for place, number in ((place, number) for of, place, number in compared if of == name):
             values += around_number(number, place)

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 __all__ = ["Value", "around_entry", "around_number", "of_schema"]
 
 _ELSEWHERE = "elsewhere.example"
 _SOMEONE = "someone"
+_LONGEST = 60_000
+"""Characters of a text that a request may still hold beside others."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,10 @@ class Value:
     is_disguised: bool = False
 
 
-def of_schema(schema: Mapping[str, Any]) -> Iterator[Value]:
+def of_schema(schema: Any) -> Iterator[Value]:
     """Values that a schema names, or that lie at its bounds; none where it says nothing."""
+    if not isinstance(schema, dict):  # true and false are schemas, too
+        return
     if "const" in schema:
         yield Value(schema["const"])
         return
@@ -45,7 +49,7 @@ def of_schema(schema: Mapping[str, Any]) -> Iterator[Value]:
             bounds = [schema[name] for name in ("minimum", "maximum") if name in schema]
             yield from map(Value, bounds or (1, 0))
         case "string":
-            yield Value("a" * max(1, schema.get("minLength") or 0))
+            yield Value("a" * min(max(1, schema.get("minLength") or 0), _LONGEST))
         case "array":
             yield from of_schema(schema.get("items") or {})
         case "object":

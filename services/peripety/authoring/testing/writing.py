@@ -45,6 +45,6 @@ def _sketches(material: Mapping[str, Any], asked: Asked) -> Iterable[Sketch]:
             return sketches_of_scenario(document, asked)
         case {"kind": "policy", "policy": dict(document)}:
             return sketches_of_policy(document, asked)
-        case {"kind": "command"}:
+        case {"kind": "command", "command": [*_]}:
             return sketches_of_command(material["task"], subject, material.get("environment") or {})
     return sketches_of_words(material["task"], material.get("environment") or {}, asked.categories)

@@ -39,6 +39,7 @@ __all__ = ["PolicySubject", "scenario_of"]
 _MOST_FLOOR = 64
 _MOST_OF_TOOL = 8
 _MOST_OBSERVED = 1_000
+_LONGEST = 60_000
 _EXPECTED = tuple(expectation.value for expectation in Expectation)
 _CATEGORIES = {"allow": "allowed", "deny": "denied", "escalate": "escalated"}
 _BODY_SCHEMA = {
@@ -266,9 +267,10 @@ def _values(schema: Mapping[str, Any]) -> Iterator[Any]:
             bounds = [schema[name] for name in ("minimum", "maximum") if name in schema]
             yield from bounds or (0, 1)
         case "string" if not schema.get("examples"):
-            yield "a" * max(1, schema.get("minLength") or 0)
+            yield "a" * min(max(1, schema.get("minLength") or 0), _LONGEST)
         case "array":
-            inner = next(_values(schema.get("items") or {"type": "string"}), None)
+            items = schema.get("items") or {"type": "string"}
+            inner = next(_values(items), None) if isinstance(items, dict) else None
             yield [] if inner is None else [inner]
 
 

@@ -88,3 +88,13 @@ def test_a_library_that_reads_arguments_says_how_that_ends() -> None:
 def test_nothing_is_written_twice() -> None:
     lines = [f"[a] correctness: {test['input']} -> 1" for test in runs(TASK).values()]
     assert runs(TASK, existing_tests=lines) == {}
+
+
+def test_a_subject_without_its_command_is_told_in_words() -> None:
+    material = {"task": TASK, "categories": [{"name": "existence"}], "subject": {"kind": "command"}}
+    assert all("body" not in test for test in write_tests(material, {"round": 1, "at_least": 1}))
+
+
+@pytest.mark.timeout(20)
+def test_a_long_line_of_blanks_takes_no_longer_than_another() -> None:
+    assert [*runs(f"$ echo{' ' * 20_000}x\nout\n")] == [("echo", "x")]

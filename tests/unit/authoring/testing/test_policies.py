@@ -101,3 +101,16 @@ def test_a_tool_is_never_called_with_what_it_does_not_take(subject: PolicySubjec
     asked = {"round": 1, "at_least": 5, "at_most": 5, "category": "evasion"}
     for case in cases(write_tests(material(subject), asked)):
         assert not subject.problems(case.body or {})
+
+
+@pytest.mark.parametrize(
+    "argument", [True, {"type": "array", "items": True}, {"type": "string", "minLength": 300_000}]
+)
+def test_an_argument_of_which_a_schema_says_little_or_asks_too_much_is_no_obstacle(argument: Any) -> None:
+    schema = {"type": "object", "properties": {"a": argument, "b": {"type": "integer"}}}
+    tools = [tool("write", "files", input_schema=schema), tool("list", "files")]
+    subject = PolicySubject(sim.compile_policy(policy_document(tools=tools)))
+    floor = [draft.body or {} for draft in subject.floor()]
+    written = cases(write_tests(material(subject), {"round": 1, "at_least": 2, "category": "denied"}))
+    for tests in (floor, [test.body or {} for test in written]):
+        assert "list" in {body["tool_name"] for body in tests}
