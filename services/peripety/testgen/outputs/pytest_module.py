@@ -65,8 +65,8 @@ def without_values(output):
     hidden = [value for value in held if len(value) >= {shortest} or (value and held[value] in {secret!r})]
     if not hidden:
         return output
-    by_length = map(os.fsencode, sorted(hidden, key=len, reverse=True))
-    pattern = b"|".join(map(re.escape, by_length))
+    hidden.sort(key=len, reverse=True)  # a longer one may hold a shorter one
+    pattern = b"|".join(re.escape(os.fsencode(value)) for value in hidden)
     return re.sub(pattern, lambda found: b"$" + held[os.fsdecode(found[0])].encode(), output)
 '''
 
