@@ -7,8 +7,10 @@ it with a literal therefore changes at few numbers, and which these are is found
 
 from __future__ import annotations
 
+import json
 import struct
 import sys
+from functools import lru_cache
 from math import copysign, inf, nextafter
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ _SMALLEST_DIVISOR = 1 / _LARGEST_LITERAL
 _MOST_LEAVES = 32
 _GREATEST = sys.float_info.max
 _COMPARED = ("<", "<=")
+_MOST_REMEMBERED = 1_024
 _READING = frozenset({"var", "missing", "missing_some"})
 
 
@@ -39,6 +42,13 @@ def turns(logic: Any, path: Path) -> tuple[float, ...] | None:
         logic: a comparison of two sides, by order or loose equality, that reads one argument alone.
         path: segments of the path of the argument.
     """
+    return _remembered(sim.canonical(logic), path)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _remembered(comparison: bytes, path: Path) -> tuple[float, ...] | None:
+    # For each tool and each variant of a rule the same few are asked about; each takes milliseconds.
+    logic = json.loads(comparison)
     ((_, sides),) = logic.items()
     if len(sides) != 2 or _leaves(logic) > _MOST_LEAVES:  # noqa: PLR2004 - a pair
         return None

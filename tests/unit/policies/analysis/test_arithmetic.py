@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from math import inf, nextafter
 from random import Random
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from peripety import sim
 from peripety.policies.analysis.arithmetic import turns
 from peripety.policies.analysis.logic import truth
 
@@ -64,6 +66,13 @@ def test_what_depends_on_whether_the_argument_is_there_is_not_told() -> None:
 @pytest.mark.parametrize("logic", [{"<": [{"+": [_X, "b"]}, 4]}, {"<": [{"/": [_X, 0]}, 4]}])
 def test_what_never_has_a_value_turns_nowhere(logic: Any) -> None:
     assert turns(logic, ("a",)) == ()
+
+
+def test_the_engine_is_asked_once_about_one_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    logic = {"<": [{"*": [_X, 2]}, 12.125]}
+    found = turns(logic, ("a",))
+    monkeypatch.delattr(sim, "rule")
+    assert turns(json.loads(json.dumps(logic)), ("a",)) == found
 
 
 @pytest.mark.parametrize("seed", range(150))
