@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
+from peripety.gateway.calling.budgets.model import Amount
+from peripety.gateway.calling.budgets.remaining import remaining
 from peripety.gateway.model import (
     ChatMessage,
     ChatRole,
@@ -44,6 +46,7 @@ Arrival: TypeAlias = Draft | Unreadable | Completion
 _KEPT = "Kept. Go on with the next test, or stop when there is none."
 _CUT_OFF = "it has no end"
 _TOOLS_NOT_TAKEN = "TOOLS_NOT_TAKEN"
+_PROVIDER_REFUSED = "PROVIDER_REFUSED_REQUEST"
 
 
 async def arriving(gateway: ModelGateway, request: GenerateRequest, form: TestForm) -> AsyncIterator[Arrival]:
@@ -64,16 +67,21 @@ async def arriving(gateway: ModelGateway, request: GenerateRequest, form: TestFo
     """
     listed = replace(request, schema=form.schema)
     called = replace(request, tools=(form.tool,), tool_choice=ToolChoice(ToolChoiceMode.AUTO))
+    refused = 0
     for question in (listed,) if form.by_list else (called, listed):
         has_come = False
         try:
-            async with following(_answered(gateway, question)) as arrivals:
+            async with following(_answered(gateway, _after(question, refused))) as arrivals:
                 async for arrival in arrivals:
                     has_come = True
-                    yield arrival
+                    if isinstance(arrival, Completion):
+                        yield replace(arrival, calls=arrival.calls + refused)
+                    else:
+                        yield arrival
         except (InvalidArgumentError, FailedPreconditionError) as error:
             if has_come or question is listed or not _takes_no_tools(error):
                 raise
+            refused = int(error.code == _PROVIDER_REFUSED)
         else:
             return
 
@@ -159,6 +167,13 @@ async def _answered(gateway: ModelGateway, request: GenerateRequest) -> AsyncIte
             else:
                 for arrival in arrivals.take(event):
                     yield arrival
+
+
+def _after(question: GenerateRequest, refused: int) -> GenerateRequest:
+    """A question with what is left of its budget after requests that a provider has refused."""
+    if not refused or question.budget is None:
+        return question
+    return replace(question, budget=remaining(question.budget, Amount(calls=refused), 0.0))
 
 
 def _listed(text: str) -> list[Any] | None:

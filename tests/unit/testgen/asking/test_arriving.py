@@ -1,12 +1,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
-from peripety.gateway.model import Completion, Repairing, StopReason, TextDelta, ToolCallDelta, ToolResult
+from peripety.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from peripety.gateway.model import (
+    Budget,
+    Completion,
+    Repairing,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolResult,
+)
 from peripety.testgen.asking.arriving import arriving, going_on
 from peripety.testgen.asking.reading import Unreadable
 from peripety.testgen.asking.tools import GENERATE_TEST, TestForm
@@ -29,8 +43,10 @@ def names(arrivals: list[Arrival]) -> list[str]:
     return [arrival.name for arrival in arrivals if isinstance(arrival, Draft)]
 
 
-async def followed(gateway: PlayingGateway, form: TestForm = FORM) -> list[Arrival]:
-    return [arrival async for arrival in arriving(gateway, QUESTION, form)]
+async def followed(
+    gateway: PlayingGateway, form: TestForm = FORM, budget: Budget | None = None
+) -> list[Arrival]:
+    return [arrival async for arrival in arriving(gateway, replace(QUESTION, budget=budget), form)]
 
 
 async def test_each_call_of_the_tool_is_a_test_and_the_answer_comes_last() -> None:
@@ -100,6 +116,22 @@ async def test_a_model_that_takes_no_tools_is_asked_for_a_list(refusal: Exceptio
     schema = gateway.requests[1].schema
     assert schema is not None
     assert schema.advisory
+
+
+async def test_a_request_that_a_provider_refused_for_its_tools_counts() -> None:
+    refusal = InvalidArgumentError("no tools", code="PROVIDER_REFUSED_REQUEST")
+    gateway = PlayingGateway([refusal], saying(f'{{"tests": [{written("a")}]}}'))
+    *_, completion = await followed(gateway, budget=Budget(max_calls=2))
+    assert isinstance(completion, Completion)
+    assert completion.calls == 2
+    assert [request.budget for request in gateway.requests] == [Budget(max_calls=2), Budget(max_calls=1)]
+
+
+async def test_no_list_is_asked_for_when_the_refused_request_was_the_last_one() -> None:
+    gateway = PlayingGateway([InvalidArgumentError("no tools", code="PROVIDER_REFUSED_REQUEST")])
+    with pytest.raises(ResourceExhaustedError):
+        await followed(gateway, budget=Budget(max_calls=1))
+    assert len(gateway.requests) == 1
 
 
 async def test_who_is_asked_for_a_list_from_the_beginning_is_offered_no_tools() -> None:
