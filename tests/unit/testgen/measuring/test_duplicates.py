@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from difflib import SequenceMatcher
+from itertools import combinations
+from random import Random
 from typing import Any
 
 import pytest
 
 from peripety.testgen.measuring.duplicates import Duplicates
-from peripety.testgen.measuring.inputs import MOST_COMPARED
+from peripety.testgen.measuring.inputs import MOST_COMPARED, are_near
 from peripety.testgen.model import DuplicateLevel, TestCase
 from peripety.testgen.subjects.subject import SubjectKind
 from support.testgen_toys import ToySubject, toy_test
@@ -74,6 +77,28 @@ def test_long_texts_are_not_compared_character_by_character() -> None:
     started = time.process_time()
     assert found(None, text_test("t1", long), text_test("t2", f"{long} end")) is None
     assert time.process_time() - started < 1
+
+
+def test_texts_of_the_same_characters_in_another_order_are_told_apart_in_no_time() -> None:
+    random, letters = Random(1), [*("abcdefgh " * 220)]
+    texts = []
+    for _ in range(12):
+        random.shuffle(letters)
+        texts.append("".join(letters))
+    started = time.process_time()
+    assert not any(are_near(one, other) for one, other in combinations(texts, 2))
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_texts_are_near_when_nineteen_of_twenty_characters_match(seed: int) -> None:
+    random = Random(seed)
+    one = " ".join(random.choices(("a", "table", "of", "rows", "without", "header"), k=30))
+    other = [*one]
+    for _ in range(random.randint(0, 9)):
+        other[random.randrange(len(other))] = random.choice(("", "x", "yz"))
+    ratio = SequenceMatcher(None, one, "".join(other), autojunk=False).ratio()
+    assert are_near(one, "".join(other)) is (ratio >= 0.95)
 
 
 def test_a_test_that_is_run_repeats_one_that_gives_and_expects_the_same_whatever_is_said_of_it() -> None:
