@@ -7,9 +7,9 @@ it with a literal therefore changes at few numbers, and which these are is found
 
 from __future__ import annotations
 
-import json
 import struct
 import sys
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import copysign, inf, nextafter
 from typing import TYPE_CHECKING, Any
@@ -42,13 +42,21 @@ def turns(logic: Any, path: Path) -> tuple[float, ...] | None:
         logic: a comparison of two sides, by order or loose equality, that reads one argument alone.
         path: segments of the path of the argument.
     """
-    return _remembered(sim.canonical(logic), path)
+    return _remembered(_Comparison(sim.canonical(logic), logic), path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """A comparison, which is the same as another one of the same text."""
+
+    text: bytes
+    logic: Any = field(compare=False)
 
 
 @lru_cache(_MOST_REMEMBERED)
-def _remembered(comparison: bytes, path: Path) -> tuple[float, ...] | None:
+def _remembered(comparison: _Comparison, path: Path) -> tuple[float, ...] | None:
     # For each tool and each variant of a rule the same few are asked about; each takes milliseconds.
-    logic = json.loads(comparison)
+    logic = comparison.logic
     ((_, sides),) = logic.items()
     if len(sides) != 2 or _leaves(logic) > _MOST_LEAVES:  # noqa: PLR2004 - a pair
         return None

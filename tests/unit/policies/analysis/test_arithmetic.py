@@ -68,6 +68,10 @@ def test_what_never_has_a_value_turns_nowhere(logic: Any) -> None:
     assert turns(logic, ("a",)) == ()
 
 
+def test_a_literal_beyond_the_exact_integers_is_asked_about_as_it_is() -> None:
+    assert turns({"<": [{"*": [_X, {"*": [1e20, 1e-20]}]}, 3]}, ("a",)) is not None
+
+
 def test_the_engine_is_asked_once_about_one_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     logic = {"<": [{"*": [_X, 2]}, 12.125]}
     found = turns(logic, ("a",))
