@@ -37,13 +37,23 @@ def report_growth(side: Side, moments: Path) -> GrpcPlayer | None:
     """Play one session for long, and say how its prompts grew; who played it, if that was over gRPC."""
     player = side.player(0)
     asyncio.run(_play([player], LATE))
-    tokens = [each.input_tokens for each in moments_in(moments)]
+    tokens = _tokens_noted(moments)
     early, late = tokens[EARLY - 1], tokens[LATE - 1]
     sys.stdout.write(
         f"  {side.name}: {early:,} tokens of prompt in turn {EARLY}, {late:,} in turn {LATE}"
         f" ({late / early:.2f}x), {sum(tokens) / len(tokens):,.0f} a turn\n"
     )
     return player if isinstance(player, GrpcPlayer) else None
+
+
+def _tokens_noted(moments: Path) -> list[int]:
+    """The size of each prompt; an answer is noted when it has left, and its reader may have it before."""
+    for _ in range(500):
+        tokens = [each.input_tokens for each in moments_in(moments)]
+        if len(tokens) >= LATE:
+            return tokens
+        time.sleep(0.01)
+    raise RuntimeError(f"{len(tokens)} answers for {LATE} turns")
 
 
 def report_forks(side: Side, player: GrpcPlayer) -> None:
