@@ -31,7 +31,15 @@ Json = dict[str, Any]
 _SHOT_TOKENS = 8_192
 _ROUND_TOKENS = 2_048
 _LOOK_TOKENS = 1_024
-_FEEDBACK = ("survivors", "survivors_count", "uncovered", "uncovered_count", "not_met", "contradictions")
+_FEEDBACK = (
+    "dropped",
+    "survivors",
+    "survivors_count",
+    "uncovered",
+    "uncovered_count",
+    "not_met",
+    "contradictions",
+)
 
 
 @dataclass(frozen=True)

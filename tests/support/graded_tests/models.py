@@ -153,8 +153,9 @@ class GradedModel:
         return [*chosen, *others][:count]
 
     def _known(self, said: Json) -> Iterator[HiddenTest]:
-        """The tests of the suite that a prompt says are there, and not that they were wrong."""
-        lines = [line for line in said["existing_tests"] if not any(mark in line for mark in _NOT_WRITTEN)]
+        """The tests of the suite that a prompt says were written, and not that they were wrong."""
+        before = [*said["existing_tests"], *said.get("dropped", ())]
+        lines = [line for line in before if not any(mark in line for mark in _NOT_WRITTEN)]
         told = [line.partition(": ")[2][:_LINE] for line in lines]
         for test in self._order:
             start = " ".join(test.input.split())[:_LINE]

@@ -26,7 +26,7 @@ class Asked:
         round: the number of the round, from 1.
         least: how many there should be.
         most: how many there may be.
-        existing: what the tests that there are give, and what they expect, a line each.
+        existing: what tests that were written before give, and what they expect, a line each.
         survivors: wrong versions of the subject that none of them notices, as `variants` takes them.
         uncovered: ids of parts of the subject that none of them reaches.
     """
@@ -43,7 +43,8 @@ class Asked:
     @classmethod
     def of(cls, material: Mapping[str, Any], question: Mapping[str, Any]) -> Asked:
         """A question as it is put, with what it is about."""
-        lines = (_LINE.fullmatch(line) for line in question.get("existing_tests", ()))
+        before = [*question.get("existing_tests", ()), *question.get("dropped", ())]
+        lines = (_LINE.fullmatch(line) for line in before)
         return cls(
             question.get("category"),
             tuple(category["name"] for category in material["categories"]),
@@ -56,7 +57,7 @@ class Asked:
         )
 
     def has(self, given: str) -> bool:
-        """Whether there is a test that gives this, as far as its line shows."""
+        """Whether a test that gives this was written before, as far as its line shows."""
         text = " ".join(given.split())
         return any(
             line == text

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.gateway.model import ResponseSchema
 from peripety.testgen.asking.material import as_text
-from peripety.testgen.model import TestStatus
+from peripety.testgen.model import DuplicateLevel, TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -92,6 +92,7 @@ def round_question(state: RunState, this: Round, missing: Missing) -> str:
         "at_least": least,
         "at_most": most,
         **_existing(state, state.written),
+        **_dropped(state),
     }
     asked |= _measured(state, missing)
     seen = state.looked_back.get(this.category)
@@ -206,6 +207,16 @@ def _existing(state: RunState, tests: Sequence[TestCase]) -> dict[str, Any]:
     }
     combinatorial = len(state.tests) - len(state.written)
     return told | {"combinatorial_count": combinatorial} if combinatorial else told
+
+
+def _dropped(state: RunState) -> dict[str, Any]:
+    """The newest tests that were not kept; of those with the input of another one, that one is listed."""
+    tests = [
+        event.test
+        for event in state.dropped
+        if event.level is not DuplicateLevel.CANONICAL and not event.test.is_combinatorial
+    ]
+    return {"dropped": [_line(state, test) for test in tests[-_MOST_LISTED:]]} if tests else {}
 
 
 def _line(state: RunState, test: TestCase) -> str:

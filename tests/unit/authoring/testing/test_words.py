@@ -105,3 +105,13 @@ def test_tests_that_nobody_ran_are_never_called_perfect() -> None:
     )
     assert poor["score"] < 8
     assert poor["gaps"] == ["There is no test of boundary"]
+
+
+@pytest.mark.parametrize("listed", ["existing_tests", "dropped"])
+def test_what_was_written_before_is_not_written_again(listed: str) -> None:
+    task = "A name has at most 20 letters."
+    question = {"round": 2, "at_most": 50, "category": "boundary"}
+    first, *others = write_tests(about(task), question)
+    line = f"[boundary_1_1] (passed) boundary: {first['input']} -> {first['expected_output']}"
+    again = write_tests(about(task), question | {listed: [line]})
+    assert [test["input"] for test in again] == [test["input"] for test in others]

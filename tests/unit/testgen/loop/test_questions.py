@@ -15,9 +15,17 @@ from peripety.testgen.asking.questions import (
     reflection_question,
     round_question,
 )
-from peripety.testgen.events import Reflected, Reflection, ReflectionAction, TestMade, TestRan
+from peripety.testgen.events import (
+    DuplicateDropped,
+    Reflected,
+    Reflection,
+    ReflectionAction,
+    TestMade,
+    TestRan,
+)
 from peripety.testgen.loop.state import Round, RunState
 from peripety.testgen.model import (
+    DuplicateLevel,
     Environment,
     Examined,
     FilePreview,
@@ -100,6 +108,22 @@ def test_tests_that_need_no_model_are_counted_and_not_listed() -> None:
     said = asked(state)
     assert (said["existing_count"], said["combinatorial_count"]) == (1, 1)
     assert said["existing_tests"] == ["[alpha_1_1] alpha: given"]
+
+
+def test_a_test_that_was_not_kept_is_told_unless_its_input_is_listed_already() -> None:
+    state = RunState(order("alpha"))
+    for number, level in enumerate(DuplicateLevel):
+        test = TestCase(f"alpha_1_{number}", "alpha", f"given {level.value}", round=1)
+        state.apply(DuplicateDropped(test, "alpha_1_9", level))
+    assert asked(state)["dropped"] == ["[alpha_1_1] alpha: given near", "[alpha_1_2] alpha: given kills"]
+    floor = TestCase("floor1", "alpha", "given", is_combinatorial=True)
+    for _ in range(30):
+        state.apply(DuplicateDropped(floor, "alpha_1_9", DuplicateLevel.KILLS))
+    assert len(asked(state)["dropped"]) == 2
+    for number in range(30):
+        test = TestCase(f"alpha_2_{number}", "alpha", "given", round=2)
+        state.apply(DuplicateDropped(test, "alpha_1_9", DuplicateLevel.KILLS))
+    assert len(asked(state)["dropped"]) == 20
 
 
 def test_what_there_is_none_of_is_left_out() -> None:
