@@ -18,7 +18,7 @@ from peripety.cli.session_commands import sessions
 from peripety.cli.stored_commands import stored
 from peripety.cli.streams import discard_output, open_closed_streams
 from peripety.cli.testgen_commands import testgen
-from peripety.errors import PeripetyError
+from peripety.errors import InvalidArgumentError, PeripetyError
 
 __all__ = ["app", "main"]
 
@@ -68,6 +68,14 @@ def main() -> None:
         from peripety.cli.failure import explain  # noqa: PLC0415 - loads rich
 
         sys.exit(explain(error))
+    except UnicodeEncodeError as error:
+        # Bytes that are no text arrive as characters that no message can hold.
+        if os.environ.get(DEBUG):
+            raise
+        from peripety.cli.failure import explain  # noqa: PLC0415 - loads rich
+
+        told = f"An argument is not UTF-8: {error.object[:80]!a}; write it in UTF-8"
+        sys.exit(explain(InvalidArgumentError(told, code="BAD_TEXT")))
     except OSError as error:
         # What is read says so itself; what remains is output that finds no room.
         if os.environ.get(DEBUG):

@@ -281,5 +281,6 @@ class RunStore(ABC, Generic[R, E]):
 
 def _one(row: Any, run_id: str, missing: Exception | None = None) -> Any:
     if row is None:
-        raise missing or NotFoundError(f".run_id: there is no run '{run_id[:64]}'", code="UNKNOWN_RUN")
+        told = f".run_id: there is no run '{run_id[:64]}'; list the runs to see those that there are"
+        raise missing or NotFoundError(told, code="UNKNOWN_RUN")
     return row

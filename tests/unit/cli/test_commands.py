@@ -222,6 +222,11 @@ def test_serve_knows_its_services() -> None:
             1,
             ["(SPEC_INVALID)", "error CODE /a: the way out"],
         ),
+        (
+            UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"),
+            2,
+            ["error: An argument is not UTF-8: 'a\\udcff'"],
+        ),
         (InternalError("A defect", retry_after=2), 1, ["A defect (INTERNAL)", "try again in 2 s"]),
     ],
 )
