@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.gateway.streams import following
 from peripety.sessions.events import Accepted, Committed
@@ -10,13 +10,16 @@ from peripety.sessions.watching.model import Closed, Rewound, WatchRequest
 from peripety.sessions.watching.sights import Sight
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Sequence
 
     from peripety.sessions.seen import Seen
     from peripety.sessions.sessions import Sessions
     from peripety.sessions.watching.model import WatchEvent
 
-__all__ = ["Held", "commits", "ends", "seen_of", "watch"]
+__all__ = ["Held", "commits", "ends", "noticing", "seen_of", "watch"]
+
+T = TypeVar("T")
 
 
 async def watch(
@@ -42,6 +45,16 @@ def commits(turn: int) -> Callable[[WatchEvent], bool]:
 def ends(event: WatchEvent) -> bool:
     """Whether an event is the last one."""
     return isinstance(event, Closed)
+
+
+def noticing(there: asyncio.Event, until: Callable[[T], bool]) -> Callable[[T], bool]:
+    """The same condition, which sets `there` when a first event is told: only then somebody follows."""
+
+    def is_over(event: T) -> bool:
+        there.set()
+        return until(event)
+
+    return is_over
 
 
 def seen_of(events: Iterable[WatchEvent]) -> list[Seen]:

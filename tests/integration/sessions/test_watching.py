@@ -22,6 +22,7 @@ from peripety.sessions.messages.told import turn_event
 from support.apps import config_for, plain_channel
 from support.seats import SCENARIO
 from support.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, outcome
+from support.watching import noticing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -270,8 +271,9 @@ async def test_followers_leave_places_for_turns(tmp_path: Path) -> None:
     async with a_server(tmp_path, max_concurrent_calls=4) as (_, stub):
         session_id = await a_session(stub)
         await play(stub, session_id, 1, "act")
-        following = [asyncio.create_task(watch(stub, session_id, commits(2))) for _ in range(2)]
-        await asyncio.sleep(0.2)
+        there = [asyncio.Event() for _ in range(2)]
+        following = [asyncio.create_task(watch(stub, session_id, noticing(one, commits(2)))) for one in there]
+        await asyncio.gather(*(one.wait() for one in there))
         with pytest.raises(ResourceExhaustedError) as caught:
             await watch(stub, session_id, closed)
         assert caught.value.code == "TOO_MANY_WATCHERS"

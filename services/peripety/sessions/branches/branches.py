@@ -81,7 +81,9 @@ class Branches:
         named = request.named()
         now = await self._store.session(request.session_id)
         (await self._rulesets.of(now.spec_hash)).viewers.view(request.pov)
-        if not await self._store.rewound_by(request.session_id, named):
+        if await self._store.rewound_by(request.session_id, named):
+            now = await self._store.session(request.session_id)  # it may have done so just now
+        else:
             if now.turn != request.expected_turn:
                 raise ConflictError(
                     f".expected_turn is {request.expected_turn}, but the session is at {now.turn};"

@@ -139,6 +139,25 @@ async def test_the_same_request_takes_turns_back_once(database_url: str) -> None
     assert caught.value.code == "REQUEST_ID_REUSED"
 
 
+async def test_a_rewind_that_its_own_request_overtakes_tells_what_is_now(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with table(database_url, FATEFUL) as game:
+        await play(game, 4, "act")
+        request = Rewinding(new_id(), game.session_id, 2, 4)
+        look = game.store.rewound_by
+
+        async def overtaken(*asked: Any) -> bool:
+            monkeypatch.undo()
+            await game.sessions.rewind(request)
+            return await look(*asked)
+
+        monkeypatch.setattr(game.store, "rewound_by", overtaken)
+        late = await game.sessions.rewind(request)
+        assert late.session == await game.store.session(game.session_id)
+    assert late.session.turn == 2
+
+
 async def test_a_rewind_that_was_meant_for_another_state_is_refused(database_url: str) -> None:
     async with table(database_url, FATEFUL) as game:
         before = await play(game, 2, "act")

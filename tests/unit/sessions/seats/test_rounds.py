@@ -24,7 +24,7 @@ from peripety.sessions.watching.model import SeatActed
 from support.seats import SCENARIO, at_a_table, submission
 from support.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, only, sessions_over, table
 from support.specs import action, document
-from support.watching import commits, seen_of, watch
+from support.watching import commits, noticing, seen_of, watch
 
 if TYPE_CHECKING:
     from peripety.sessions.seats.model import Round
@@ -78,8 +78,9 @@ async def test_what_one_seat_cannot_do_does_not_hold_up_the_others(database_url:
 async def test_followers_hear_who_has_acted(database_url: str) -> None:
     async with together(database_url) as game:
         await game.sessions.submit(submission(game, 1, "two"))
-        watching = asyncio.create_task(watch(game.sessions, game.session_id, commits(1)))
-        await asyncio.sleep(0.1)
+        there = asyncio.Event()
+        watching = asyncio.create_task(watch(game.sessions, game.session_id, noticing(there, commits(1))))
+        await there.wait()
         await game.sessions.submit(submission(game, 1, "one"))
         told = await watching
     assert [event for event in told if isinstance(event, SeatActed)] == [
@@ -248,8 +249,10 @@ async def test_a_turn_that_was_taken_back_before_all_had_acted_in_it_was_known_i
 
 async def test_seats_act_again_in_a_turn_that_was_abandoned(database_url: str) -> None:
     async with together(database_url, document=GROWING) as game:
-        watching = asyncio.create_task(watch(game.sessions, game.session_id, is_abandoned))
         await game.sessions.submit(submission(game, 1, "one", "act"))
+        there = asyncio.Event()
+        watching = asyncio.create_task(watch(game.sessions, game.session_id, noticing(there, is_abandoned)))
+        await there.wait()  # nobody is told later of a turn that is not stored
         await game.sessions.submit(submission(game, 1, "two", "act"))
         told = await watching
         session = (await game.now()).session
