@@ -63,6 +63,17 @@ def test_a_run_begins_with_its_name_its_task_and_its_categories() -> None:
     assert told(Event(run_id="run_1", start=START)) == ["run_1: alpha beta", "  categories: one, two"]
 
 
+def test_a_run_says_where_its_task_is_to_be_done_and_with_what_not() -> None:
+    environment = pb.EnvironmentInfo(
+        platform="linux/x86_64",
+        languages=["one 3.1", "two"],
+        file_count=2,
+        prohibited_tools=["three", "four"],
+    )
+    lines = told(Event(run_id="run_1", start=Event.Start(environment=environment)))
+    assert "  in linux/x86_64 · one 3.1, two · 2 files · without three, four" in lines
+
+
 def test_a_test_is_a_card_and_what_became_of_it_a_line() -> None:
     lines = told(
         Event(test=TEST),

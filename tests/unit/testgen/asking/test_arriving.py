@@ -172,6 +172,17 @@ def test_a_model_that_has_ended_is_not_asked_on() -> None:
     assert going_on(QUESTION, completion(stop=StopReason.END)) is None
 
 
+def test_a_test_is_asked_for_with_what_is_told_of_it() -> None:
+    assert [*FORM.tool.input_schema["properties"]] == [
+        "id",
+        "input",
+        "expected_output",
+        "reasoning",
+        "confidence",
+    ]
+    assert FORM.tool.name == "generate_test"
+
+
 def test_only_where_tests_differ_in_it_each_names_its_category() -> None:
     assert "category" not in FORM.tool.input_schema["properties"]
     form = TestForm({"type": "object"}, (Category("alpha"), Category("beta")))

@@ -172,6 +172,13 @@ async def test_a_low_score_leads_to_tests_from_its_recommendations_and_to_anothe
     assert book.stopped_by == "satisfied"
 
 
+@pytest.mark.parametrize(("score", "rounds"), [(7, 1), (8, 0)])
+async def test_a_score_of_eight_needs_no_refinement(score: int, rounds: int) -> None:
+    assessments = iter([GOOD | {"score": score}, GOOD])
+    book = await ran(always(assessment=lambda _: next(assessments)), order("alpha"))
+    assert book.stats.global_rounds == rounds
+
+
 async def test_the_refinement_ends_after_as_many_rounds_as_are_allowed() -> None:
     author = always(assessment=POOR)
     book = await ran(author, order("alpha", max_global_refinement_rounds=2))
