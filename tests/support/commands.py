@@ -14,6 +14,16 @@ def options_of(command: str) -> set[str]:
     return {option for param in _commands()[command].params for option in param.opts if option[0] == "-"}
 
 
+def every_option() -> list[tuple[str, ...]]:
+    """The options of all commands, each with all its spellings."""
+    pending, found = list(_commands().values()), []
+    while pending:
+        command = pending.pop()
+        pending += getattr(command, "commands", {}).values()
+        found += [tuple(param.opts) for param in command.params if param.opts[0][0] == "-"]
+    return found
+
+
 def command_exists(words: list[str]) -> bool:
     """Whether `peripety COMMAND ...` names a command and only options that it has."""
     program, *rest = words

@@ -52,7 +52,7 @@ def generate(
         bool, typer.Option("--json", help="Print the specification and nothing else, at a terminal too.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the specification to a file.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file.")
     ] = None,
     random: Annotated[
         int | None,
@@ -204,7 +204,7 @@ def balance(
         bool, typer.Option("--json", help="Print one line of JSON, with the specification in it.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the specification to a file.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file.")
     ] = None,
 ) -> None:
     """Move the fewest numbers after which a specification is lost as often as wanted; rules stay as they are.
@@ -233,7 +233,9 @@ def certify(
         int | None, typer.Option(min=1, max=1_000, help="Most turns of a run. [default: the scenario's]")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate and nothing else.")] = False,
-    out: Annotated[Path | None, typer.Option(metavar="CERT", help="Write the certificate to a file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="CERT", help="Write the certificate to a file.")
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="REPORT", help="Write a report with plots to a file.")
     ] = None,

@@ -143,7 +143,10 @@ def watch(
 def export(
     session_id: SessionId,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the bundle there. [default: standard output]")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write the bundle there. [default: standard output]"
+        ),
     ] = None,
     last_turn: Annotated[int, typer.Option(min=0, help="The last turn to export; 0 for all.")] = 0,
     server: Server = None,

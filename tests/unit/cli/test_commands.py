@@ -16,6 +16,7 @@ from peripety import __version__, cli, sim
 from peripety.cli import app
 from peripety.errors import FieldViolation, Finding, InternalError, InvalidArgumentError, SpecError
 from peripety.rpc.app import SERVICES
+from support.commands import every_option
 from support.specs import document, spec
 
 if TYPE_CHECKING:
@@ -201,6 +202,10 @@ def test_numbers_out_of_range_are_misuse(option: tuple[str, str]) -> None:
     result = run("play", "--auto", *option)
     assert result.exit_code == 2
     assert option[0] in result.stderr
+
+
+def test_whatever_writes_a_file_is_told_where_in_one_way() -> None:
+    assert {options for options in every_option() if {"--out", "-o"} & {*options}} == {("--out", "-o")}
 
 
 def test_serve_knows_its_services() -> None:
