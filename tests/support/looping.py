@@ -388,7 +388,7 @@ async def ran(
     """Work on a run, from wherever its book says that it is."""
     book = Book() if book is None else book
     runner = Runner(
-        author, what, subject, worker or Inline(), book, events=[*book.events], account=book.account
+        "run", author, what, subject, worker or Inline(), book, events=[*book.events], account=book.account
     )
     await runner.go()
     return book

@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+from peripety.durable.failures import public_error
 from peripety.durable.model import RUNNING, Change
 from peripety.durable.runs import DurableRuns
 from peripety.durable.workers import Workers
 from peripety.errors import FailedPreconditionError
 from peripety.pages import Page, Position, page_of, page_size, position_in
 from peripety.testgen.events import Completed, Failed, RunEvent, StoppedBy
-from peripety.testgen.loop.running import Runner, public_error
+from peripety.testgen.loop.running import Runner
 from peripety.testgen.loop.state import RunState
 from peripety.testgen.loop.stats import stats_of
 from peripety.testgen.store import kept_of
@@ -125,6 +126,7 @@ class Runs(DurableRuns[Run, RunEvent]):
         journal = _Journal(run, recorder)
         try:
             runner = Runner(
+                run.run_id,
                 self._gateway,
                 run.order,
                 None if run.subject is None else await self._sources.subject(run.subject),
@@ -135,7 +137,7 @@ class Runs(DurableRuns[Run, RunEvent]):
             )
         except Exception as error:  # noqa: BLE001 - the border: something is not any more what it was
             stats = stats_of(run.so_far, run.account, StoppedBy.ERROR)
-            await journal.record([Failed(public_error(error), stats)], run.account)
+            await journal.record([Failed(public_error(error, run.run_id), stats)], run.account)
         else:
             await runner.go()
 

@@ -16,7 +16,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from peripety import context, logs
+from peripety import context
+from peripety.durable.failures import public_error
 from peripety.durable.model import LostLeaseError
 from peripety.durable.requests import Request
 from peripety.errors import (
@@ -25,7 +26,6 @@ from peripety.errors import (
     FailedPreconditionError,
     InternalError,
     NotFoundError,
-    PeripetyError,
     ResourceExhaustedError,
     UnavailableError,
 )
@@ -127,7 +127,7 @@ class Work:
         except Exception as error:  # the border: a run that fails says so to whoever follows it
             if isinstance(error, UnavailableError) and error.code.startswith("STORAGE_"):
                 raise
-            failure = self._public(error)
+            failure = public_error(error, self._run.run_id)
             so_far = await self._so_far()
             ended = changed(RunEnded(self._run), state=RunState.FAILED, progress=so_far, error=failure)
             await self._recorder.commit(ended)
@@ -271,12 +271,6 @@ class Work:
                 code="BUDGET_EXHAUSTED",
             ) from None
         return left
-
-    def _public(self, error: Exception) -> PeripetyError:
-        if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
-            return error
-        _log.error("unexpected error in a run", extra={"run_id": self._run.run_id, **logs.outline(error)})
-        return InternalError("Something went wrong in the server, not in the run; quote its id")
 
 
 async def _again(completion: Completion) -> AsyncIterator[GatewayEvent]:

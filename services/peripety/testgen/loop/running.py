@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from peripety import logs
+from peripety.durable.failures import public_error
 from peripety.errors import InternalError, PeripetyError, UnavailableError
 from peripety.tasks import finish
 from peripety.testgen.asking.material import system_text
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from peripety.testgen.subjects.subject import Subject
     from peripety.workers import Worker
 
-__all__ = ["Runner", "public_error"]
+__all__ = ["Runner"]
 
 T = TypeVar("T")
 
@@ -74,6 +75,7 @@ class Runner:
     """Works on one run.
 
     Args:
+        run_id: names it in logs.
         gateway: answers questions.
         order: what the run is to do.
         subject: what tests are run on; None when they are text only.
@@ -85,6 +87,7 @@ class Runner:
 
     def __init__(
         self,
+        run_id: str,
         gateway: ModelGateway,
         order: TestGenOrder,
         subject: Subject | None,
@@ -94,6 +97,7 @@ class Runner:
         events: Sequence[RunEvent] = (),
         account: Account = Account(),  # noqa: B008 - frozen
     ) -> None:
+        self._run_id = run_id
         self._gateway = gateway
         self._order = order
         self._subject = subject
@@ -125,7 +129,7 @@ class Runner:
         except Exception as error:  # the border: a run that fails says so to whoever follows it
             if self._is_lost:
                 raise
-            await self._fail(public_error(error))
+            await self._fail(public_error(error, self._run_id))
 
     async def _work(self) -> None:
         if not self._events:
@@ -341,7 +345,9 @@ class Runner:
         if self._is_lost:
             raise error
         if isinstance(error, InternalError):
-            _log.error("unexpected error in a question", extra=logs.outline(error))
+            _log.error(
+                "unexpected error in a question", extra={"run_id": self._run_id, **logs.outline(error)}
+            )
         self._failure = error
         return f"{what}: {error.message.rstrip('.')}."
 
@@ -365,11 +371,3 @@ def _begun(this: Round) -> Progressed:
 
 def _over(this: Round, end: StepEnd, status: str, uncertainty: str = "") -> Progressed:
     return Progressed(_phase(this.category), this.category, this.number, status, end, uncertainty)
-
-
-def public_error(error: Exception) -> PeripetyError:
-    """What is told of a failure; one that is nobody's business is logged instead."""
-    if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
-        return error
-    _log.error("unexpected error in a run", extra=logs.outline(error))
-    return InternalError("Something went wrong in the server, not in the run; quote its id")

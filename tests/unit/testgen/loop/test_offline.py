@@ -40,7 +40,7 @@ async def run(description: str, context: TaskContext, subject: Subject | None = 
     order = TestGenOrder(description, context=context, categories=categories_of(context), config=config)
     book = Book()
     gateway = LocalModelGateway(Providers(Config()), Caller(Config()))
-    await Runner(gateway, order, subject, Inline(), book).go()
+    await Runner("run", gateway, order, subject, Inline(), book).go()
     return book
 
 
