@@ -11,6 +11,7 @@ from peripety.api.agent.v1 import agent_pb2
 from peripety.api.agent.v1.agent_pb2_grpc import add_AgentServiceServicer_to_server
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
+from peripety.clock import microseconds_now
 from peripety.gateway.agents.runs import Runs
 from peripety.gateway.agents.service import AgentServicer
 from peripety.gateway.agents.store import RunStore
@@ -74,9 +75,9 @@ async def bind(wiring: Wiring) -> None:
     database = await wiring.database()
     conversations = Conversations(
         gateway,
-        ConversationStore(database, _microseconds),
+        ConversationStore(database, microseconds_now),
         partial(_room_for_prompts, providers),
-        _microseconds,
+        microseconds_now,
     )
     parts = GatewayParts(
         gateway=gateway,
@@ -88,7 +89,7 @@ async def bind(wiring: Wiring) -> None:
     )
     add_GatewayServiceServicer_to_server(GatewayServicer(parts), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
-    runs = Runs(RunStore(database, _microseconds), conversations, _microseconds)
+    runs = Runs(RunStore(database, microseconds_now), conversations, microseconds_now)
     wiring.when_stopping(runs.aclose)
     add_AgentServiceServicer_to_server(AgentServicer(runs), wiring.server)
     wiring.register(agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name)
@@ -122,10 +123,6 @@ def _room_for_prompts(providers: Providers, request: GenerateRequest) -> int:
     _, call = providers.first(request)
     answer = request.max_output_tokens or call.data.default_output_tokens
     return max(0, call.data.context_tokens - answer)
-
-
-def _microseconds() -> int:
-    return time.time_ns() // 1000
 
 
 async def _response_cache(wiring: Wiring) -> ResponseCache:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
@@ -37,13 +36,7 @@ __all__ = [
     "Table",
     "TurnRequest",
     "digest_of",
-    "microseconds_now",
 ]
-
-
-def microseconds_now() -> int:
-    """The wall clock, in microseconds since 1970."""
-    return time.time_ns() // 1000
 
 
 class Resolution(Enum):

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety import sim
+from peripety.clock import microseconds_now
 from peripety.gateway.model import Spent
-from peripety.sessions.model import Session, microseconds_now
+from peripety.sessions.model import Session
 
 if TYPE_CHECKING:
     from peripety.sessions.model import NewSession

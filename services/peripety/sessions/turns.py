@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from peripety import sim
+from peripety.clock import microseconds_now
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -29,7 +30,7 @@ from peripety.sessions.checks import (
 )
 from peripety.sessions.events import Accepted, Committed, RuleFailed
 from peripety.sessions.mechanics import Board
-from peripety.sessions.model import CommittedTurn, Resolution, microseconds_now
+from peripety.sessions.model import CommittedTurn, Resolution
 from peripety.sessions.narrating.narrator import Told
 from peripety.sessions.narrating.scene import Scene
 from peripety.sessions.recent import RecentTurns

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from peripety.answering.log import RequestLog
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.api.testgen.v1.testgen_pb2_grpc import add_TestGenServiceServicer_to_server
+from peripety.clock import microseconds_now
 from peripety.gateway.model import ModelGateway
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.policies.model import StoredPolicies
@@ -48,16 +48,12 @@ async def bind_with(wiring: Wiring, gateway: ModelGateway) -> None:
         return wiring.local(StoredPolicies) or RemoteStoredPolicies(wiring.channel("policies"))
 
     database = await wiring.database()
-    store = RunStore(database, _microseconds)
+    store = RunStore(database, microseconds_now)
     workers = Workers("testgen")
     wiring.resources.callback(workers.close)
     sources = Sources(scenarios, policies, workers, commands=wiring.config.testgen_commands)
-    runs = Runs(store, gateway, sources, workers, _microseconds)
+    runs = Runs(store, gateway, sources, workers, microseconds_now)
     wiring.when_stopping(runs.aclose)
     servicer = TestGenServicer(runs, Reruns(store, sources, workers), RequestLog(database))
     add_TestGenServiceServicer_to_server(servicer, wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["TestGenService"].full_name)
-
-
-def _microseconds() -> int:
-    return time.time_ns() // 1000

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety import sim
+from peripety.clock import microseconds_now
 from peripety.errors import ConflictError, NotFoundError
 from peripety.gateway.model import Spent
 from peripety.sessions.branches.comparing import compare
@@ -18,7 +19,7 @@ from peripety.sessions.branches.past import state_at
 from peripety.sessions.checks import check_comparison, check_fork, check_rewind
 from peripety.sessions.looks import look
 from peripety.sessions.mechanics import reseeded
-from peripety.sessions.model import Parent, microseconds_now
+from peripety.sessions.model import Parent
 from peripety.tasks import aside
 
 if TYPE_CHECKING:

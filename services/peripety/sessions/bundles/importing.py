@@ -11,6 +11,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING
 
 from peripety import sim
+from peripety.clock import microseconds_now
 from peripety.errors import Finding, InternalError, PeripetyError, ResourceExhaustedError
 from peripety.gateway.model import Spent
 from peripety.requests import check_request_id
@@ -21,7 +22,7 @@ from peripety.sessions.bundles.verifying import Verification
 from peripety.sessions.checks import check_new_session
 from peripety.sessions.events import Committed
 from peripety.sessions.mechanics import reseeded
-from peripety.sessions.model import CommittedTurn, NewSession, Request, Session, microseconds_now
+from peripety.sessions.model import CommittedTurn, NewSession, Request, Session
 from peripety.sessions.seen import Seen, SeenTurn
 from peripety.sessions.store import SNAPSHOT_TURNS
 from peripety.sessions.visibility import Viewers

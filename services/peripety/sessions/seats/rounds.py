@@ -15,12 +15,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from peripety.clock import microseconds_now
 from peripety.errors import FailedPreconditionError, PeripetyError
 from peripety.gateway.streams import following
 from peripety.sessions.checks import check_known_actions, check_next_turn, check_ongoing, check_submission
 from peripety.sessions.events import RuleFailed
 from peripety.sessions.mechanics import Board
-from peripety.sessions.model import SeatOrder, TurnRequest, microseconds_now
+from peripety.sessions.model import SeatOrder, TurnRequest
 from peripety.sessions.seats.model import LEASE_MICROSECONDS
 from peripety.sessions.seats.seating import acted_by, seat_named
 from peripety.tasks import finish

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, insert, select, update
 
+from peripety.clock import microseconds_now
 from peripety.errors import AlreadyExistsError
 from peripety.sessions.events import decode, encode
-from peripety.sessions.model import SeatOrder, microseconds_now
+from peripety.sessions.model import SeatOrder
 from peripety.sessions.seats.model import HandedIn, Round
 from peripety.sessions.store.statements import one_session
 from peripety.sessions.store.tables import sessions, submissions

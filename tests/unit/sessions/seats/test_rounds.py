@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.clock import microseconds_now
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -16,7 +17,7 @@ from peripety.errors import (
 )
 from peripety.sessions.branches.model import Rewinding
 from peripety.sessions.events import Accepted, ActionResolved, Committed, RuleFailed
-from peripety.sessions.model import ActionCall, SeatOrder, microseconds_now
+from peripety.sessions.model import ActionCall, SeatOrder
 from peripety.sessions.seats.model import LEASE_MICROSECONDS
 from peripety.sessions.store import SessionStore
 from peripety.sessions.store.seats import SeatStore
