@@ -17,7 +17,7 @@ from peripety.gateway.model import (
     TextDelta,
     Usage,
 )
-from peripety.gateway.streams import completion_of
+from peripety.gateway.model.replay import completion_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -19,8 +19,8 @@ from peripety.gateway.model import (
     ToolCallDelta,
     Usage,
 )
+from peripety.gateway.model.replay import completion_of
 from peripety.gateway.sizes import prompt_tokens
-from peripety.gateway.streams import completion_of
 from peripety.quality import Mutant, MutantOutcome
 from peripety.testgen.asking.tools import GENERATE_TEST
 from peripety.testgen.categories import categories_of

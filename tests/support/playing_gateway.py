@@ -16,7 +16,7 @@ from peripety.gateway.model import (
     ToolCallDelta,
     Usage,
 )
-from peripety.gateway.streams import completion_of
+from peripety.gateway.model.replay import completion_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

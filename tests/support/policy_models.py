@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason, TextDelta, Usage
+from peripety.gateway.model.replay import completion_of
 from peripety.gateway.objects.structured import ask_until_valid
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.streams import following
 from peripety.policies.model import Expectation, ScenarioSource, TestScenario, ToolAnnotation, ToolRequest
 
 if TYPE_CHECKING:

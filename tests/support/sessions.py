@@ -26,8 +26,9 @@ from peripety.gateway.model import (
     ToolCallDelta,
     Usage,
 )
+from peripety.gateway.model.replay import completion_of
 from peripety.gateway.objects.structured import ask_until_valid
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.streams import following
 from peripety.scenarios.model import CompiledScenario
 from peripety.scenarios.programs import Programs
 from peripety.sessions.model import ActionCall, NewSession, TurnRequest

@@ -7,14 +7,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from peripety.api.agent.v1 import agent_pb2
-from peripety.api.agent.v1.agent_pb2_grpc import add_AgentServiceServicer_to_server
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
 from peripety.clock import microseconds_now
-from peripety.gateway.agents.runs import Runs
-from peripety.gateway.agents.service import AgentServicer
-from peripety.gateway.agents.store import RunStore
 from peripety.gateway.batch import Batches
 from peripety.gateway.calling import Caller
 from peripety.gateway.calling.budgets import Budgets, MemoryLedger
@@ -72,10 +67,9 @@ async def bind(wiring: Wiring) -> None:
     models = ModelList(
         Catalogue.load(wiring.config.models), providers.default, lambda: datetime.now(UTC).date()
     )
-    database = await wiring.database()
     conversations = Conversations(
         gateway,
-        ConversationStore(database, microseconds_now),
+        ConversationStore(await wiring.database(), microseconds_now),
         partial(_room_for_prompts, providers),
         microseconds_now,
     )
@@ -89,10 +83,7 @@ async def bind(wiring: Wiring) -> None:
     )
     add_GatewayServiceServicer_to_server(GatewayServicer(parts), wiring.server)
     wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
-    runs = Runs(RunStore(database, microseconds_now), conversations, microseconds_now)
-    wiring.when_stopping(runs.aclose)
-    add_AgentServiceServicer_to_server(AgentServicer(runs), wiring.server)
-    wiring.register(agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name)
+    wiring.provide(Conversations, conversations)
 
 
 def _release(providers: Providers, request: GenerateRequest) -> Release:

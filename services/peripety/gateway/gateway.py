@@ -9,8 +9,9 @@ from peripety.gateway.calling.budgets import within
 from peripety.gateway.calling.fallbacks import Candidates
 from peripety.gateway.checks import check_options, check_schema, check_tools
 from peripety.gateway.history import merge_messages
+from peripety.gateway.model.replay import completion_of
 from peripety.gateway.objects.structured import ask_until_valid
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

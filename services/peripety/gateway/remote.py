@@ -12,8 +12,9 @@ from peripety.gateway.calling.budgets import Amount, remaining
 from peripety.gateway.messages.answers import event_from_proto
 from peripety.gateway.messages.requests import to_proto
 from peripety.gateway.model import Completed, Completion, GenerateRequest, ResponseCacheMode, ResponseSchema
+from peripety.gateway.model.replay import completion_of
 from peripety.gateway.objects.structured import Verdict, ask_until_valid
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

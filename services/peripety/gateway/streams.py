@@ -1,28 +1,12 @@
-"""Following streams of events to their end, or leaving them early without leaving anything open."""
+"""Streams of events that are closed at the end of a block."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from peripety.errors import InternalError
-from peripety.gateway.model import (
-    Completed,
-    Reasoning,
-    ReasoningDelta,
-    Text,
-    TextDelta,
-    ToolCall,
-    ToolCallDelta,
-)
-
-if TYPE_CHECKING:
-    from peripety.gateway.model import Completion, GatewayEvent, Part
-
-__all__ = ["completion_of", "following", "told_again"]
-
-_DELTA_CHARACTERS = 512
+__all__ = ["following"]
 
 T = TypeVar("T")
 
@@ -35,36 +19,3 @@ async def following(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]
     finally:
         if isinstance(events, AsyncGenerator):
             await events.aclose()
-
-
-async def completion_of(events: AsyncIterator[GatewayEvent]) -> Completion:
-    """Follow an answer to its end and return it whole."""
-    completion: Completion | None = None
-    async with following(events):
-        async for event in events:
-            if isinstance(event, Completed):
-                completion = event.completion
-    if completion is None:
-        raise InternalError("A stream of events ended without its last one")
-    return completion
-
-
-def told_again(completion: Completion) -> Iterator[GatewayEvent]:
-    """Tell an answer that is there already, as a stream like any other."""
-    for part in completion.message.parts:
-        yield from _deltas(part)
-    yield Completed(completion)
-
-
-def _deltas(part: Part) -> Iterator[GatewayEvent]:
-    match part:
-        case Text():
-            yield from map(TextDelta, _pieces(part.text))
-        case Reasoning():
-            yield from map(ReasoningDelta, _pieces(part.text))
-        case ToolCall():
-            yield ToolCallDelta(part.call_id, part.arguments, part.name)
-
-
-def _pieces(text: str) -> list[str]:
-    return [text[start : start + _DELTA_CHARACTERS] for start in range(0, len(text), _DELTA_CHARACTERS)]

@@ -37,7 +37,14 @@ __all__ = ["SERVICES", "App", "Bind", "serve", "serve_bound"]
 
 Bind: TypeAlias = "Callable[[Wiring], Awaitable[None]]"
 
-SERVICES = ("gateway", "scenarios", "sessions", "policies", "testgen")
+# The modules that register each service, in this order: a service finds the ports of those before it.
+SERVICES = {
+    "gateway": ("peripety.gateway.bind", "peripety.gateway.agents.bind"),
+    "scenarios": ("peripety.scenarios.bind",),
+    "sessions": ("peripety.sessions.bind",),
+    "policies": ("peripety.policies.bind",),
+    "testgen": ("peripety.testgen.bind",),
+}
 """Short names of the services, each after those it calls."""
 
 _INFRASTRUCTURE_CALLS = 64
@@ -120,7 +127,12 @@ async def serve(
             code="UNKNOWN_SERVICE",
         )
     # Imported here and in this order: a service finds the ports of those it calls already provided.
-    binds = [import_module(f"peripety.{name}.bind").bind for name in SERVICES if name in services]
+    binds = [
+        import_module(module).bind
+        for name, modules in SERVICES.items()
+        if name in services
+        for module in modules
+    ]
     async with _script_for(config, services) as settings, serve_bound(settings, binds, address) as app:
         yield app
 

@@ -52,7 +52,8 @@ from peripety.gateway.model import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.streams import following, told_again
+from peripety.gateway.model.replay import told_again
+from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence

@@ -17,7 +17,8 @@ from peripety.gateway.model import (
     Options,
     ResponseSchema,
 )
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.model.replay import completion_of
+from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

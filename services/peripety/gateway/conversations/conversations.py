@@ -13,9 +13,10 @@ from peripety.gateway.conversations.model import StoredConversation, size_of
 from peripety.gateway.conversations.store import stale
 from peripety.gateway.conversations.window import first_sent
 from peripety.gateway.model import Completed, Spent
+from peripety.gateway.model.replay import told_again
 from peripety.gateway.objects.structured import used_until
 from peripety.gateway.sizes import fixed_tokens
-from peripety.gateway.streams import following, told_again
+from peripety.gateway.streams import following
 from peripety.pages import Page, Position, page_of, page_size, position_in
 from peripety.tasks import finish
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from peripety.errors import PeripetyError
 from peripety.gateway.catalogue import CacheKind
 from peripety.gateway.model import Completed, Completion, FallingBack
+from peripety.gateway.model.replay import completion_of
 from peripety.gateway.prompt_cache.prompt import beginning_of
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

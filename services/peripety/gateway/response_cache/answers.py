@@ -12,7 +12,7 @@ from peripety.gateway.model import (
     StopReason,
     Usage,
 )
-from peripety.gateway.streams import told_again
+from peripety.gateway.model.replay import told_again
 from peripety.gateway.writing import read_completion, write_completion
 
 if TYPE_CHECKING:

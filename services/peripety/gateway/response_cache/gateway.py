@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from peripety import context
 from peripety.errors import InternalError, UnavailableError
 from peripety.gateway.model import Completed, Completion, GatewayEvent, GenerateRequest, ResponseCacheMode
+from peripety.gateway.model.replay import completion_of
 from peripety.gateway.response_cache.answers import may_be_stored, replay
 from peripety.gateway.response_cache.flight import (
     Failed,
@@ -20,7 +21,7 @@ from peripety.gateway.response_cache.flight import (
     ProgressLostError,
 )
 from peripety.gateway.response_cache.key import key_of
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from peripety.errors import PeripetyError, ResourceExhaustedError
 from peripety.gateway.allowance import Allowance
 from peripety.gateway.model import Completed, Spent
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.model.replay import completion_of
+from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

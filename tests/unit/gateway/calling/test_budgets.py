@@ -20,7 +20,8 @@ from peripety.errors import (
 from peripety.gateway.calling import Caller
 from peripety.gateway.calling.budgets import Amount, Budgets, MemoryLedger, NoHistory, Scope
 from peripety.gateway.model import Budget
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.model.replay import completion_of
+from peripety.gateway.streams import following
 from support.calls import asking, call_of
 from support.scripted_provider import ANSWER, WORDS, Part, Scripted, used
 from support.virtual_time import in_virtual_time

@@ -27,8 +27,9 @@ from peripety.gateway.model import (
     TextDelta,
     Usage,
 )
+from peripety.gateway.model.replay import completion_of
 from peripety.gateway.providers.base import Finished
-from peripety.gateway.streams import completion_of, following
+from peripety.gateway.streams import following
 from support.calls import call_of
 from support.scripted_provider import ANSWER, SAID, WORDS, Part, Scripted
 from support.virtual_time import in_virtual_time
