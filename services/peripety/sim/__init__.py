@@ -40,7 +40,7 @@ from peripety.sim._pure.rng import RNG_VERSION
 from peripety.sim._pure.scope import Allowance, Scope
 from peripety.sim._values import loads
 from peripety.sim.documents import (
-    compile,  # noqa: A004 - the engine's own word for it
+    compile,  # noqa: A004 - public name of the API
     compile_canonical,
     load,
     parse,

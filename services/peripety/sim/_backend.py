@@ -31,7 +31,7 @@ def load_core(choice: str) -> Core:
     if choice == "python":
         return _reference_core()
     try:
-        from peripety.sim._native import NativeCore  # noqa: PLC0415 - it is optional
+        from peripety.sim._native import NativeCore  # noqa: PLC0415 - optional dependency
     except ModuleNotFoundError as error:
         if error.name != "peripety_simcore" or choice == "native":
             raise
@@ -46,7 +46,7 @@ def load_core(choice: str) -> Core:
 
 
 def _reference_core() -> Core:
-    from peripety.sim._pure.core import PurePythonCore  # noqa: PLC0415 - the native core does without
+    from peripety.sim._pure.core import PurePythonCore  # noqa: PLC0415 - not needed with the native backend
 
     return PurePythonCore()
 

@@ -100,7 +100,7 @@ def findings_of(spec: Any) -> list[Finding]:
     return check(schema_document(SCENARIO_SPEC), spec) or check_spec(spec)
 
 
-def compile(document: bytes | str) -> Program:  # noqa: A001 - the engine's own word for it
+def compile(document: bytes | str) -> Program:  # noqa: A001 - public name of the API
     """Compile a scenario document.
 
     Raises:

@@ -112,7 +112,7 @@ def segments(path: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def _validator(schema: str, *, linear: bool) -> jsonschema_rs.Validator:
-    import jsonschema_rs  # noqa: PLC0415 - takes 3 MB, which who checks nothing can do without
+    import jsonschema_rs  # noqa: PLC0415 - costs 3 MB, only needed for validation
 
     engine = (
         jsonschema_rs.RegexOptions(size_limit=_LARGEST_PATTERN, dfa_size_limit=_LARGEST_PATTERN)

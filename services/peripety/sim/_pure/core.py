@@ -56,7 +56,7 @@ class PurePythonCore:
         """Compile a validated policy."""
         return Policy(document)
 
-    def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:  # noqa: ARG002 - has no threads
+    def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:  # noqa: ARG002 - single-threaded
         """Accept no document, so that each one passes the full validation."""
         return [None] * len(documents)
 

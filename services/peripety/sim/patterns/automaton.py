@@ -12,8 +12,8 @@ Design:
 - A tree is compiled to an NFA whose states either take a character of a set, branch, or assert something
   about the neighbouring characters (start, end, word boundary). Counted repetitions are expanded, within the
   limit of the syntax.
-- Assertions depend on the class of the previous and the next character only (`Beside`), so a DFA state is a
-  set of NFA states plus the class of the last character.
+- Assertions depend on the class of the previous and the next character only. So a DFA state is a set of NFA
+  states plus the class of the last character.
 - Code points are grouped into intervals that all sets treat alike (`starts`). A transition is computed once
   for each character that occurs, and cached.
 - The cache is bounded: at `MOST_STEPS_KEPT` transitions the DFA is discarded and built again. A reader in

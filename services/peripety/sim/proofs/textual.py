@@ -37,7 +37,7 @@ __all__ = ["TEXTUAL"]
 
 def _in(run: Evaluation, operand: Any, data: Value) -> Value:
     values = run.arguments(operand, data)
-    if len(values) < 2 or not isinstance(operand, list):  # noqa: PLR2004 - what is sought, and where
+    if len(values) < 2 or not isinstance(operand, list):  # noqa: PLR2004 - needle and haystack
         return run.fail(FAILS)
     needle, haystack = values[0], values[1]
     if not needle.kinds or not haystack.kinds:

@@ -236,7 +236,7 @@ class _Runs:
         derives: dict[str, Value] = {}
         for name in in_order(rule.get("derives", {})):
             run = Evaluation(self._budget)
-            assert data.object is not None  # noqa: S101 - it is made by `_data`
+            assert data.object is not None  # noqa: S101 - built by `_data`
             known = Value(OBJECT, object=Object(dict(derives), BOTTOM))
             derives[name] = run.result(rule["derives"][name], replaced_member(data.object, "derives", known))
             failing = f"{place}/derives{pointer([name])}" if run.fails and not fails else failing

@@ -1,8 +1,8 @@
 """Code generator for dry-runs: compiles a scenario to one Python function over local variables.
 
-The function plays a whole run. It reports nothing: where a rule fails or might fail, where a limit might be
-reached, or where a value changes its kind, it abandons the run (`Deopt`), and the interpreter plays the same
-run from its start. A run is a pure function of its seed, so this changes only the time. The interpreter
+The function plays a whole run and reports nothing else. It abandons the run where a rule fails or might fail,
+where a limit might be reached, or where a value changes its kind. The interpreter then plays the same run
+from its start. A run is a pure function of its seed, so this changes only the time. The interpreter
 remains the definition: it also plays scenarios that cannot be compiled, personas that look ahead, and
 dry-runs with detail.
 

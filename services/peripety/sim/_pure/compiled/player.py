@@ -36,7 +36,7 @@ _LOWERED_PERSONAS = frozenset({"idle", "random"})
 _TRIAL_RUNS = 16
 
 
-class Deopt(Exception):  # noqa: N818 - it is no error: the run is played again by the interpreter
+class Deopt(Exception):  # noqa: N818 - not an error: the interpreter plays the run again
     """The run needs something that generated code cannot do."""
 
 
@@ -114,7 +114,7 @@ class Player:
         self.source, width = write_run(rules, layout, draft, persona)
         self._draws = Draws(width)
         namespace = {**NAMES, **draft.names}
-        exec(compile(self.source, "<scenario>", "exec"), namespace)  # noqa: S102 - it holds no text of a document
+        exec(compile(self.source, "<scenario>", "exec"), namespace)  # noqa: S102 - the source contains no text of a document
         self._play: Any = namespace["play"]
         self._runs = self.left = 0
 
