@@ -1,20 +1,24 @@
-"""The one tree of errors.
+"""Exception hierarchy of the package, with stable reasons for machines.
 
-A subclass says what *kind* of failure it is (the transport maps kinds to statuses in `peripety.rpc.errors`);
-`code` is a stable UPPER_SNAKE reason for machines; the message names the field and says what to do.
+A subclass names the *kind* of failure; the transport maps kinds to statuses in `peripety.rpc.errors`. `code`
+is a stable UPPER_SNAKE reason. The message names the field and the remedy.
 
     PeripetyError
-    ├── InvalidArgumentError       the request itself is wrong; retrying it unchanged is useless
+    ├── InvalidArgumentError       the request is wrong; retrying it unchanged fails again
     │   └── SpecError              a scenario document with findings
-    ├── NotFoundError              the named resource does not exist (or is not yours)
-    ├── AlreadyExistsError         the name or request id is taken by something else
-    ├── FailedPreconditionError    the resource is not in a state that allows this
-    ├── ConflictError              somebody else changed it first; read again, then retry
+    ├── NotFoundError              the named resource does not exist, or belongs to another caller
+    ├── AlreadyExistsError         the name or request id is in use
+    ├── FailedPreconditionError    the state of the resource does not allow the operation
+    ├── ConflictError              a concurrent writer changed the resource; read it again, then retry
     ├── ResourceExhaustedError     a limit or budget is used up
-    ├── UnavailableError           a part we depend on does not answer; retry later
-    ├── DeadlineError              the caller's time ran out
-    ├── UnsupportedError           the operation exists in the contract but not in this server
-    └── InternalError              a defect of ours
+    ├── UnavailableError           a dependency does not answer; retry later
+    ├── DeadlineError              the deadline of the caller passed
+    ├── UnsupportedError           the contract has the operation, this server does not
+    └── InternalError              a defect of Peripety
+
+Kinds are few and never grow with the features. Reasons are many, and clients may branch on them, so a reason
+is never renamed. Errors know nothing about gRPC: the same tree serves the engine, which is usable without any
+service.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ __all__ = [
 
 
 class ErrorKind(Enum):
-    """What went wrong, in words no transport owns."""
+    """Kind of a failure, independent of any transport."""
 
     INVALID_ARGUMENT = "invalid_argument"
     NOT_FOUND = "not_found"
@@ -64,7 +68,7 @@ class ErrorKind(Enum):
 
 
 class Severity(Enum):
-    """How much a finding matters: an error rejects the document, a warning does not."""
+    """Weight of a finding: an error rejects the document, a warning does not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -72,13 +76,13 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong in a document.
+    """One problem in a document.
 
     Attributes:
-        code: stable UPPER_SNAKE name of the rule that was broken.
+        code: stable UPPER_SNAKE name of the broken rule.
         path: JSON Pointer (RFC 6901) into the document; empty for the whole document.
-        message: one sentence that names the problem and the way out.
-        severity: whether the document is rejected because of it.
+        message: one sentence with the problem and its fix.
+        severity: an error rejects the document.
     """
 
     code: str
@@ -88,15 +92,16 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What to do about any finding of this kind; empty for a kind that this version does not know.
+        """The catalogued fix for findings of this code; empty if this version does not know the code.
 
-        It follows from the code and is no field: what is stored or hashed of findings does not depend on it.
+        It is derived from the code and is not a field, so stored and hashed findings do not depend on the
+        catalogue.
         """
         return remedy_of(self.code)
 
     @property
     def violation(self) -> FieldViolation:
-        """The finding as a wrong field, for a call that fails because of the document."""
+        """The finding as a field violation, for a call that fails because of the document."""
         reason = f"{self.code}: {self.message}"
         if self.remedy:
             reason = f"{reason.rstrip('.')}; fix: {self.remedy}"
@@ -105,21 +110,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FieldViolation:
-    """One wrong field of a request: `field` is its path in the request, `reason` says what to do."""
+    """One wrong field of a request: its path in the request, and the reason with the fix."""
 
     field: str
     reason: str
 
 
 class PeripetyError(Exception):
-    """Root of the tree; never raised itself.
+    """Root of the hierarchy; only subclasses are raised.
 
     Args:
-        message: one actionable sentence, free of secrets and of other entities' private state.
+        message: one actionable sentence, free of secrets and of the private state of entities.
         code: stable reason for machines; each class has a default.
         details: short machine-readable context (identifiers, limits).
-        violations: the wrong fields, when the request has some.
-        retry_after: seconds to wait before a retry makes sense, when known.
+        violations: the wrong fields of the request, if any.
+        retry_after: seconds to wait before a retry, if known.
     """
 
     kind: ClassVar[ErrorKind]
@@ -143,14 +148,14 @@ class PeripetyError(Exception):
 
 
 class InvalidArgumentError(PeripetyError):
-    """The request itself is wrong; retrying it unchanged is useless."""
+    """The request is wrong; retrying it unchanged fails again."""
 
     kind = ErrorKind.INVALID_ARGUMENT
     default_code = "INVALID_ARGUMENT"
 
 
 class SpecError(InvalidArgumentError):
-    """A scenario document that was refused; `findings` says why, worst first."""
+    """Rejected scenario document; `findings` holds the problems, worst first."""
 
     default_code = "SPEC_INVALID"
 
@@ -160,28 +165,28 @@ class SpecError(InvalidArgumentError):
 
 
 class NotFoundError(PeripetyError):
-    """The named resource does not exist, or is not the caller's."""
+    """The named resource does not exist, or belongs to another caller."""
 
     kind = ErrorKind.NOT_FOUND
     default_code = "NOT_FOUND"
 
 
 class AlreadyExistsError(PeripetyError):
-    """The name or request id is already taken by something else."""
+    """The name or request id is already in use."""
 
     kind = ErrorKind.ALREADY_EXISTS
     default_code = "ALREADY_EXISTS"
 
 
 class FailedPreconditionError(PeripetyError):
-    """The resource is not in a state that allows the operation."""
+    """The state of the resource does not allow the operation."""
 
     kind = ErrorKind.FAILED_PRECONDITION
     default_code = "FAILED_PRECONDITION"
 
 
 class ConflictError(PeripetyError):
-    """Somebody else changed the resource first: read it again, then retry."""
+    """A concurrent writer changed the resource first: read it again, then retry."""
 
     kind = ErrorKind.CONFLICT
     default_code = "CONFLICT"
@@ -195,28 +200,28 @@ class ResourceExhaustedError(PeripetyError):
 
 
 class UnavailableError(PeripetyError):
-    """A part we depend on does not answer; a later retry may succeed."""
+    """A dependency does not answer; a later retry may succeed."""
 
     kind = ErrorKind.UNAVAILABLE
     default_code = "UNAVAILABLE"
 
 
 class DeadlineError(PeripetyError):
-    """The caller's time ran out before the work was done."""
+    """The deadline of the caller passed before the work was done."""
 
     kind = ErrorKind.DEADLINE
     default_code = "DEADLINE_EXCEEDED"
 
 
 class UnsupportedError(PeripetyError):
-    """The operation is part of the contract but not of this server."""
+    """The contract has the operation, this server does not."""
 
     kind = ErrorKind.UNSUPPORTED
     default_code = "UNSUPPORTED"
 
 
 class InternalError(PeripetyError):
-    """A defect of ours; the message tells the caller nothing but an id to quote."""
+    """Defect of Peripety; the message holds only an id to quote."""
 
     kind = ErrorKind.INTERNAL
     default_code = "INTERNAL"

@@ -1,4 +1,4 @@
-"""How well a set of tests or scenarios checks what it is about, measured by running it."""
+"""Coverage and mutation score of a set of tests or scenarios."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["Coverage", "Mutant", "MutantOutcome", "MutationScore"]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many targets of one kind are reached.
+    """Coverage of the targets of one kind.
 
     Attributes:
         kind: stable lower_snake_case name of the kind, such as `rule`.
-        covered: targets that are reached.
-        reachable: targets that can be reached at all.
+        covered: number of targets that are reached.
+        reachable: number of targets that can be reached.
         uncovered: JSON Pointers of reachable targets that are not reached.
-        unreachable: JSON Pointers of targets that nothing can reach; they do not count.
+        unreachable: JSON Pointers of targets that cannot be reached; they do not count.
     """
 
     kind: str
@@ -28,28 +28,28 @@ class Coverage:
 
 
 class MutantOutcome(Enum):
-    """What became of a mutant."""
+    """Outcome of running the tests against a mutant."""
 
     KILLED = "killed"
     SURVIVED = "survived"
     EQUIVALENT = "equivalent"
-    """It was proved to mean the same as the original, and does not count."""
+    """Proved to mean the same as the original; does not count."""
     INVALID = "invalid"
-    """It could not be run, and does not count."""
+    """Could not be run; does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A small change of a document that its tests should notice.
+    """Small change of a document that its tests should detect.
 
     Attributes:
-        mutant_id: names it within the document and the version of the operators.
+        mutant_id: unique within the document and the version of the operators.
         operator: stable lower_snake_case name of the operator, such as `swap_comparison`.
         path: JSON Pointer of the changed part.
-        before: the part before, as JSON; None when the operator added it.
-        after: the part after, as JSON; None when the operator removed it.
-        outcome: what became of it.
-        killed_by: names of the tests that kill it.
+        before: the part before, as JSON; None if the operator added it.
+        after: the part after, as JSON; None if the operator removed it.
+        outcome: the result of running the tests.
+        killed_by: names of the tests that kill the mutant.
     """
 
     mutant_id: str
@@ -63,13 +63,13 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class MutationScore:
-    """How many mutants the tests kill.
+    """Mutation score: the numbers of killed and surviving mutants.
 
     Attributes:
-        killed: mutants that a test kills.
+        killed: mutants that at least one test kills.
         survived: mutants that no test kills.
-        equivalent: mutants that mean the same as the original.
-        survivors: those that survived.
+        equivalent: mutants with the meaning of the original.
+        survivors: the surviving mutants.
     """
 
     killed: int
@@ -79,6 +79,6 @@ class MutationScore:
 
     @property
     def score(self) -> float:
-        """Of those that count, the share that is killed; 0 when there are none."""
+        """Killed mutants as a share of the killed and surviving ones; 0 without any."""
         counted = self.killed + self.survived
         return self.killed / counted if counted else 0.0

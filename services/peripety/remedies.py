@@ -1,4 +1,4 @@
-"""What to do about findings, kind by kind: one catalogue for the command line, for clients and for models."""
+"""Catalogue of finding kinds and their fixes, shared by the command line, clients and prompts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Kind:
     """One kind of finding.
 
     Attributes:
-        means: what is wrong, in general.
-        fix: what to do about it.
+        means: the problem in general.
+        fix: the remedy.
     """
 
     means: str
@@ -25,7 +25,7 @@ class Kind:
 
 @cache
 def catalogue() -> dict[str, dict[str, Kind]]:
-    """Every kind of finding by its code, grouped by how it is found."""
+    """Return all kinds of findings by code, grouped by the check that reports them."""
     text = files("peripety").joinpath("remedies.toml").read_text(encoding="utf-8")
     return {
         group: {code: Kind(**kind) for code, kind in kinds.items()}
@@ -34,7 +34,7 @@ def catalogue() -> dict[str, dict[str, Kind]]:
 
 
 def remedy_of(code: str) -> str:
-    """What to do about findings of a code; empty for a code that this version does not know."""
+    """Return the fix for findings of a code; empty if this version does not know the code."""
     kind = _kinds().get(code)
     return kind.fix if kind else ""
 

@@ -1,1 +1,1 @@
-"""Small mistakes in documents and expressions, whatever they are made in: what mutants begin with."""
+"""Mutation operators for documents and JSONLogic expressions, shared by policies and scenarios."""

@@ -1,4 +1,4 @@
-"""Changes of one part of a document."""
+"""Edits of one part of a document."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Final
 __all__ = ["GONE", "Change", "Place", "changed"]
 
 GONE: Final = object()
-"""What stands in the place of a part that is taken away."""
+"""Marker for a removed part."""
 
 Place = tuple["str | int", ...]
-"""The way to a part of a document: keys and indices."""
+"""Path to a part of a document: keys and indices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one part.
+    """Edit of one part.
 
     Attributes:
-        place: where it is, from the whole on.
+        place: path of the part, from the root.
         before: the part before.
         after: the part after, or `GONE`.
     """
@@ -30,7 +30,7 @@ class Change:
 
 
 def changed(part: Any, place: Place, after: Any) -> Any:
-    """A copy of a part with another value at a place, or with none, which shares all that is the same."""
+    """Return a copy with the value at a path replaced or removed; unchanged parts are shared."""
     first, *rest = place
     inner = changed(part[first], tuple(rest), after) if rest else after
     if isinstance(first, int):

@@ -1,4 +1,4 @@
-"""Mistakes in JSONLogic expressions: off by one, the opposite, one thing forgotten."""
+"""Mutation operators of JSONLogic: off-by-one, negation, swapped operators, dropped operands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONNECTIVES = {"and": "or", "or": "and"}
 
 
 def _operations(part: Any, place: Place = ()) -> Iterator[tuple[Place, str, Any]]:
-    """All operations of an expression with a list of operands: where, which operator, and the operands."""
+    """Yield every operation with a list of operands, as (path, operator, operands)."""
     if isinstance(part, list):
         for index, item in enumerate(part):
             yield from _operations(item, (*place, index))
@@ -40,7 +40,7 @@ def _operations(part: Any, place: Place = ()) -> Iterator[tuple[Place, str, Any]
 
 
 def _swap(pairs: Mapping[str, str]) -> Callable[[Any], Iterator[Change]]:
-    """An operator is the other one of a pair."""
+    """Return an operator that replaces each operation by its partner in the pairs."""
 
     def operator(logic: Any) -> Iterator[Change]:
         for place, name, operands in _operations(logic):
@@ -51,7 +51,7 @@ def _swap(pairs: Mapping[str, str]) -> Callable[[Any], Iterator[Change]]:
 
 
 def _shift_number(logic: Any) -> Iterator[Change]:
-    """A number that something is compared with is the next one, or the one before."""
+    """Yield edits that shift the numbers in comparisons by one step up or down."""
     for place, name, operands in _operations(logic):
         if name in _COMPARISONS:
             for index, operand in enumerate(operands):
@@ -68,7 +68,7 @@ def _drop_operand(logic: Any) -> Iterator[Change]:
 
 
 def _negate(logic: Any) -> Iterator[Change]:
-    """The whole expression is turned round, or something that it connects."""
+    """Yield edits that negate the whole expression or one operand of a connective."""
     if logic:
         yield Change((), logic, _negated(logic))
     for place, name, operands in _operations(logic):
@@ -77,12 +77,15 @@ def _negate(logic: Any) -> Iterator[Change]:
 
 
 def _negated(part: Any) -> Any:
-    """The opposite, an operation one level deeper only: a rule may be as deep as documents can be."""
+    """Return the negation, one level deeper only.
+
+    A rule may already have the maximum depth of a document.
+    """
     return {"!": part if isinstance(part, dict) else [part]}
 
 
 def _drop_element(logic: Any) -> Iterator[Change]:
-    """One of the values that something may be is missing."""
+    """Yield edits that drop one element from the list of an `in`."""
     for place, name, operands in _operations(logic):
         elements = operands[1] if name == "in" else ()
         if isinstance(elements, list) and len(elements) > 1:
@@ -98,4 +101,4 @@ OPERATORS: dict[str, Callable[[Any], Iterable[Change]]] = {
     "negate_logic": _negate,
     "drop_element": _drop_element,
 }
-"""The operators by their names; each takes an expression, and says what to change from there on."""
+"""Operators by name; each yields edits of an expression, with paths from its root."""

@@ -1,4 +1,4 @@
-"""What stands next to a number, and which of many items are looked at."""
+"""Sampling of long lists, and the neighbours of a number."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_INTEGER", "MOST_ENTRIES", "shifted", "smallest_step", "some"]
 
 MOST_ENTRIES = 32
-"""How many entries of one list are looked at one by one; of longer lists, some."""
+"""Entries of one list that are examined; longer lists are sampled."""
 
 LARGEST_INTEGER = 2**53 - 1
-"""No document has larger ones."""
+"""Largest magnitude of an integer in a document."""
 
 _Item = TypeVar("_Item")
 
 
 def some(items: Sequence[_Item]) -> list[tuple[int, _Item]]:
-    """Items with their places: all, or of very many some, spread evenly from the first to the last."""
+    """Return items with their indices: all, or a sample.
+
+    A sample has `MOST_ENTRIES` items, evenly spread from the first to the last.
+    """
     last = len(items) - 1
     if last < MOST_ENTRIES:
         return [*enumerate(items)]
@@ -29,13 +32,13 @@ def some(items: Sequence[_Item]) -> list[tuple[int, _Item]]:
 
 
 def smallest_step(number: float) -> int | float:
-    """One for an integer, else one of the last decimal that a number is written with."""
+    """Return 1 for an integer, else one unit of the last decimal place of the number."""
     exponent = Decimal(repr(number)).normalize().as_tuple().exponent
     return float(Decimal(1).scaleb(exponent)) if isinstance(exponent, int) and exponent < 0 else 1
 
 
 def shifted(number: float) -> Iterator[float]:
-    """The number before another, and the one after it, as far as documents can have them."""
+    """Yield the numbers one step below and above, if they are in the range of documents."""
     step = Decimal(repr(smallest_step(number)))
     for other in (Decimal(repr(number)) - step, Decimal(repr(number)) + step):
         if abs(other) <= LARGEST_INTEGER:

@@ -1,8 +1,29 @@
-"""The engine: what scenarios mean.
+"""Public API of the scenario engine.
 
-Documents go through one strict JSON border, are checked (`validate`) and compiled (`compile`), or many of
-them at once (`check_all`); a `Program` plays turns and dry-runs. Two cores implement it with the same
-results, to the byte; `BACKEND` names the one that runs.
+The engine defines the meaning of scenarios; docs/semantics.md specifies it. A document passes one strict JSON
+parser, then the JSON Schema and the static checks (`validate`), and is compiled (`compile`). `check_all` does
+so for many documents at once. A `Program` plays turns and dry-runs, and proves claims about all runs.
+
+Two backends implement the engine: one in Rust (`peripety_simcore`) and the reference in plain Python. Both
+give the same results to the byte: canonical JSON of states, changes and reports, and the same error codes and
+messages. `BACKEND` is the name of the active one. The reference exists for machines without the extension,
+and as an independent implementation: the conformance suite runs both on the same golden vectors, and a
+divergence is a bug of one of them.
+
+Invariants:
+
+- Documents, states and results cross the border between this package and a backend as bytes (canonical JSON).
+  A hash of these bytes identifies them on every machine.
+- A run depends on the document, the seed and the calls only. Nothing reads a clock, a global random
+  state, or a set in hash order.
+- Randomness is counter-based and keyed (`draw`): a value depends on the seed, the name of the stream, the
+  turn and the index. New randomness in one rule does not move the numbers of another.
+- All work is bounded: sizes of documents and states, fuel of an expression, effects of a turn, turns of a
+  run.
+
+Rejected: `google.protobuf.Struct` or messages for documents (numbers would lose digits, duplicate keys would
+vanish, and there would be a second parser with other limits), and the random generators of libraries (they
+change with their versions). docs/decisions 2, 6 and 7 have the details.
 """
 
 from __future__ import annotations
@@ -19,7 +40,7 @@ from peripety.sim._pure.rng import RNG_VERSION
 from peripety.sim._pure.scope import Allowance, Scope
 from peripety.sim._values import loads
 from peripety.sim.documents import (
-    compile,  # noqa: A004 - the engine's own word for it
+    compile,  # noqa: A004 - public name of the API
     compile_canonical,
     load,
     parse,
@@ -125,10 +146,10 @@ BACKEND_VERSION = CORE.version
 
 
 def canonical(value: Any) -> bytes:
-    """The canonical JSON (RFC 8785) of a value.
+    """Return the canonical JSON (RFC 8785) of a value.
 
     Raises:
-        InvalidArgumentError: the value is not JSON, or not within the engine's numbers.
+        InvalidArgumentError: the value is not JSON, or a number is outside the engine's range.
     """
     try:
         return _canonical(value)
@@ -137,7 +158,7 @@ def canonical(value: Any) -> bytes:
 
 
 def parse_path(text: str) -> tuple[str | int, ...]:
-    """The segments of a path such as `state.a[2]`, its root included.
+    """Parse a path such as `state.a[2]` into its segments, including the root.
 
     Raises:
         InvalidArgumentError: `BAD_PATH`.
@@ -149,13 +170,20 @@ def parse_path(text: str) -> tuple[str | int, ...]:
 
 
 def variable_path(name: str) -> str:
-    """A variable of a condition as a path of effects: `state.a["2"]` for `state.a.2`; "" for all there is."""
+    """Convert a variable of a condition to a path of effects.
+
+    `state.a.2` becomes `state.a["2"]`; a variable that reads all data becomes "".
+    """
     segments = _split_variable(name)
     return format_path(segments) if segments else ""
 
 
 def narrator_scope(spec: Mapping[str, Any]) -> tuple[Allowance, ...]:
-    """What the narrator may change by itself: what a valid scenario grants, or else what its rules do."""
+    """Return the changes that the narrator may make by itself.
+
+    The scenario's `narrator_scope` defines them; without it, they are derived from the rules. The spec must
+    be valid.
+    """
     return Scope(dict(spec)).allowances()
 
 
@@ -163,23 +191,23 @@ def rule(logic: Any) -> Rule:
     """Compile a JSONLogic expression.
 
     Args:
-        logic: JSON as Python objects, or as the text in a `bytes`. What is wrong with the expression itself
-            is an error only when, and if, that part is evaluated.
+        logic: JSON as Python objects, or as the text in a `bytes`. An invalid part of the expression is an
+            error only if it is evaluated.
 
     Raises:
-        PeripetyError: it is not JSON, or not within the limits of a document: `NOT_JSON`, `TOO_DEEP`, ….
+        PeripetyError: not JSON, or over a limit of documents: `NOT_JSON`, `TOO_DEEP`, ….
     """
     return CORE.rule(logic, _refusal)
 
 
 def data(value: Any) -> Data:
-    """Data for rules, parsed once.
+    """Parse data for rules once, for any number of evaluations.
 
     Args:
         value: JSON as Python objects, or as the text in a `bytes`.
 
     Raises:
-        PeripetyError: it is not JSON, or not within the limits of a document: `NOT_JSON`, `TOO_DEEP`, ….
+        PeripetyError: not JSON, or over a limit of documents: `NOT_JSON`, `TOO_DEEP`, ….
     """
     return CORE.data(value, _refusal)
 
@@ -189,9 +217,9 @@ def _refusal(code: str, message: str, path: str) -> PeripetyError:
 
 
 def evaluate(logic: Any, data: Any = None) -> Any:
-    """The value of a JSONLogic expression over data.
+    """Evaluate a JSONLogic expression over data once.
 
-    For one use. To evaluate an expression often, keep the `rule`; to read the same data often, the `data`.
+    For many evaluations, compile the expression with `rule` and parse the data with `data`.
 
     Raises:
         PeripetyError: as `rule`, `data` and `Rule.evaluate`.
@@ -200,10 +228,10 @@ def evaluate(logic: Any, data: Any = None) -> Any:
 
 
 def draw(seed: int, stream: str, turn: int, index: int) -> int:
-    """One keyed draw: an unsigned 64-bit integer that depends on nothing but its arguments.
+    """Return one keyed draw: an unsigned 64-bit integer that depends only on the arguments.
 
     Raises:
-        InvalidArgumentError: a number is not an unsigned 64-bit integer itself.
+        InvalidArgumentError: a number is not an unsigned 64-bit integer.
     """
     for name, value in (("seed", seed), ("turn", turn), ("index", index)):
         require(name, value, 0, MAX_SEED)

@@ -1,7 +1,7 @@
-"""Which core runs: `PERIPETY_SIMCORE=auto|native|python`, read once at import.
+"""Selection of the backend: `PERIPETY_SIMCORE=auto|native|python`, read once at import.
 
-`auto` takes the native core when it is installed. A native core that is installed but broken, or of another
-version, raises: results must never depend on which core happened to load.
+`auto` selects the native backend if it is installed. An installed native backend that is broken or has
+another version raises, since results must not depend on the backend that happens to load.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _VARIABLE = "PERIPETY_SIMCORE"
 
 
 def load_core(choice: str) -> Core:
-    """The core of a choice.
+    """Load a backend.
 
     Raises:
-        ValueError: the choice is none of auto, native, python.
-        ImportError: the native core is asked for and absent, broken, or of another version.
+        ValueError: the choice is not auto, native or python.
+        ImportError: the native backend is required and absent, broken, or has another version.
     """
     if choice not in {"auto", "native", "python"}:
         raise ValueError(f"{_VARIABLE} must be auto, native or python, not '{choice}'")
     if choice == "python":
         return _reference_core()
     try:
-        from peripety.sim._native import NativeCore  # noqa: PLC0415 - it is optional
+        from peripety.sim._native import NativeCore  # noqa: PLC0415 - optional dependency
     except ModuleNotFoundError as error:
         if error.name != "peripety_simcore" or choice == "native":
             raise
@@ -46,7 +46,7 @@ def load_core(choice: str) -> Core:
 
 
 def _reference_core() -> Core:
-    from peripety.sim._pure.core import PurePythonCore  # noqa: PLC0415 - the native core does without
+    from peripety.sim._pure.core import PurePythonCore  # noqa: PLC0415 - not needed with the native backend
 
     return PurePythonCore()
 

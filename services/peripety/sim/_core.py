@@ -1,7 +1,21 @@
-"""What a core is: the narrow door between `peripety.sim` and the two implementations of the engine.
+"""Protocol of an engine backend: bytes in, bytes out.
 
-Bytes in, bytes out: every document, state and result crosses as canonical JSON, so that both cores can be
-compared to the byte and neither shares Python objects with its caller.
+A backend is one implementation of the engine, in Rust (`_native`) or in plain Python (`_pure`). Everything
+above this protocol (validation, result types, abstract interpretation, visibility) exists once, in Python,
+and works with either.
+
+Design:
+
+- Documents, states, options and results are canonical JSON. So two backends can be compared to the byte,
+  neither shares mutable objects with the caller, and a result can be stored or hashed without another
+  encoding.
+- A backend never formats findings for documents. It reports errors as `CoreError` with code, message and
+  path; both backends use the same texts, and the golden vectors in tests/conformance compare them.
+- Results for many inputs are packed (bit sets, 32-bit integers) because one Python object per request would
+  cost more than the decision itself.
+- Some calls are optional shortcuts: they return None to mean "use the general call". A shortcut may never
+  differ from the general call in its result.
+- One call covers a turn or a whole dry-run, so the cost of crossing the border does not matter.
 """
 
 from __future__ import annotations
@@ -31,16 +45,16 @@ __all__ = [
 ]
 
 Refusal = Callable[[str, str, str], Exception]
-"""Makes the exception for a refusal from its code, message and path, as `CoreError` does."""
+"""Builds an exception from the code, message and path of an error, as `CoreError` does."""
 
 
 class CoreError(Exception):
-    """An operation that the engine refused.
+    """Operation that the engine rejected.
 
     Attributes:
-        code: stable UPPER_SNAKE reason, the same from both cores.
-        message: one sentence, the same from both cores.
-        path: where: a JSON Pointer, or empty.
+        code: stable UPPER_SNAKE reason, equal in both backends.
+        message: one sentence, equal in both backends.
+        path: JSON Pointer of the cause, or empty.
     """
 
     def __init__(self, code: str, message: str, path: str = "") -> None:
@@ -51,124 +65,124 @@ class CoreError(Exception):
 
 
 class CoreState(Protocol):
-    """One run of a scenario, somewhere in its life."""
+    """State of one run of a scenario."""
 
     def fork(self) -> CoreState:
-        """An independent copy."""
+        """Return an independent copy."""
 
     def to_json(self) -> bytes:
-        """Everything needed to go on from here, as canonical JSON."""
+        """Return the snapshot that resumes the run, as canonical JSON."""
 
     def tree(self) -> bytes:
-        """The scenario's own state tree, as canonical JSON."""
+        """Return the state tree of the scenario, as canonical JSON."""
 
     def hash(self) -> str:
-        """SHA-256 of the canonical state tree, in hex."""
+        """Return the SHA-256 of the canonical state tree, in hex."""
 
     def completed(self) -> int:
-        """How many turns are complete."""
+        """Return the number of completed turns."""
 
     def standing(self) -> bytes:
-        """Whether the run goes on, as the canonical JSON of a `Status`."""
+        """Return the canonical JSON of a `Status`."""
 
 
 class CoreProgram(Protocol):
-    """A compiled scenario. The states it is given are its own core's."""
+    """Compiled scenario. It accepts only states of the same backend."""
 
     def new_state(self, seed: int) -> CoreState:
-        """The initial state under a seed (an unsigned 64-bit integer)."""
+        """Return the initial state for a seed (an unsigned 64-bit integer)."""
 
     def load_state(self, snapshot: bytes) -> CoreState:
-        """A state from what `CoreState.to_json` gave."""
+        """Restore a state from the result of `CoreState.to_json`."""
 
     def legal_actions(self, state: Any) -> bytes:
-        """JSON list of the ids of the actions that could be taken now."""
+        """Return the JSON list of the ids of the legal actions."""
 
     def act(self, state: Any, action_id: str, params: bytes) -> bytes:
-        """Take an action; the JSON of an `ActResult`."""
+        """Perform an action; return the JSON of an `ActResult`."""
 
     def narrate(self, state: Any, changes: bytes) -> bytes:
-        """Apply the narrator's own changes, a list of `{op, path, value?}`; the JSON of an `ActResult`."""
+        """Apply the narrator's changes, a list of `{op, path, value?}`; return the JSON of an `ActResult`."""
 
     def step(self, state: Any) -> bytes:
-        """Finish the turn; the JSON of a `StepResult`."""
+        """Finish the turn; return the JSON of a `StepResult`."""
 
     def roll(self, state: Any, request: bytes) -> bytes:
-        """Roll in the current turn, `{kind, target?, difficulty}`; the JSON of a `RollResult`."""
+        """Roll in the current turn, `{kind, target?, difficulty}`; return the JSON of a `RollResult`."""
 
     def dry_run(self, options: bytes) -> bytes:
-        """Play many runs without a model; the JSON of a `DryRunReport`."""
+        """Simulate many runs without a model; return the JSON of a `DryRunReport`."""
 
     def futures(self, state: Any, options: bytes) -> bytes:
-        """Play many runs that begin with a copy of a state; the JSON of a `DryRunReport`."""
+        """Simulate many runs that begin with a copy of a state; return the JSON of a `DryRunReport`."""
 
     def proves_nothing(self, horizon: int) -> bool:
-        """Whether it is known, at little cost, that there is nothing to prove within a horizon."""
+        """Return True if a cheap test shows that there is nothing to prove within a horizon."""
 
 
 class CoreRequests(Protocol):
-    """Requests, read for the tools of one policy. Immutable; every thread may use it."""
+    """Tool requests, prepared for the tools of one policy. Immutable and thread-safe."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of requests."""
 
 
 class CorePolicy(Protocol):
-    """A compiled policy. The requests it is given are its own core's, and read for the same tools."""
+    """Compiled policy. It accepts only requests that the same backend prepared for the same tools."""
 
     def requests(self, requests: Sequence[bytes]) -> CoreRequests:
-        """Requests, each from JSON `{server_name, tool_name, arguments, roles}` of those types.
+        """Parse requests, each from JSON `{server_name, tool_name, arguments, roles}`.
 
-        Every one passes the strict border, which raises `CoreError`.
+        Each passes the strict parser, which raises `CoreError`.
         """
 
     def read(self, requests: Sequence[ToolRequest]) -> CoreRequests | None:
-        """The same from the requests themselves; None where one might not be acceptable, or none is quicker.
+        """Prepare request objects directly; return None if one may be invalid, or if `requests` is as fast.
 
-        What is wrong with one, `requests` knows.
+        `requests` then reports the error.
         """
 
     def decided(self, request: ToolRequest, /) -> int | None:
-        """Who decides a request as it is, as `deciding` says it.
+        """Return the deciding rule of one request, encoded as in `deciding`.
 
-        None where it might not be acceptable, where conditions up to the deciding one could not be evaluated,
-        or where this would not be quicker than to read it first.
+        None if the request may be invalid, if a condition up to the deciding rule could not be evaluated, or
+        if preparing the request first is as fast.
         """
 
     def decided_each(self, requests: Sequence[ToolRequest], /) -> tuple[bytes, bytes] | None:
-        """Who decides each of some requests as they are, and which ones are left, as `deciding` says it.
+        """Return the deciding rules of some requests, and the set of unresolved requests.
 
-        Left are those of which `decided` would give None; who decides them, this does not say. None where all
-        of them would be left.
+        Both are encoded as in `deciding`. Unresolved are those for which `decided` returns None; their
+        entries in the first result have no meaning. None if all are unresolved.
         """
 
     def deciding(self, requests: Any) -> tuple[bytes, bytes]:
-        """Who decides each request, and for which ones conditions could not be evaluated before that.
+        """Return the deciding rule of each request, and the requests with conditions that failed before it.
 
         The former are signed 32-bit integers, little-endian: an index into the invariants and rules, -1 for
-        no rule, -2 for an unknown tool. The latter is a set of bits, bit `n % 8` of byte `n // 8` for
-        request `n`.
+        no rule, -2 for an unknown tool. The latter is a bit set: bit `n % 8` of byte `n // 8` for request
+        `n`.
         """
 
     def unevaluated(self, requests: Any, index: int) -> bytes:
-        """The conditions up to the deciding one that could not be evaluated for a request, in order.
+        """Return the conditions up to the deciding rule that could not be evaluated for a request, in order.
 
-        The JSON of a list of `{rule, code, message, path}`: an index as above, and what was the matter.
+        The JSON of a list of `{rule, code, message, path}`: an index as in `deciding`, and the error.
         """
 
     def matches(self, requests: Any, rules: bytes | None) -> list[tuple[bytes, bytes]]:
-        """For each rule of a JSON list, or of the policy, what it holds for, and what it fails for.
+        """Return for each rule the requests that it matches, and those for which it fails.
 
-        Both are sets of bits as in `deciding`.
+        The rules are those of a JSON list, or of the policy. Both results are bit sets as in `deciding`.
         """
 
 
 class Screened(NamedTuple):
-    """A document with which nothing is wrong.
+    """Document without findings.
 
     Attributes:
         document: its canonical form.
-        program: the program that `Core.compile` makes of it.
+        program: its compiled program, as from `Core.compile`.
         spec_hash: SHA-256 of the canonical form, in hex.
     """
 
@@ -178,20 +192,20 @@ class Screened(NamedTuple):
 
 
 class Data(Protocol):
-    """Data that rules read, parsed once. Immutable; every thread may use it."""
+    """Data for rules, parsed once. Immutable and thread-safe."""
 
 
 class Rule(Protocol):
-    """A JSONLogic expression, compiled once. Immutable; every thread may use it."""
+    """Compiled JSONLogic expression. Immutable and thread-safe."""
 
     def evaluate(self, data: Any, /) -> Any:
-        """The value of the expression over data.
+        """Evaluate the expression over data.
 
         Args:
-            data: what `peripety.sim.data` made, or anything that it takes.
+            data: a result of `peripety.sim.data`, or anything that function accepts.
 
         Returns:
-            None, bool, int, float, str, or lists and dicts of them; a number is an int when it is a safe
+            None, bool, int, float, str, or lists and dicts of them; a number is an int if it is a safe
             integer.
 
         Raises:
@@ -200,11 +214,11 @@ class Rule(Protocol):
 
 
 class PatternRow(NamedTuple):
-    """A pattern, for an index: numbers of predicates, one for each text of a subject; None holds always.
+    """Row of a pattern index: one predicate number for each text of a subject; None always matches.
 
     Attributes:
         predicates: for the text, the model and the tool result.
-        anchor: which of them to find the pattern by: the one that holds most rarely; None if there is none.
+        anchor: the most selective of them, by which the index finds the row; None without any.
         first: lowest number of earlier answers.
         last: highest number of earlier answers.
     """
@@ -216,20 +230,20 @@ class PatternRow(NamedTuple):
 
 
 class PatternIndex(Protocol):
-    """Many patterns as one index. Immutable; every thread may use it.
+    """Index over many patterns. Immutable and thread-safe.
 
-    Texts that are not Unicode are refused with `UnicodeEncodeError`.
+    Texts that are not valid Unicode raise `UnicodeEncodeError`.
     """
 
     def first(
         self, text: str, model: str, tool_result: str | None, message_index: int, skip: Container[int], /
     ) -> int | None:
-        """The number of the first pattern that matches and is not to be skipped."""
+        """Return the number of the first pattern that matches and is not in `skip`."""
 
     def matches(
         self, index: int, text: str, model: str, tool_result: str | None, message_index: int, /
     ) -> bool:
-        """Whether one pattern matches."""
+        """Return True if one pattern matches."""
 
 
 class Core(Protocol):
@@ -244,34 +258,37 @@ class Core(Protocol):
         """Version of the implementation."""
 
     def parse(self, document: bytes) -> bytes:
-        """The strict JSON border: canonical JSON of the document, or `CoreError`."""
+        """Parse a document strictly; return its canonical JSON, or raise `CoreError`."""
 
     def evaluate(self, logic: bytes, data: bytes) -> bytes:
-        """JSONLogic over JSON data; canonical JSON of the result, or `CoreError`."""
+        """Evaluate JSONLogic over JSON data; return canonical JSON, or raise `CoreError`."""
 
     def rule(self, logic: Any, refusal: Refusal) -> Rule:
-        """A rule from Python objects, or from the JSON in a `bytes`; it raises what `refusal` makes."""
+        """Compile a rule from Python objects, or from the JSON in a `bytes`; `refusal` builds its errors."""
 
     def data(self, value: Any, refusal: Refusal) -> Data:
-        """Data from Python objects, or from the JSON in a `bytes`, or what `refusal` makes."""
+        """Parse data from Python objects, or from the JSON in a `bytes`; errors are built by `refusal`."""
 
     def compile(self, document: bytes) -> CoreProgram:
-        """A program from a document that has passed `peripety.sim.validate`."""
+        """Compile a document that has passed `peripety.sim.validate`."""
 
     def policy(self, document: bytes) -> CorePolicy:
-        """A policy from a document in canonical form that has passed `peripety.sim.validate_policy`."""
+        """Compile a policy in canonical form that has passed `peripety.sim.validate_policy`."""
 
     def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:
-        """Look through documents for those with which nothing is wrong, by threads that share the work.
+        """Validate and compile many documents on several threads.
 
-        None says only that something is, or might be; `peripety.sim.validate` knows what.
+        None means that a document has findings, or may have; `peripety.sim.validate` reports them.
         """
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
-        """One keyed 64-bit draw."""
+        """Return one keyed 64-bit draw."""
 
     def run_seed(self, seed: int, run: int) -> int:
-        """The seed of dry-run number `run`."""
+        """Return the seed of dry-run number `run`."""
 
     def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
-        """An index over patterns; the predicates of the texts, the models and the tool results."""
+        """Build an index over patterns.
+
+        `predicates` are those of the texts, of the models and of the tool results.
+        """

@@ -1,4 +1,4 @@
-"""The native core, behind the same door as the reference."""
+"""Adapter from the Rust extension to the backend protocol."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["NativeCore"]
 
 
 class _Refusals:
-    """What the native engine refuses, as the error that both cores raise."""
+    """Context manager that converts errors of the extension to `CoreError`."""
 
     def __enter__(self) -> None:
-        """Nothing is kept: one object serves every call."""
+        """Hold no state: one object serves every call."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, peripety_simcore.SimcoreError):
@@ -34,58 +34,58 @@ _REFUSALS = _Refusals()
 
 
 class NativeCore:
-    """The `Core` in Rust."""
+    """Backend in Rust."""
 
     name = "native"
     version = peripety_simcore.__version__
 
     def parse(self, document: bytes) -> bytes:
-        """The strict JSON border."""
+        """Parse strictly."""
         with _REFUSALS:
             return peripety_simcore.parse(document)
 
     def evaluate(self, logic: bytes, data: bytes) -> bytes:
-        """JSONLogic over JSON data."""
+        """Evaluate JSONLogic over JSON data."""
         with _REFUSALS:
             return peripety_simcore.evaluate(logic, data)
 
     def rule(self, logic: Any, refusal: Refusal) -> Rule:
-        """A rule: the native object itself, since a wrapper would take longer than many a rule."""
+        """Compile a rule; returns the native object, since a wrapper would cost more than many rules."""
         return peripety_simcore.Rule(logic, refusal)
 
     def data(self, value: Any, refusal: Refusal) -> Data:
-        """Data for rules."""
+        """Parse data for rules."""
         return peripety_simcore.Data(value, refusal)
 
     def compile(self, document: bytes) -> _Program:
-        """A program from a validated document."""
+        """Compile a validated document."""
         program = _Program(document)
         with _REFUSALS:
             program.native = peripety_simcore.compile(document)
         return program
 
     def policy(self, document: bytes) -> _Policy:
-        """A policy from a validated document."""
+        """Compile a validated policy."""
         with _REFUSALS:
             return _Policy(peripety_simcore.Policy(document))
 
     def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:
-        """The documents with which nothing is wrong."""
+        """Validate and compile many documents."""
         return [
             None if spotless is None else Screened(spotless[0], _Program(spotless[0]), spotless[1])
             for spotless in peripety_simcore.screen(documents, threads)
         ]
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
-        """One keyed 64-bit draw."""
+        """Return one keyed 64-bit draw."""
         return peripety_simcore.draw(seed, stream, turn, index)
 
     def run_seed(self, seed: int, run: int) -> int:
-        """The seed of a dry-run."""
+        """Return the seed of a dry-run."""
         return peripety_simcore.run_seed(seed, run)
 
     def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
-        """An index over patterns."""
+        """Build an index over patterns."""
         return peripety_simcore.Patterns([[*map(_given, known)] for known in predicates], rows)
 
 
@@ -98,7 +98,7 @@ def _given(predicate: Predicate) -> tuple[str, bool, bool, bool, list[str] | Non
 
 
 class _State:
-    """A native state as a `CoreState`."""
+    """Native state as a `CoreState`."""
 
     def __init__(self, native: peripety_simcore.State) -> None:
         self.native = native
@@ -127,7 +127,10 @@ class _State:
 
 
 class _Program:
-    """A native program as a `CoreProgram`, compiled when it is first wanted: many are only looked through."""
+    """Native program as a `CoreProgram`, compiled on first use.
+
+    Bulk validation often needs only the verdict.
+    """
 
     def __init__(self, document: bytes) -> None:
         self._document = document
@@ -176,11 +179,11 @@ class _Program:
 
 
 class _Policy:
-    """A native policy as a `CorePolicy`."""
+    """Native policy as a `CorePolicy`."""
 
     def __init__(self, native: peripety_simcore.Policy) -> None:
         self._native = native
-        # The native methods themselves, since a wrapper would take as long as many a decision.
+        # The native methods are exposed directly: a wrapper would cost as much as many decisions.
         self.decided = native.decided
         self.decided_each = native.decided_each
 

@@ -1,4 +1,4 @@
-"""Canonical JSON as Python values, for callers of the engine."""
+"""Canonical JSON to Python values, for callers of the engine."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from peripety.sim._pure.border import MAX_SAFE_INTEGER
 
 __all__ = ["loads"]
 
-# An integer that is not safe has so many digits; few texts have them in a row.
+# An unsafe integer has at least this many digits. Few texts contain such a sequence, so the search is cheap.
 _LONG = b"0" * len(str(MAX_SAFE_INTEGER))
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def loads(text: bytes) -> Any:
-    """The value of canonical JSON; a number is an int when it is a safe integer, else a float.
+    """Parse canonical JSON; a number is an int if it is a safe integer, else a float.
 
-    Canonical form writes large floats as integers; read as ints they would be other numbers than they are.
+    Canonical form writes large floats as integers. Reading them as ints would change their value in later
+    arithmetic.
     """
     if _has_unsafe_integer(text):
         return json.loads(text, parse_int=_number)
@@ -27,7 +28,7 @@ def loads(text: bytes) -> Any:
 
 
 def _has_unsafe_integer(text: bytes) -> bool:
-    """Whether there may be one: digits in a row that are more, not counting those of a fraction."""
+    """Return True if the text may contain an unsafe integer: a long sequence of digits outside a fraction."""
     digits = text.translate(_DIGITS)
     start = digits.find(_LONG)
     while start >= 0:

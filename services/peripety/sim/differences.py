@@ -1,4 +1,4 @@
-"""Where two JSON values differ."""
+"""Structural diff of two JSON values."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST_SHOWN = 60
 def differences(
     one: Any, other: Any, place: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
-    """The least parts of two JSON values that differ, each with its place in them; keys in their order.
+    """Yield the smallest differing parts as (path, one, other), in key order.
 
-    A part that only one of them has is `ABSENT` in the other. Lists of different lengths differ as a whole.
+    A part that only one value has is `ABSENT` in the other. Lists of different lengths differ as a whole.
     """
     match one, other:
         case dict(), dict():
@@ -35,7 +35,7 @@ def differences(
 
 
 def shown(value: Any) -> str:
-    """A part as it may stand in a sentence."""
+    """Format a part for use in a sentence."""
     if value is ABSENT:
         return "nothing"
     if isinstance(value, list):
@@ -47,5 +47,5 @@ def shown(value: Any) -> str:
 def _same(one: Any, other: Any) -> bool:
     if one is ABSENT or other is ABSENT:
         return one is other
-    # Python takes true for 1.
+    # Python treats True and 1 as equal, JSON does not.
     return canonical(one) == canonical(other)

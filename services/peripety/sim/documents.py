@@ -1,4 +1,4 @@
-"""Scenario documents: through the border, checked, compiled."""
+"""Parsing, validation and compilation of one scenario document."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ __all__ = [
 
 
 def parse(document: bytes | str) -> Any:
-    """Parse JSON through the strict border.
+    """Parse JSON strictly.
 
     Raises:
-        SpecError: with one finding that says what is wrong and where.
+        SpecError: with one finding for the first error.
     """
     return loads(canonical_document(document))
 
 
 def canonical_document(document: bytes | str) -> bytes:
-    """The canonical JSON of a document.
+    """Return the canonical JSON of a document.
 
     Raises:
         SpecError: as `parse`.
@@ -48,12 +48,13 @@ def canonical_document(document: bytes | str) -> bytes:
 
 
 def parse_canonical(document: bytes) -> Any:
-    """The value of a document that has to be in canonical form already, byte for byte.
+    """Parse a document that must already be in canonical form, byte for byte.
 
-    Canonical form makes long integers of large numbers, which the border refuses and this understands.
+    Canonical form writes large numbers as long integers. The strict parser rejects these; this function
+    accepts them.
 
     Raises:
-        SpecError: with one finding that says what is wrong; `NOT_CANONICAL` when it is only the spelling.
+        SpecError: with one finding; `NOT_CANONICAL` if only the notation differs.
     """
     try:
         document.decode()
@@ -66,7 +67,7 @@ def parse_canonical(document: bytes) -> Any:
     except CoreError as error:
         raise _refused(error.code, error.message) from None
     if not is_canonical:
-        raise _refused("NOT_CANONICAL", "the JSON is not spelled in canonical form (RFC 8785)")
+        raise _refused("NOT_CANONICAL", "the JSON is not in canonical form (RFC 8785)")
     return value
 
 
@@ -77,14 +78,15 @@ def _refused(code: str, message: str) -> SpecError:
 
 
 def _bytes(document: bytes | str) -> bytes:
-    # A lone surrogate in a str becomes bytes that are not UTF-8, which the border then names.
+    # A lone surrogate in a str becomes invalid UTF-8, which the strict parser reports.
     return document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
 
 
 def validate(document: bytes | str) -> list[Finding]:
-    """Everything wrong with a scenario document; one without errors can be compiled.
+    """Return all findings of a scenario document; one without errors can be compiled.
 
-    The border, the JSON Schema and the static checks, each only when the one before found no error.
+    The stages are the strict parser, the JSON Schema and the static checks. Each runs only if the previous
+    one found no error.
     """
     try:
         spec = parse(document)
@@ -94,11 +96,11 @@ def validate(document: bytes | str) -> list[Finding]:
 
 
 def findings_of(spec: Any) -> list[Finding]:
-    """As `validate`, of a document that has passed the border."""
+    """Return the findings of a document that is already parsed, as `validate`."""
     return check(schema_document(SCENARIO_SPEC), spec) or check_spec(spec)
 
 
-def compile(document: bytes | str) -> Program:  # noqa: A001 - the engine's own word for it
+def compile(document: bytes | str) -> Program:  # noqa: A001 - public name of the API
     """Compile a scenario document.
 
     Raises:
@@ -110,7 +112,7 @@ def compile(document: bytes | str) -> Program:  # noqa: A001 - the engine's own 
 
 
 def compile_canonical(document: bytes) -> Program:
-    """Compile a scenario document that has to be in canonical form already, such as one that was exported.
+    """Compile a scenario document that must already be in canonical form, such as an exported one.
 
     Raises:
         SpecError: as `parse_canonical`, or with the findings of `validate`.
@@ -129,12 +131,12 @@ def _require_valid(spec: Any) -> None:
 
 
 def load(document: bytes) -> Program:
-    """Compile what the engine itself wrote: `Program.document`, or a validated scenario in canonical form.
+    """Compile a trusted document: `Program.document`, or a validated scenario in canonical form.
 
-    Nothing is checked again, and the long integers that canonical form makes of large numbers are understood.
+    It is not validated again, and the long integers of canonical form are accepted.
 
     Raises:
-        InternalError: the document is no such thing.
+        InternalError: the document is not such a document.
     """
     try:
         return Program(document, CORE.compile(document))

@@ -1,4 +1,4 @@
-"""Programs and states: the engine's objects, over whichever core runs."""
+"""Compiled programs and run states, independent of the backend."""
 
 from __future__ import annotations
 
@@ -51,13 +51,16 @@ _KINDS: dict[str, type[PeripetyError]] = {
 
 
 def engine_error(error: CoreError) -> PeripetyError:
-    """A core's refusal as an error of the package's tree."""
+    """Convert an error of a backend to an error of the package hierarchy."""
     kind = _KINDS.get(error.code, InvalidArgumentError)
     return kind(error.message, code=error.code, details={"path": error.path} if error.path else None)
 
 
 class State:
-    """One run of a scenario. `Program.act` and `Program.step` change it in place; `fork` first to keep it."""
+    """State of one run.
+
+    `Program.act` and `Program.step` change it in place; `fork` it first to preserve it.
+    """
 
     __slots__ = ("_core",)
 
@@ -66,42 +69,42 @@ class State:
 
     @property
     def core(self) -> CoreState:
-        """The core's own object."""
+        """The backend's state object."""
         return self._core
 
     def fork(self) -> State:
-        """An independent copy."""
+        """Return an independent copy."""
         return State(self._core.fork())
 
     def to_json(self) -> bytes:
-        """The snapshot, as canonical JSON: all that `Program.load_state` needs to go on from here."""
+        """Return the snapshot for `Program.load_state`, as canonical JSON."""
         return self._core.to_json()
 
     def tree(self) -> Any:
-        """The scenario's own state tree."""
+        """Return the state tree of the scenario."""
         return loads(self._core.tree())
 
     def hash(self) -> str:
-        """SHA-256 of the canonical state tree, in hex."""
+        """Return the SHA-256 of the canonical state tree, in hex."""
         return self._core.hash()
 
     @property
     def turn(self) -> int:
-        """How many turns are complete."""
+        """Number of completed turns."""
         return self._core.completed()
 
     @property
     def status(self) -> Status:
-        """Whether the run goes on."""
+        """Status of the run: ongoing, lost or won."""
         return Status(**loads(self._core.standing()))
 
 
 class Program:
-    """A compiled scenario: immutable, safe to share between threads.
+    """Compiled scenario: immutable and thread-safe.
 
     Attributes:
-        document: the canonical bytes of the spec.
-        spec_hash: SHA-256 of `document`, in hex: the scenario's content address.
+        document: canonical bytes of the spec.
+        spec_hash: SHA-256 of `document`, in hex: the content address of the scenario.
     """
 
     def __init__(self, document: bytes, core: CoreProgram, spec_hash: str | None = None) -> None:
@@ -112,12 +115,12 @@ class Program:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """The spec."""
+        """The spec as Python values."""
         spec: dict[str, Any] = loads(self.document)
         return spec
 
     def new_state(self, seed: int | None = None) -> State:
-        """The initial state under a seed (0 … 2^64 - 1); the spec's own by default."""
+        """Return the initial state for a seed (0 … 2^64 - 1); the spec's own by default."""
         return State(self._core.new_state(self._seed(seed)))
 
     def _seed(self, given: int | None) -> int:
@@ -126,10 +129,10 @@ class Program:
         return seed
 
     def load_state(self, snapshot: bytes) -> State:
-        """A state from what `State.to_json` gave.
+        """Restore a state from the result of `State.to_json`.
 
         Raises:
-            InvalidArgumentError: `SNAPSHOT_INVALID`, or what the JSON border found.
+            InvalidArgumentError: `SNAPSHOT_INVALID`, or the error of the strict parser.
         """
         try:
             return State(self._core.load_state(snapshot))
@@ -137,13 +140,14 @@ class Program:
             raise engine_error(error) from None
 
     def legal_actions(self, state: State) -> tuple[str, ...]:
-        """The ids of the actions that could be taken now, in the order of the document.
+        """Return the ids of the legal actions, in document order.
 
-        An action whose parameters matter to its preconditions is listed when one of a few keyed draws of
-        them suits it.
+        If the preconditions of an action depend on its parameters, it is legal if one of a few keyed draws of
+        parameters satisfies them.
 
         Raises:
-            ResourceExhaustedError: `STATE_LIMIT`, when what is due now outgrows the limits, or `TURN_LIMIT`.
+            ResourceExhaustedError: `STATE_LIMIT`, if due scheduled effects exceed the limits, or
+                `TURN_LIMIT`.
         """
         try:
             return tuple(loads(self._core.legal_actions(state.core)))
@@ -151,12 +155,12 @@ class Program:
             raise engine_error(error) from None
 
     def act(self, state: State, action_id: str, params: Mapping[str, Any] | None = None) -> ActResult:
-        """Take an action of the current turn; several may be taken.
+        """Perform an action in the current turn; a turn may have several.
 
         Raises:
             InvalidArgumentError: `UNKNOWN_ACTION`.
             FailedPreconditionError: `RUN_ENDED`.
-            ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; nothing was applied.
+            ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
         """
         try:
             given = canonical(dict(params)) if params else b"{}"
@@ -165,19 +169,19 @@ class Program:
             raise engine_error(error) from None
 
     def narrate(self, state: State, changes: Sequence[Mapping[str, Any]]) -> ActResult:
-        """Apply the narrator's own changes to the current turn, all of them or none.
+        """Apply the narrator's changes to the current turn, atomically.
 
-        They are rejected when one of them is out of the narrator's scope, dangerous, or cannot be applied.
-        The place of a reason is `/state_changes/<index>`.
+        All are rejected if one is outside the narrator's scope, dangerous, or not applicable. The path of a
+        reason is `/state_changes/<index>`.
 
         Args:
             state: the run.
             changes: `state_changes` of an Outcome: `{op, path, value?}`, at most 64.
 
         Raises:
-            InvalidArgumentError: the changes are not JSON of the engine's.
+            InvalidArgumentError: the changes are not JSON that the engine accepts.
             FailedPreconditionError: `RUN_ENDED`.
-            ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; nothing was applied.
+            ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
         """
         try:
             return ActResult.of(loads(self._core.narrate(state.core, canonical(list(changes)))))
@@ -185,11 +189,11 @@ class Program:
             raise engine_error(error) from None
 
     def step(self, state: State) -> StepResult:
-        """Finish the turn: the random event, what lasts, decay, and the conditions that end a run.
+        """Finish the turn: random event, lasting effects, decay, end conditions.
 
         Raises:
             FailedPreconditionError: `RUN_ENDED`.
-            ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; nothing was applied.
+            ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
         """
         try:
             return StepResult.of(loads(self._core.step(state.core)))
@@ -197,15 +201,15 @@ class Program:
             raise engine_error(error) from None
 
     def roll(self, state: State, kind: str, target: str | None = None, *, difficulty: int) -> RollResult:
-        """Roll a die of twenty faces in the current turn; nothing of the scenario's own state changes.
+        """Roll a twenty-sided die in the current turn; the state tree of the scenario does not change.
 
-        Equal rolls in one turn differ, and a run played again rolls the same.
+        Equal rolls in one turn have different results, and a replayed run repeats its rolls.
 
         Args:
             state: the run.
-            kind: what is rolled for, an id; rolls of other kinds do not disturb it.
-            target: on what or whom, an id.
-            difficulty: the least face that is a success, 1 … 30.
+            kind: purpose of the roll, an id; rolls of other kinds do not affect it.
+            target: id of the target, if any.
+            difficulty: the lowest face that is a success, 1 … 30.
 
         Raises:
             InvalidArgumentError: `ROLL_INVALID`.
@@ -231,18 +235,18 @@ class Program:
         detail: bool = False,
         watch: Mapping[str, float] | None = None,
     ) -> DryRunReport:
-        """Play many runs without a model.
+        """Simulate many runs without a model.
 
         Args:
-            runs: how many, 1 … 1,000,000.
-            persona: who plays; `PERSONAS` are known, docs/semantics.md says what each does.
-            seed: what the runs' seeds are mixed from; the spec's own by default.
-            first_run: number of the first run; disjoint ranges give fresh runs.
-            horizon: most turns of a run; the spec's own by default.
-            threads: how many share the work, 1 … 256; as many as there are cores by default. Nothing else
-                depends on it, and the core in Python has one.
-            digest: whether to hash the states in which the runs end.
-            detail: whether to count more; see `RunDetail`.
+            runs: number of runs, 1 … 1,000,000.
+            persona: strategy of the player, one of `PERSONAS`; docs/semantics.md defines them.
+            seed: base of the seeds of the runs; the spec's own by default.
+            first_run: number of the first run; disjoint ranges give independent runs.
+            horizon: maximum turns of a run; the spec's own by default.
+            threads: number of threads, 1 … 256; one for each processor by default. The result does not depend
+                on it, and the Python backend uses one.
+            digest: hash the final states of the runs.
+            detail: collect the statistics of `RunDetail`.
             watch: with detail, paths of numbers to follow, each with the scale of its moves, more than 0.
 
         Raises:
@@ -267,27 +271,26 @@ class Program:
         digest: bool = False,
         acted: bool = False,
     ) -> DryRunReport:
-        """Play many runs without a model that all go on from a state, as a dry-run does from the initial one.
+        """Simulate many runs without a model that continue from a state.
 
-        Each begins with a copy of the state, of everything but its seed. To fix what is done first, fork the
-        state, act on the fork, and play its futures with `acted`.
+        Each run begins with a copy of the state, except for its seed. To fix the first action, fork the
+        state, act on the fork, and simulate from it with `acted`.
 
         Args:
-            state: where the runs begin; it is not changed.
-            runs: how many, 1 … 1,000,000.
-            persona: who plays on.
-            seed: what the runs' seeds are mixed from; that of the state does not matter.
-            first_run: number of the first run; disjoint ranges give fresh runs.
-            horizon: most turns of a run, counted from the state, 1 … 1000. The turns of the report are
-                counted from there as well.
+            state: start of the runs; it is not changed.
+            runs: number of runs, 1 … 1,000,000.
+            persona: strategy of the player.
+            seed: base of the seeds of the runs; that of the state is ignored.
+            first_run: number of the first run; disjoint ranges give independent runs.
+            horizon: maximum turns of a run, counted from the state, 1 … 1000. The turns of the report are
+                counted from it as well.
             threads: as in a dry-run.
-            digest: whether to hash the states in which the runs end.
-            acted: whether all has been done that is to be done in the state's current turn: the persona
-                begins to act in the turn after it.
+            digest: hash the final states of the runs.
+            acted: the actions of the state's current turn are complete; the persona acts from the next turn.
 
         Raises:
             InvalidArgumentError: an option is out of range.
-            FailedPreconditionError: `RUN_ENDED`: the state has no future.
+            FailedPreconditionError: `RUN_ENDED`.
         """
         require("seed", seed, 0, MAX_SEED)
         options = _asked(runs, persona, seed, first_run, horizon, threads, digest=digest)
@@ -300,12 +303,12 @@ class Program:
         return DryRunReport.of(from_json(report))
 
     def proofs(self, horizon: int | None = None) -> tuple[Proof, ...]:
-        """What holds in every run with at most one action a turn and no changes by the narrator.
+        """Return claims that hold in every run with at most one action a turn and no changes by the narrator.
 
-        A claim is never wrong, but not everything that is true is found.
+        A claim is never wrong, but the analysis does not find every true one.
 
         Args:
-            horizon: how many turns the claims are about; the spec's own by default.
+            horizon: number of turns that the claims cover; the spec's own by default.
 
         Raises:
             InvalidArgumentError: the horizon is out of range.
@@ -330,7 +333,7 @@ def _asked(
     *,
     digest: bool,
 ) -> dict[str, Any]:
-    """The options that a core is given to play many runs, when they are in range."""
+    """Build the options of a simulation for the backend; raise if one is out of range."""
     require("runs", runs, 1, 1_000_000)
     require("first_run", first_run, 0, 2**53 - 1)
     if persona not in PERSONAS:
@@ -353,7 +356,7 @@ def _asked(
 
 
 def _watched(path: str, scale: float) -> list[Any]:
-    """A path to follow and the scale of its moves, when they are such."""
+    """Return a watched path with its scale; raise if either is invalid."""
     try:
         parse_state_path(path)
     except CoreError as error:
@@ -366,6 +369,6 @@ def _watched(path: str, scale: float) -> list[Any]:
 
 
 def require(name: str, value: int, least: int, most: int) -> None:
-    """Refuse an argument that is not an integer within bounds."""
+    """Raise unless the value is an integer within bounds."""
     if type(value) is not int or not least <= value <= most:
         raise InvalidArgumentError(f"{name} must be an integer, {least} … {most}, not {value}")

@@ -1,6 +1,7 @@
-"""Documents against JSON Schemas (2020-12), with findings a person or a model can act on.
+"""JSON Schema (2020-12) validation with actionable findings.
 
-The library decides what is wrong; the sentences are ours, so that they name the place and the way out.
+The library decides validity. The messages are written in this module, so that each names the path and the
+fix.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ _BOUNDS = {
 
 
 def check(schema: Mapping[str, Any], instance: Any, *, linear: bool = False) -> list[Finding]:
-    """Everything in `instance` that `schema` does not allow, by its place, at most `MAX_FINDINGS`.
+    """Return the violations of a schema, sorted by path, at most `MAX_FINDINGS`.
 
     Args:
         schema: a JSON Schema document.
         instance: a parsed JSON value.
-        linear: match patterns in time linear in the text, as is due where a stranger wrote both; a pattern
-            that looks around or back is then refused.
+        linear: match patterns in time linear in the text, for schemas and instances from untrusted sources;
+            patterns with look-around or back-references are then rejected.
 
     Raises:
-        ValueError: it is no schema, refers to anything outside itself, or has a pattern that is refused.
+        ValueError: the schema is invalid, refers outside itself, or has a rejected pattern.
     """
     validator = _validator(json.dumps(schema, sort_keys=True), linear=linear)
     found = {f: None for error in validator.iter_errors(instance) for f in _findings(error, schema)}
@@ -50,7 +51,7 @@ def check(schema: Mapping[str, Any], instance: Any, *, linear: bool = False) -> 
 
 
 def defects(schema: Mapping[str, Any]) -> list[Finding]:
-    """Why `check` refuses a schema with `linear`; empty when it does not."""
+    """Return the reasons why `check` rejects a schema with `linear`; empty if it does not."""
     import jsonschema_rs  # noqa: PLC0415 - as below
 
     try:
@@ -62,19 +63,19 @@ def defects(schema: Mapping[str, Any]) -> list[Finding]:
 
 def _defect(error: jsonschema_rs.ValidationError) -> str:
     if error.kind.as_dict().get("format") == "regex":
-        return f"{_shown(error.instance)} is no pattern that can be matched in linear time"
-    return f"it is no JSON Schema that stands for itself: {error.message}"[:_LONGEST_REASON]
+        return f"{_shown(error.instance)} is not a pattern that can be matched in linear time"
+    return f"not a self-contained JSON Schema: {error.message}"[:_LONGEST_REASON]
 
 
 def without_nulls(schema: Mapping[str, Any], instance: Any) -> Any:
-    """A copy of `instance` that leaves out every key whose value is a null that `schema` refuses."""
+    """Return a copy of the instance without the keys whose null value the schema rejects."""
     validator = _validator(json.dumps(schema, sort_keys=True), linear=False)
     refused = {tuple(error.instance_path) for error in _all_errors(validator.iter_errors(instance))}
     return _without(instance, refused, ())
 
 
 def _all_errors(errors: Iterable[jsonschema_rs.ValidationError]) -> Iterator[jsonschema_rs.ValidationError]:
-    """The errors, and those behind the choices among them."""
+    """Yield the errors, including those of the alternatives of a choice."""
     for error in errors:
         yield error
         for branch in getattr(error.kind, "context", ()):
@@ -94,24 +95,24 @@ def _without(value: Any, refused: set[tuple[str | int, ...]], place: tuple[str |
 
 
 def _place(finding: Finding) -> list[tuple[int, str]]:
-    """A pointer as a key to sort by: indices by their number, keys by their text."""
+    """Return the sort key of a pointer: indices by number, keys by text."""
     segments = finding.path.split("/")
     return [(int(segment), "") if segment.isdecimal() else (-1, segment) for segment in segments]
 
 
 def pointer(segments: Iterable[str | int]) -> str:
-    """A JSON Pointer (RFC 6901) from its segments."""
+    """Format a JSON Pointer (RFC 6901) from its segments."""
     return "".join("/" + str(segment).replace("~", "~0").replace("/", "~1") for segment in segments)
 
 
 def segments(path: str) -> tuple[str, ...]:
-    """The segments of a JSON Pointer; the opposite of `pointer`, with indices as text."""
+    """Parse a JSON Pointer into its segments, with indices as text; the inverse of `pointer`."""
     return tuple(segment.replace("~1", "/").replace("~0", "~") for segment in path.split("/")[1:])
 
 
 @lru_cache(maxsize=512)
 def _validator(schema: str, *, linear: bool) -> jsonschema_rs.Validator:
-    import jsonschema_rs  # noqa: PLC0415 - takes 3 MB, which who checks nothing can do without
+    import jsonschema_rs  # noqa: PLC0415 - costs 3 MB, only needed for validation
 
     engine = (
         jsonschema_rs.RegexOptions(size_limit=_LARGEST_PATTERN, dfa_size_limit=_LARGEST_PATTERN)
@@ -122,8 +123,8 @@ def _validator(schema: str, *, linear: bool) -> jsonschema_rs.Validator:
 
 
 def _refuse(uri: str) -> Any:
-    """A schema is whole as it stands: nothing is ever read or fetched for it."""
-    raise ValueError(f"a schema may not refer to anything outside itself, such as {uri[:80]}")
+    """Reject references outside the schema: nothing is read or fetched for it."""
+    raise ValueError(f"a schema must not refer outside itself: {uri[:80]}")
 
 
 def _findings(error: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> Iterator[Finding]:
@@ -144,7 +145,10 @@ def _findings(error: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -
 
 
 def _choice_findings(error: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> Iterator[Finding]:
-    """A value that fits none of several shapes: report against the shape that its tag, or its type, names."""
+    """Yield the findings of a value that matches none of several shapes.
+
+    They are about the shape that its tag or type selects.
+    """
     branches: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context")  # noqa: B009 - not in the stubs
     fitting = [branch for branch in branches if not any(_names_other_shape(e, error) for e in branch)]
     if len(fitting) == 1:
@@ -160,7 +164,7 @@ def _choice_findings(error: jsonschema_rs.ValidationError, schema: Mapping[str, 
         return
     wanted = sorted({kind for branch in branches for kind in _types(branch)})
     detail = f"; expected {' or '.join(wanted)}" if wanted else ""
-    yield Finding("WRONG_VALUE", path, f"{_shown(error.instance)} is not allowed here{detail}")
+    yield Finding("WRONG_VALUE", path, f"{_shown(error.instance)} is not allowed{detail}")
 
 
 def _names_other_shape(inner: jsonschema_rs.ValidationError, outer: jsonschema_rs.ValidationError) -> bool:

@@ -1,6 +1,7 @@
-"""Many scenario documents at once: a core screens them, and the reference says what is wrong with the rest.
+"""Bulk validation of scenario documents.
 
-Findings have one author. All that a core may say of a document is that nothing is wrong with it.
+A backend accepts the documents without findings, in parallel. The reference validates the others, so findings
+have one source: a backend reports only that a document has none.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ __all__ = ["Checked", "check_all"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What is known of a document.
+    """Result of validating one document.
 
     Attributes:
-        findings: what `validate` finds.
-        spec_hash: SHA-256 of the canonical document, in hex: the content address; empty when it is no JSON.
-        program: the scenario, compiled when first wanted; None when there is an error among the findings.
+        findings: as from `validate`.
+        spec_hash: SHA-256 of the canonical document, in hex: the content address; empty if it is not JSON.
+        program: the scenario, compiled on first use; None if a finding is an error.
     """
 
     findings: tuple[Finding, ...]
@@ -38,12 +39,12 @@ class Checked:
 
 
 def check_all(documents: Sequence[bytes], threads: int | None = None) -> list[Checked]:
-    """Check many scenario documents, each on its own.
+    """Validate many scenario documents independently.
 
     Args:
         documents: scenario documents.
-        threads: how many share the work, 1 … 256; as many as there are cores by default. Nothing else
-            depends on it, and the core in Python has one.
+        threads: number of threads, 1 … 256; one for each processor by default. The result does not depend on
+            it, and the Python backend uses one.
 
     Raises:
         InvalidArgumentError: `threads` is out of range.
@@ -58,7 +59,7 @@ def check_all(documents: Sequence[bytes], threads: int | None = None) -> list[Ch
 
 
 def _checked(document: bytes) -> Checked:
-    """What the reference finds."""
+    """Validate one document with the reference."""
     try:
         accepted = canonical_document(document)
     except SpecError as error:

@@ -1,7 +1,7 @@
-"""The documents of the engine as types: ScenarioSpec 1.0 and the narrator's Outcome.
+"""Documents of the engine as types: ScenarioSpec 1.0 and the narrator's Outcome.
 
-These models are the source of the JSON Schemas in `peripety.sim.schemas`. Documents are checked against the
-schemas, not by instantiating the models, so that every finding names its place.
+The models are the source of the JSON Schemas in `peripety.sim.schemas`. Documents are validated against the
+schemas, not by instantiating the models, so that every finding has a path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Derives = Annotated[
 
 
 class Closed(BaseModel):
-    """Unknown keys are errors everywhere."""
+    """Base of all document models: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", title=None)
 
@@ -95,7 +95,7 @@ class AddLogOp(Closed):
 
 
 class ScheduleOp(Closed):
-    """Let effects happen later: at a turn (or a time from the start), or after some turns (or a duration)."""
+    """Run effects later: at a turn (or a time from the start), or after some turns (or a duration)."""
 
     op: Literal["schedule"]
     id: _Id
@@ -112,7 +112,7 @@ _Effects = Annotated[list[EffectOp], Field(max_length=4096)]
 
 
 class Entity(Closed):
-    """Someone or something that takes part."""
+    """A participant of the scenario: a person, a group or a thing."""
 
     id: _Id
     name: _Name | None = None
@@ -122,7 +122,7 @@ class Entity(Closed):
 
 
 class Param(Closed):
-    """What an action may be given; every parameter has a finite domain or bounds."""
+    """A parameter of an action; every parameter has a finite domain or bounds."""
 
     type: Literal["integer", "number", "string", "boolean"]
     minimum: float | None = None
@@ -132,7 +132,7 @@ class Param(Closed):
 
 
 class Action(Closed):
-    """Something that can be done."""
+    """An action that a player can perform."""
 
     id: _Id
     name: _Name | None = None
@@ -144,7 +144,7 @@ class Action(Closed):
 
 
 class RandomEvent(Closed):
-    """Something that may happen."""
+    """An event that may happen at the end of a turn."""
 
     id: _Id
     name: _Name | None = None
@@ -153,12 +153,12 @@ class RandomEvent(Closed):
     derives: _Derives | None = None
     effects: _Effects
     duration: _Duration | None = Field(
-        default=None, description="How long its effects go on: P7D, PT12H, 7d, 12h."
+        default=None, description="Duration of its effects: P7D, PT12H, 7d, 12h."
     )
 
 
 class EndCondition(Closed):
-    """What ends a run."""
+    """A condition that ends a run."""
 
     id: _Id
     when: _Logic
@@ -166,7 +166,7 @@ class EndCondition(Closed):
 
 
 class NegativityBudget(Closed):
-    """How hard the scenario must be."""
+    """The required difficulty of the scenario."""
 
     min_fail_rate: Annotated[float, Field(gt=0, le=1)]
     max_fail_rate: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -175,20 +175,20 @@ class NegativityBudget(Closed):
 
 
 class Clock(Closed):
-    """How long a turn takes."""
+    """The duration of a turn."""
 
     turn: _Duration
 
 
 class VisibilityRule(Closed):
-    """Who may see a path."""
+    """The audience of a path."""
 
     path: _PathText
     to: Literal["public", "hidden"] | Annotated[list[_Id], Field(min_length=1, max_length=64)]
 
 
 class NarratorScope(Closed):
-    """What the narrator may write on its own."""
+    """A permission of the narrator to write a path."""
 
     path: _PathText
     ops: Annotated[list[Literal["set", "inc", "dec", "mul", "patch", "push", "pop"]], Field(min_length=1)]
@@ -196,7 +196,7 @@ class NarratorScope(Closed):
 
 
 class ScenarioSpec(Closed):
-    """A scenario: its state, what can be done, what may happen, and what ends it."""
+    """A scenario: its state, its actions, its random events, and the conditions that end a run."""
 
     spec_version: Literal["1.0"]
     id: _Id
@@ -216,7 +216,7 @@ class ScenarioSpec(Closed):
 
 
 class Dialogue(Closed):
-    """Something an entity says aloud."""
+    """A line that an entity speaks aloud."""
 
     entity_id: _Id
     utterance: Annotated[str, Field(min_length=1, max_length=2000)]
@@ -231,7 +231,7 @@ class StateChange(Closed):
 
 
 class RollRequest(Closed):
-    """A check that the narrator asks for."""
+    """A roll that the narrator requests."""
 
     kind: _Id
     target: _Id | None = None
@@ -239,7 +239,7 @@ class RollRequest(Closed):
 
 
 class MemoryUpdate(Closed):
-    """Something an entity will remember."""
+    """A memory of an entity."""
 
     scope: _Id
     target_id: _Id
@@ -248,7 +248,7 @@ class MemoryUpdate(Closed):
 
 
 class Outcome(Closed):
-    """What a narrator may return for a turn."""
+    """The answer of a narrator for a turn."""
 
     narrative: Annotated[str, Field(min_length=1, max_length=8000)]
     visible_dialogue: Annotated[list[Dialogue], Field(max_length=16)] | None = None

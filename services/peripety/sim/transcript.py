@@ -1,4 +1,4 @@
-"""The hash chain of a transcript: whoever holds the seed, the scenario and the records can check it."""
+"""Hash chain of a transcript, verifiable with the seed, the scenario and the turn records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["chain", "chain_start"]
 
 
 def chain_start(seed: int, spec_hash: str) -> str:
-    """The chain hash before the first turn, in hex: SHA-256 of the canonical `{"seed", "spec_hash"}`.
+    """Return the chain hash before the first turn, in hex: SHA-256 of the canonical `{"seed", "spec_hash"}`.
 
     Args:
         seed: the seed of the run, 0 … 2^53 - 1.
@@ -20,7 +20,7 @@ def chain_start(seed: int, spec_hash: str) -> str:
 
 
 def chain(previous: str, record: bytes) -> str:
-    """The chain hash after a turn, in hex: SHA-256 of the hash before it, as bytes, and the turn's record.
+    """Return the chain hash after a turn, in hex: SHA-256 of the previous hash, as bytes, and the record.
 
     Args:
         previous: the chain hash before the turn.

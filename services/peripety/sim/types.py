@@ -1,4 +1,4 @@
-"""What the engine gives back. Both cores fill the same types from the same bytes."""
+"""Result types of the engine. Both backends fill them from the same bytes."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ ProofCode = Literal[
 ]
 Persona = Literal["idle", "random", "greedy", "cautious", "planner", "saboteur"]
 PERSONAS: Final[tuple[Persona, ...]] = get_args(Persona)
-"""Everybody who can play a dry-run, in the order of reports."""
+"""All personas, in the order of reports."""
 
 
 class _Absent:
-    """The value of a path where nothing is."""
+    """Marker for the value of a path that does not exist."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -58,7 +58,7 @@ _T = TypeVar("_T")
 
 
 def _each(kind: type[_T], items: list[dict[str, Any]]) -> tuple[_T, ...]:
-    """The items, mostly none, as objects of their kind."""
+    """Convert JSON objects to instances of a class; fast for the usual empty list."""
     return tuple([kind(**item) for item in items]) if items else ()
 
 
@@ -67,11 +67,11 @@ class Change:
     """One write to the state.
 
     Attributes:
-        path: where, such as `state.a.b[2]`.
-        op: the operation: set, inc, dec, mul, patch, push or pop.
+        path: such as `state.a.b[2]`.
+        op: set, inc, dec, mul, patch, push or pop.
         before: the value before, or `ABSENT`.
         after: the value after, or `ABSENT`.
-        cause: what did it: `action:<id>`, `event:<id>`, `schedule:<id>`, `decay` or `narrator`.
+        cause: `action:<id>`, `event:<id>`, `schedule:<id>`, `decay` or `narrator`.
     """
 
     path: str
@@ -82,20 +82,20 @@ class Change:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Change:
-        """A change from a core's JSON."""
+        """Parse a backend's JSON."""
         before, after = value.get("before", ABSENT), value.get("after", ABSENT)
         return cls(value["path"], value["op"], before, after, value["cause"])
 
 
 @dataclass(frozen=True, slots=True)
 class RuleError:
-    """A rule of the scenario that could not be carried out; it had no effect.
+    """Rule of the scenario that failed; it had no effect.
 
     Attributes:
         code: stable reason.
-        rule: JSON Pointer of the rule in the document (of a scheduled effect: `schedule:<id>` and its place).
+        rule: JSON Pointer of the rule in the document; for a scheduled effect, `schedule:<id>` and its index.
         message: one sentence.
-        count: how often it happened (in a dry-run).
+        count: number of occurrences (in a dry-run).
     """
 
     code: str
@@ -106,7 +106,7 @@ class RuleError:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that an effect wrote to the session's log."""
+    """Line that an effect wrote to the session's log."""
 
     turn: int
     message: str
@@ -115,7 +115,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One use of randomness: the stream, its turn and index, and the 64-bit value as 16 hex digits."""
+    """One random draw: stream, turn, index, and the 64-bit value as 16 hex digits."""
 
     stream: str
     turn: int
@@ -125,7 +125,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Whether a run goes on, and if not, which condition ended it."""
+    """Status of a run, with the condition that ended it, if any."""
 
     kind: StatusKind
     condition: str | None = None
@@ -134,9 +134,9 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class ActResult:
-    """What came of an action, or of the narrator's own changes: accepted, or rejected with the reasons.
+    """Result of an action or of the narrator's changes: accepted, or rejected with reasons.
 
-    The changes include those of scheduled effects, when this call opened the turn.
+    If the call opened the turn, the changes include those of scheduled effects.
     """
 
     accepted: bool
@@ -147,7 +147,7 @@ class ActResult:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> ActResult:
-        """A result from a core's JSON."""
+        """Parse a backend's JSON."""
         return cls(
             value["accepted"],
             _each(RuleError, value["reasons"]),
@@ -159,7 +159,7 @@ class ActResult:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What the world did at the end of a turn. `turn` is the number of the turn just completed, from 1."""
+    """Result of the world's part of a turn. `turn` is the number of the completed turn, from 1."""
 
     turn: int
     event: str | None
@@ -171,7 +171,7 @@ class StepResult:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> StepResult:
-        """A result from a core's JSON."""
+        """Parse a backend's JSON."""
         return cls(
             value["turn"],
             value["event"],
@@ -185,15 +185,15 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class RollResult:
-    """A die of twenty faces against a difficulty.
+    """Roll of a twenty-sided die against a difficulty.
 
     Attributes:
-        kind: what was rolled for.
-        target: on what, if on anything.
-        difficulty: the least face that is a success, 1 … 30.
+        kind: purpose of the roll.
+        target: id of the target, if any.
+        difficulty: the lowest face that is a success, 1 … 30.
         roll: the face, 1 … 20.
-        success: whether the face reaches the difficulty.
-        draw: the draw that decided it; its index counts the rolls of this kind and target within the turn.
+        success: True if the face reaches the difficulty.
+        draw: the random draw; its index counts the rolls of this kind and target within the turn.
     """
 
     kind: str
@@ -205,13 +205,13 @@ class RollResult:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> RollResult:
-        """A result from a core's JSON."""
+        """Parse a backend's JSON."""
         return cls(**{**value, "draw": Draw(**value["draw"])})
 
 
 @dataclass(frozen=True, slots=True)
 class ActionUse:
-    """How an action was used: in how many turns it was among the choices, and in how many it was taken."""
+    """Use of an action: the number of turns in which it was legal, and in which it was performed."""
 
     legal: int
     taken: int
@@ -219,15 +219,15 @@ class ActionUse:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """What else is counted over many runs, when it is asked for.
+    """Optional statistics over many runs.
 
     Attributes:
-        lost_turns: how many runs were lost in which turn, in order of the turns.
-        won_turns: the same of runs that were won.
-        actions: the use of each action, by its id.
-        events: how often each event was drawn, by its id.
-        moves: for each watched path, the sum over all runs of how far its number moved from the first state
-            to the last, in units of 2^-20 of its scale.
+        lost_turns: number of lost runs by the turn of the loss, in turn order.
+        won_turns: the same for won runs.
+        actions: use of each action, by id.
+        events: number of draws of each event, by id.
+        moves: for each watched path, the sum over all runs of the difference between its last and first
+            value, in units of 2^-20 of its scale.
     """
 
     lost_turns: dict[int, int]
@@ -237,7 +237,7 @@ class RunDetail:
     moves: dict[str, int]
 
     def merged(self, other: RunDetail) -> RunDetail:
-        """The detail of these runs and those of `other` together."""
+        """Return the sum of these statistics and those of `other`."""
         uses = {
             name: ActionUse(use.legal + other.actions[name].legal, use.taken + other.actions[name].taken)
             for name, use in self.actions.items()
@@ -252,7 +252,7 @@ class RunDetail:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> RunDetail:
-        """A detail from a core's JSON, where turns and their counts are pairs."""
+        """Parse a backend's JSON, in which counts by turn are pairs."""
         return cls(
             dict(map(tuple, value["lost_turns"])),
             dict(map(tuple, value["won_turns"])),
@@ -264,21 +264,21 @@ class RunDetail:
 
 @dataclass(frozen=True, slots=True)
 class DryRunReport:
-    """Counts over many runs under one persona.
+    """Statistics of many runs under one persona.
 
     Attributes:
-        runs: how many runs; `lost + won + survived + errored` of them.
-        first_run: the number of the first.
+        runs: number of runs: `lost + won + survived + errored`.
+        first_run: number of the first run.
         turns: turns over all runs.
         losses: runs ended by each loss condition.
         wins: runs ended by each win condition.
-        errors: rules that failed, with how often.
-        seed: the seed that run seeds were mixed from.
-        horizon: the most turns of a run.
-        rng_version: version of the random numbers.
-        digest: when asked for, SHA-256 in hex over a line `{outcome} {turns} {state hash}` for each run: two
-            reports with the same digest are of runs that ended in the same states.
-        detail: when asked for, what else was counted.
+        errors: rules that failed, with counts.
+        seed: base of the seeds of the runs.
+        horizon: maximum turns of a run.
+        rng_version: version of the random number scheme.
+        digest: on request, SHA-256 in hex over a line `{outcome} {turns} {state hash}` for each run. Equal
+            digests mean equal final states.
+        detail: on request, more statistics.
     """
 
     runs: int
@@ -300,13 +300,13 @@ class DryRunReport:
 
     @property
     def fail_rate(self) -> float:
-        """Lost runs over all runs."""
+        """Lost runs as a share of all runs."""
         return self.lost / self.runs
 
     def merged(self, other: DryRunReport) -> DryRunReport:
-        """One report over these runs and those of `other`, which follow them under the same options.
+        """Return one report over these runs and those of `other`, which follow them under the same options.
 
-        It has no digest: that of all runs cannot be told from those of two parts.
+        The digest is dropped: it cannot be derived from the digests of the parts.
         """
         return replace(
             self,
@@ -325,7 +325,7 @@ class DryRunReport:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> DryRunReport:
-        """A report from a core's JSON."""
+        """Parse a backend's JSON."""
         errors = _each(RuleError, value["errors"])
         detail = RunDetail.of(value["detail"]) if value.get("detail") else None
         return cls(**{**value, "errors": errors, "seed": int(value["seed"]), "detail": detail})
@@ -333,7 +333,7 @@ class DryRunReport:
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """What a player does in one turn: an action with its parameters. No id: nothing is done."""
+    """Action of a player in one turn, with its parameters; an empty id means no action."""
 
     action_id: str
     params: dict[str, Any]
@@ -341,15 +341,15 @@ class ActionCall:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Something that holds in every run within the horizon, or that an example run shows.
+    """Claim about every run within the horizon, or about an example run that shows it.
 
     Attributes:
-        code: what is claimed.
-        path: JSON Pointer of the rule that it is about.
-        argument: why, in a few sentences with the numbers that matter.
-        severity: an error where the scenario cannot be meant like this, else a warning.
-        witness: what to do in each turn from the first, under the scenario's own seed, to see it; empty where
-            the argument is the proof.
+        code: the claim.
+        path: JSON Pointer of the rule concerned.
+        argument: explanation in a few sentences with the relevant numbers.
+        severity: an error if the scenario cannot be intended, else a warning.
+        witness: the actions of an example run under the scenario's own seed, one for each turn from the
+            first; empty if the argument is the proof.
     """
 
     code: ProofCode
@@ -360,17 +360,17 @@ class Proof:
 
 
 def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    """The sums of two counts of the same things."""
+    """Return the sums of two counts over the same keys."""
     return {name: count + other[name] for name, count in one.items()}
 
 
 def _added_by_turn(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
-    """The sums of two counts by turn, in order of the turns."""
+    """Return the sums of two counts by turn, in turn order."""
     return {turn: one.get(turn, 0) + other.get(turn, 0) for turn in sorted(one.keys() | other.keys())}
 
 
 def _gathered(*errors: RuleError) -> tuple[RuleError, ...]:
-    """Each rule that failed once, in the order of the first failures."""
+    """Merge errors of the same rule, in order of first occurrence."""
     counts: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], RuleError] = {}
     for error in errors:

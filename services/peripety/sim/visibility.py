@@ -1,8 +1,8 @@
-"""Who may see what of a state: the labels of a scenario, and what they leave of values and changes.
+"""Visibility labels of a scenario, and the projection of values and changes for a viewer.
 
-Every path has an audience. A label of the scenario gives it for a path and all below it, a deeper label
-overrules, and without labels everything is public except `state.private.<entity>`, which is that entity's
-alone, and the rest of `state.private` and `state.hidden`, which are nobody's.
+Every path has an audience. A label sets it for a path and everything below it; a deeper label overrides.
+Without labels, everything is public, with two exceptions: only the entity sees `state.private.<entity>`, and
+no viewer sees the rest of `state.private` and `state.hidden`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOBODY: frozenset[str] = frozenset()
 
 @dataclass(slots=True)
 class _Label:
-    """A step on the way to labelled paths; `audience` is set where a label stands, None meaning everyone."""
+    """Node of the label tree; `audience` counts only if the node is labelled, and None means public."""
 
     labelled: bool = False
     audience: frozenset[str] | None = None
@@ -40,10 +40,10 @@ class _Label:
 
 
 class Visibility:
-    """The labels of a scenario.
+    """Visibility labels of a scenario.
 
     Args:
-        spec: a scenario that has passed validation.
+        spec: a validated scenario.
     """
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
@@ -57,13 +57,13 @@ class Visibility:
 
     @property
     def root(self) -> _Label:
-        """The labels as a tree, for `View`."""
+        """Root of the label tree, for `View`."""
         return self._root
 
     def audience(self, path: Path) -> frozenset[str] | None:
-        """The entities that may see what stands at a path (as `parse_path` gives it); None for everyone.
+        """Return the entities that may see the value at a path (as from `parse_path`); None if it is public.
 
-        What stands below it may have another audience.
+        Values below it may have another audience.
         """
         label, audience = self._root, self._root.audience
         for segment in path[1:]:
@@ -76,14 +76,14 @@ class Visibility:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Somewhere in the state: whether a viewer may see what is there, and the labels further down."""
+    """Position in the state: visibility for a viewer, and the labels below."""
 
     visible: bool
     label: _Label | None
 
 
 class View:
-    """What one viewer may see of a run.
+    """Projection of a run for one viewer.
 
     Args:
         visibility: the labels.
@@ -95,16 +95,16 @@ class View:
         self._root = self._enter(_Place(visible=True, label=None), visibility.root)
 
     def state(self, tree: Any) -> dict[str, Any]:
-        """The part of a state tree that the viewer may see."""
+        """Return the visible part of a state tree."""
         seen = self._cut(tree, self._root)
         return seen if isinstance(seen, dict) else {}
 
     def changes(self, changes: Iterable[Change]) -> tuple[Change, ...]:
-        """The changes that the viewer may see, each cut to what they may see of its values."""
+        """Return the visible changes, each with its values reduced to their visible parts."""
         return tuple(seen for change in changes if (seen := self._change(change)) is not None)
 
     def sees(self, path: str) -> bool:
-        """Whether the viewer may see what stands at a path; parts of it may have another audience."""
+        """Return True if the value at a path is visible; parts of it may have another audience."""
         return self._at(path).visible
 
     def _at(self, path: str) -> _Place:
@@ -127,7 +127,7 @@ class View:
         return _Place(label.audience is None or self.viewer in label.audience, label)
 
     def _cut(self, value: Any, place: _Place) -> Any:
-        """What may be seen of a value: itself, a part of it, or `ABSENT`."""
+        """Return the visible part of a value, or `ABSENT`."""
         if place.label is None or not place.label.below or not isinstance(value, dict | list):
             return value if place.visible else ABSENT
         below = place.label.below
@@ -136,7 +136,7 @@ class View:
             kept = {key: item for key, item in seen.items() if item is not ABSENT}
             return kept if kept or place.visible else ABSENT
         items = [self._cut(item, self._enter(place, below.get(index))) for index, item in enumerate(value)]
-        # The other elements keep their places, so that a path means the same to everyone.
+        # Hidden elements become None, so that indices mean the same to every viewer.
         shown = any(item is not ABSENT for item in items)
         return [None if item is ABSENT else item for item in items] if shown or place.visible else ABSENT
 
@@ -148,5 +148,5 @@ def _audience(to: str | list[str]) -> frozenset[str] | None:
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether two values are the same; to Python alone `true` would equal 1."""
+    """Return True if two values are equal as JSON; in Python alone, True equals 1."""
     return first == second and canonical(first) == canonical(second)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ({"required": ["a"]}, {}, "MISSING_KEY", "the key 'a' is missing"),
         ({"multipleOf": 2}, 3, "WRONG_VALUE", "3 breaks the schema's rule 'multipleOf'"),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 1, "WRONG_VALUE",
-         "1 is not allowed here; expected null or string"),
+         "1 is not allowed; expected null or string"),
     ],
 )  # fmt: skip
 def test_a_finding_names_the_problem(schema: dict[str, Any], value: Any, code: str, message: str) -> None:
@@ -67,7 +67,7 @@ def test_a_pointer_escapes_what_pointers_must() -> None:
 def test_nothing_is_read_or_fetched_for_a_schema(tmp_path: Path) -> None:
     secret = tmp_path / "schema.json"
     secret.write_text('{"type": "string"}')
-    with pytest.raises(ValueError, match="may not refer to anything outside itself"):
+    with pytest.raises(ValueError, match="must not refer outside itself"):
         check({"$ref": secret.as_uri()}, 1)
 
 

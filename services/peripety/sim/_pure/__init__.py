@@ -1,5 +1,6 @@
-"""The reference core: what the engine means, in plain Python.
+"""Reference implementation of the engine in plain Python.
 
-Nothing here is fast on purpose and nothing is clever: it is what the native core is compared with, byte for
-byte. The one exception is `compiled`, which plays the runs of a dry-run as the rest would, only faster.
+It is the yardstick for the native backend, which must equal it byte for byte. So it is written for clarity,
+without optimisation. The one exception is `compiled`, a code generator that speeds up dry-runs with the same
+results.
 """

@@ -1,8 +1,8 @@
-"""The strict JSON border: the only parser that ever touches a scenario.
+"""Strict JSON parser, the only one that reads a document.
 
-Stricter than RFC 8259 where parsers disagree: duplicate keys, lone surrogates, numbers outside binary64,
-integers beyond 2^53 - 1, and anything over the limits are errors. The first error in document order is
-reported.
+It is stricter than RFC 8259 where parsers disagree: duplicate keys, lone surrogates, numbers outside
+binary64, integers beyond 2^53 - 1, and anything over the limits are errors. It reports the first error in
+document order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_STRING_BYTES = 1 << 16
 MAX_KEY_BYTES = 256
 MAX_SAFE_INTEGER = (1 << 53) - 1
 
-# What the engine writes may be longer than the document it came from, and wraps the deepest values.
+# Output of the engine may be longer than the source document, and it wraps the deepest values.
 MAX_CANONICAL_BYTES = 1 << 26
 MAX_CANONICAL_DEPTH = MAX_DEPTH + 16
 
@@ -56,15 +56,15 @@ def parse(document: bytes) -> Any:
         The value; every number is a float.
 
     Raises:
-        CoreError: what is wrong, with line and column (both from 1, columns in code points).
+        CoreError: with line and column (both from 1, columns in code points).
     """
     return _Parser(_text(document, MAX_BYTES)).document()
 
 
 def parse_canonical(document: bytes) -> Any:
-    """Parse what `canonical` wrote: as `parse`, with room for results, and a long integer is a float.
+    """Parse output of `canonical`: as `parse`, with the limits of results, and long integers as floats.
 
-    Canonical form writes 1e17 as an integer literal, which in somebody's document would be an error.
+    Canonical form writes 1e17 as an integer literal, which `parse` rejects.
     """
     return _Parser(_text(document, MAX_CANONICAL_BYTES), canonical=True).document()
 
@@ -81,7 +81,7 @@ def _text(document: bytes, max_bytes: int) -> str:
 
 
 class _Parser:
-    """A recursive-descent parser; its depth is bounded by MAX_DEPTH, so recursion is safe."""
+    """Recursive-descent parser; MAX_DEPTH bounds the recursion."""
 
     def __init__(self, text: str, *, canonical: bool = False) -> None:
         self.text = text
@@ -238,6 +238,6 @@ class _Parser:
 
 
 def _shown(key: str) -> str:
-    """A key as it may stand in a message: short, and with nothing that could disturb a terminal."""
+    """Format a key for a message: truncated, printable ASCII only."""
     safe = "".join(c if " " < c < "\x7f" else "?" for c in key[:40])
     return f"'{safe}'"

@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785): one spelling for each value, the same in every language."""
+"""Canonical JSON (RFC 8785): one notation for each value, in every language."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from peripety.sim._pure.border import MAX_CANONICAL_DEPTH, MAX_SAFE_INTEGER
 
 __all__ = ["canonical", "number_text"]
 
-# ECMAScript writes a number without an exponent when its decimal point falls within these places.
+# ECMAScript writes a number without an exponent if its decimal point is within these positions.
 _LARGEST_PLAIN_EXPONENT = 21
 _SMALLEST_PLAIN_EXPONENT = -6
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def canonical(value: Any) -> bytes:
-    """The canonical bytes of a JSON value.
+    """Return the canonical bytes of a JSON value.
 
     Args:
         value: None, bool, int, float, str, or lists and string-keyed dicts of them.
 
     Raises:
-        CoreError: `NOT_JSON` or `NUMBER_RANGE` for what JSON, or the engine, cannot hold; `TOO_DEEP`.
+        CoreError: `NOT_JSON`, `NUMBER_RANGE` or `TOO_DEEP`.
     """
     return _text(value, 0).encode("utf-8")
 
@@ -50,7 +50,7 @@ def _member(members: dict[Any, Any], key: Any, depth: int) -> str:
 
 
 def _sort_key(key: Any) -> bytes:
-    """RFC 8785 sorts by UTF-16 code units, which is not the order of code points."""
+    """Return the UTF-16 code units of a key: RFC 8785 sorts by these, not by code points."""
     if not isinstance(key, str):
         raise CoreError("NOT_JSON", "the keys of an object are strings")
     return key.encode("utf-16-be", "surrogatepass")
@@ -66,7 +66,7 @@ def _string_text(value: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """A number as ECMAScript prints it (`Number::toString`)."""
+    """Format a number as ECMAScript does (`Number::toString`)."""
     if isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
             raise CoreError("NUMBER_RANGE", "an integer must lie within ±9007199254740991")
@@ -81,7 +81,7 @@ def number_text(value: float) -> str:
 
 
 def _shortest_digits(value: float) -> tuple[str, int]:
-    """The shortest digits that give the value back, and where the decimal point falls among them."""
+    """Return the shortest digits that identify the value, and the position of the decimal point."""
     mantissa, _, exponent = f"{value!r}".partition("e")
     whole, _, fraction = mantissa.partition(".")
     if fraction == "0":

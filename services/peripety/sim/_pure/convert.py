@@ -1,4 +1,4 @@
-"""How JSONLogic reads a value as something else: as truth, a number, an integer, a text."""
+"""Coercions of JSONLogic: to truth values, numbers, integers and texts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _BLANK_TEXT = re.compile(r"[ \t\n\r]*")
 
 
 def truthy(value: Any) -> bool:
-    """JSONLogic's truth: false, null, 0, "" and [] are false; everything else, {} included, is true."""
+    """Return the truth value: false, null, 0, "" and [] are false; everything else, including {}, is true."""
     return True if isinstance(value, dict) else bool(value)
 
 
 def as_number(value: Any) -> float:
-    """A value as a number: null is 0, a boolean 0 or 1, "" is 0, a numeric string its number."""
+    """Convert to a number: null and "" are 0, booleans 0 or 1, numeric strings their number."""
     if isinstance(value, float):
         return value
     if value is None or isinstance(value, bool):
@@ -43,20 +43,20 @@ def _kind(value: Any) -> str:
 
 
 def finite(value: float) -> float:
-    """A result that may enter a state: finite, and 0 for -0."""
+    """Return a result that a state can hold: finite, with 0 for -0."""
     if not math.isfinite(value):
         raise CoreError("NUMERIC_RANGE", "the result does not fit binary64")
     return value + 0.0  # -0 becomes 0
 
 
 def check_depth(depth: int) -> None:
-    """Refuse a value that a rule has nested deeper than a state may be."""
+    """Raise if a rule nests a value deeper than a state allows."""
     if depth > MAX_DEPTH:
         raise CoreError("FUEL_EXHAUSTED", f"the expression nests values deeper than {MAX_DEPTH} levels")
 
 
 def as_text(value: Any, depth: int = 0) -> str:
-    """A value as text: null is empty, booleans are words, numbers as ECMAScript has them, arrays joined."""
+    """Convert to text: null is empty, booleans are words, arrays are joined with commas."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -72,6 +72,6 @@ def as_text(value: Any, depth: int = 0) -> str:
 
 
 def as_integer(value: Any) -> int:
-    """A value as a whole number, cut toward zero and to what any text is long."""
+    """Convert to an integer, truncated toward zero and clamped to ±2^31."""
     number = as_number(value)
     return int(max(-(2.0**31), min(2.0**31, number)))

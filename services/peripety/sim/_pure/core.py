@@ -1,4 +1,4 @@
-"""The reference core as a `Core`."""
+"""Reference implementation of the backend protocol."""
 
 from __future__ import annotations
 
@@ -24,50 +24,50 @@ __all__ = ["PurePythonCore"]
 
 
 class PurePythonCore:
-    """The `Core` in Python; always there."""
+    """Backend in plain Python, always available."""
 
     name = "python"
     version = __version__
 
     def parse(self, document: bytes) -> bytes:
-        """The strict JSON border."""
+        """Parse strictly."""
         return canonical(border.parse(document))
 
     def evaluate(self, logic: bytes, data: bytes) -> bytes:
-        """JSONLogic over JSON data."""
+        """Evaluate JSONLogic over JSON data."""
         return canonical(evaluate(border.parse_canonical(logic), border.parse_canonical(data)))
 
     def rule(self, logic: Any, refusal: Refusal) -> Rule:
-        """A rule."""
+        """Compile a rule."""
         return Rule(logic, refusal)
 
     def data(self, value: Any, refusal: Refusal) -> Data:
-        """Data for rules."""
+        """Parse data for rules."""
         return Data(value, refusal)
 
     def compile(self, document: bytes) -> Program:
-        """A program from a validated document."""
+        """Compile a validated document."""
         try:
             return Program(document)
         except (KeyError, TypeError, AttributeError):
             raise CoreError("SPEC_INVALID", "the document is not a valid scenario") from None
 
     def policy(self, document: bytes) -> Policy:
-        """A policy from a validated document."""
+        """Compile a validated policy."""
         return Policy(document)
 
-    def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:  # noqa: ARG002 - has no threads
-        """Nothing is screened: the reference itself finds what is wrong."""
+    def screen(self, documents: Sequence[bytes], threads: int) -> list[Screened | None]:  # noqa: ARG002 - single-threaded
+        """Accept no document, so that each one passes the full validation."""
         return [None] * len(documents)
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
-        """One keyed 64-bit draw."""
+        """Return one keyed 64-bit draw."""
         return rng.draw(seed, rng.stream_key(stream), turn, index)
 
     def run_seed(self, seed: int, run: int) -> int:
-        """The seed of a dry-run."""
+        """Return the seed of a dry-run."""
         return rng.run_seed(seed, run)
 
     def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
-        """An index over patterns."""
+        """Build an index over patterns."""
         return PatternIndex(predicates, rows)

@@ -1,4 +1,4 @@
-"""What a dry-run counts besides how runs end: when they do, what is done, what happens, what moves."""
+"""Detailed statistics of a dry-run: turns of endings, use of actions, draws of events, moves of numbers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PARTS_OF_SCALE = 2.0**20
 
 
 class Detail:
-    """The counts so far.
+    """Counters of the runs so far.
 
     Args:
-        start: what the runs begin with.
+        start: the initial state of the runs.
         watch: paths of numbers to follow, each with the scale of its moves.
     """
 
@@ -36,21 +36,21 @@ class Detail:
         self._moves = dict.fromkeys(self._watched, 0)
 
     def chose_among(self, choices: list[Choice]) -> None:
-        """A turn had these choices."""
+        """Count the legal choices of a turn."""
         for action, _ in choices:
             self._actions[action["id"]]["legal"] += 1
 
     def took(self, action_id: str) -> None:
-        """An action was accepted."""
+        """Count an accepted action."""
         self._actions[action_id]["taken"] += 1
 
     def drew(self, event_id: str | None) -> None:
-        """A turn was finished, and this event was drawn in it, if any was."""
+        """Count the event of a finished turn, if any."""
         if event_id is not None:
             self._events[event_id] += 1
 
     def ended(self, outcome: str, turns: int, state: State) -> None:
-        """A run came to this end after so many turns."""
+        """Count the end of a run."""
         if outcome in self._turns:
             self._turns[outcome][turns] += 1
         last = {"state": state.tree_value}
@@ -58,7 +58,7 @@ class Detail:
             self._moves[text] += _move(lookup(self._first, path), lookup(last, path), scale)
 
     def report(self) -> dict[str, Any]:
-        """The JSON of a `RunDetail`."""
+        """Return the JSON of a `RunDetail`."""
         return {
             "lost_turns": sorted(self._turns["lost"].items()),
             "won_turns": sorted(self._turns["won"].items()),
@@ -69,7 +69,10 @@ class Detail:
 
 
 def _move(first: Any, last: Any, scale: float) -> int:
-    """How far a number moved, in parts of its scale; an integer, so that no order of adding shows."""
+    """Return the move of a number in units of its scale.
+
+    It is an integer, so that sums do not depend on order.
+    """
     if not (isinstance(first, float) and isinstance(last, float)):
         return 0
     scales = min(max((last - first) / scale, -_FURTHEST_MOVE), _FURTHEST_MOVE)

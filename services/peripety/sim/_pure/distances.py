@@ -1,4 +1,4 @@
-"""How far conditions are from holding, 0 … 1; docs/semantics.md says what is how far."""
+"""Distance of a condition from holding, 0 … 1, as docs/semantics.md defines it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["Distance", "distance_of"]
 
 Distance = Callable[[dict[str, Any]], float]
-"""The distance of a condition over data."""
+"""Distance of a condition, as a function of the data."""
 
 _FURTHEST_GAP = 1e300
 _LEAST_SCALE = 1e-300
-# The part of its scale by which a comparison that just fails is away from holding.
+# Minimum distance of a failed comparison, as a part of its scale.
 _STEP = 1 / 1024
 
 _OPPOSITES = {
@@ -41,7 +41,7 @@ def _between(a: float, b: float) -> float:
     return max(a - b, b - a)
 
 
-# How much is missing between two numbers; to be unequal is not a matter of more or less.
+# Amount by which a comparison of two numbers fails; inequality has no degrees.
 _GAPS: dict[str, Callable[[float, float], float]] = {
     "<": lambda a, b: a - b,
     "<=": lambda a, b: a - b,
@@ -53,12 +53,12 @@ _GAPS: dict[str, Callable[[float, float], float]] = {
 
 
 def distance_of(logic: Any, initial: dict[str, Any], *, opposite: bool = False) -> Distance:
-    """The distance of a condition.
+    """Return the distance function of a condition.
 
     Args:
         logic: the condition.
-        initial: what conditions read from in the first turn; the scales of comparisons are from there.
-        opposite: whether the opposite of the condition is meant.
+        initial: data of the first turn, which determines the scales of comparisons.
+        opposite: measure the negation of the condition.
     """
     name, operand = _operation(logic)
     if name in {"!", "!!"}:
@@ -75,18 +75,18 @@ def distance_of(logic: Any, initial: dict[str, Any], *, opposite: bool = False) 
 
 
 def _operation(logic: Any) -> tuple[str, Any]:
-    """The operator of an expression and its operand; no operator when it is a value."""
+    """Return the operator and operand of an expression; the operator of a value is ""."""
     return next(iter(logic.items())) if isinstance(logic, dict) and logic else ("", None)
 
 
 def _joined(parts: list[Distance], *, all_of_them: bool) -> Distance:
-    """The distance of several conditions, of which all must hold, or one."""
+    """Combine the distances of several conditions: all must hold, or one."""
     extreme: Callable[[Iterable[float]], float] = max if all_of_them else min
     return parts[0] if len(parts) == 1 else lambda data: extreme(part(data) for part in parts)
 
 
 def _comparison(name: str, left: Any, right: Any, initial: dict[str, Any]) -> Distance:
-    """The distance of a comparison of two operands."""
+    """Return the distance function of a comparison."""
     scale, holds, gap_of = _scale(left, right, initial), COMPARISONS[name], _GAPS.get(name)
 
     def distance(data: dict[str, Any]) -> float:
@@ -105,7 +105,7 @@ def _comparison(name: str, left: Any, right: Any, initial: dict[str, Any]) -> Di
 
 
 def _scale(left: Any, right: Any, initial: dict[str, Any]) -> float:
-    """How far apart two numbers are at first; 1 when they are not, or are no numbers."""
+    """Return the initial difference of two numbers; 1 if it is zero or not defined."""
     try:
         a, b = evaluate(left, initial), evaluate(right, initial)
     except CoreError:
@@ -117,7 +117,7 @@ def _scale(left: Any, right: Any, initial: dict[str, Any]) -> float:
 
 
 def _truth_distance(logic: Any, data: dict[str, Any], *, truth: bool) -> float:
-    """0 when the truth of an expression is this, and 1 when it is not, or when there is none."""
+    """Return 0 if an expression has the given truth value, else 1, also if it fails."""
     try:
         return float(truthy(evaluate(logic, data)) != truth)
     except CoreError:

@@ -1,4 +1,4 @@
-"""Many runs without a model: what the rules do to a player who follows a persona."""
+"""Simulation of many runs without a model, under one persona."""
 
 from __future__ import annotations
 
@@ -22,28 +22,25 @@ __all__ = ["dry_run", "futures"]
 
 
 def dry_run(rules: Rules, options: dict[str, Any], players: Players | None = None) -> dict[str, Any]:
-    """Play runs `first_run` … `first_run + runs - 1`.
+    """Simulate runs `first_run` … `first_run + runs - 1`.
 
     Args:
         rules: the scenario.
         options: `{runs, first_run, seed (text), persona, horizon?, digest?, detail?, watch?}`.
-        players: play as many of the runs as they can, faster, where no detail is asked for; the report is
-            the same.
+        players: generated code for faster runs, used unless detail is requested; the report is the same.
 
     Returns:
-        A `DryRunReport`; turns are counted over all runs. A digest and the detail are given when they are
-        asked for.
+        A `DryRunReport`; turns are counted over all runs. Digest and detail are present on request.
     """
     return _played(State.initial(rules, 0), options, players, acted=False)
 
 
 def futures(state: State, options: dict[str, Any]) -> dict[str, Any]:
-    """Play runs as a dry-run does, but from a state; turns, those of the horizon too, are counted from there.
+    """Simulate runs that continue from a state; turns, including those of the horizon, are counted from it.
 
     Args:
-        state: what each run begins with a copy of, under a seed of its own. It is not touched.
-        options: those of a dry-run, and `acted?`: whether the current turn of the state is one in which the
-            persona has nothing to do any more.
+        state: each run begins with a copy of it, under its own seed. It is not changed.
+        options: those of a dry-run, and `acted?`: True if the persona has no action left in the current turn.
 
     Raises:
         CoreError: `RUN_ENDED`.
@@ -53,7 +50,7 @@ def futures(state: State, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _played(start: State, options: dict[str, Any], players: Players | None, *, acted: bool) -> dict[str, Any]:
-    """The report of runs from a state; players only know the initial one."""
+    """Return the report of runs from a state; players support the initial state only."""
     rules, seed, name = start.rules, int(options["seed"]), options["persona"]
     horizon = int(options.get("horizon", rules.horizon))
     tally = _Tally(start, options.get("watch", []))
@@ -88,7 +85,7 @@ def _played(start: State, options: dict[str, Any], players: Players | None, *, a
 
 
 class _Tally:
-    """What came of the runs so far."""
+    """Totals of the runs so far."""
 
     def __init__(self, start: State, watch: list[tuple[str, float]]) -> None:
         rules = start.rules
@@ -111,7 +108,7 @@ class _Tally:
 
 
 class _Interpreter:
-    """Plays runs from a state, rule by rule, and counts what happens in them."""
+    """Simulation of runs from a state with the interpreter, with statistics."""
 
     def __init__(
         self, start: State, persona: Persona | None, horizon: int, tally: _Tally, *, acted: bool
@@ -123,7 +120,7 @@ class _Interpreter:
         self._acted = acted
 
     def play(self, seed: int) -> Ending:
-        """Play one run to its end."""
+        """Simulate one run to its end."""
         state, tally, outcome = self._start.fork(), self._tally, "survived"
         state.seed = seed
         while state.turn < self._last and outcome == "survived":

@@ -1,4 +1,7 @@
-"""Durations: ISO 8601 (`P7D`, `PT12H`) or short (`7d`, `12h`, `7d12h`, `30m`, `7d/12h`), counted in turns."""
+"""Durations, converted to turns.
+
+They are ISO 8601 (`P7D`, `PT12H`) or short (`7d`, `12h`, `7d12h`, `30m`, `7d/12h`).
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ _UNIT_MINUTES = (7 * 24 * 60, 24 * 60, 60, 1)
 
 
 def minutes(text: str) -> int:
-    """The length of a duration in minutes.
+    """Return the length of a duration in minutes.
 
     Raises:
-        CoreError: `BAD_DURATION` when the text is not a duration.
+        CoreError: `BAD_DURATION` if the text is not a duration.
     """
     match = _ISO.fullmatch(text) or _SHORT.fullmatch(text)
     if match is None or not any(match.groups()):
@@ -30,7 +33,7 @@ def minutes(text: str) -> int:
 
 
 def turns(duration: str | float, turn_minutes: int) -> int:
-    """A duration (or a plain number of turns) in turns, rounded up, at least 1."""
+    """Convert a duration, or a number of turns, to turns: rounded up, at least 1."""
     if isinstance(duration, float):
         return int(duration)
     return max(1, -(-minutes(duration) // turn_minutes))

@@ -1,4 +1,4 @@
-"""Effects: the only writes there are. A list of them is a transaction: all of it, or none of it."""
+"""Effects: the only writes to a state. A list of effects is an atomic transaction."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = ["TURN_LIMIT", "Record", "apply_effects"]
 
 TURN_LIMIT = 100_000
 
-# What fails the whole call, and not only the rule that it happens in.
+# These errors fail the whole call, not only the rule.
 _FATAL = frozenset({"STATE_LIMIT", "TURN_LIMIT"})
 
 
 @dataclass
 class Record:
-    """What has happened to a state during one call, and how many steps the call may still take."""
+    """Results of one call on a state, and its remaining steps."""
 
     changes: list[dict[str, Any]] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -43,10 +43,10 @@ class Record:
     steps: int = TURN_LIMIT
 
     def fail(self, error: CoreError, rule: str) -> dict[str, str]:
-        """Note that a rule failed; it had no effect.
+        """Record a failed rule, which had no effect.
 
         Raises:
-            CoreError: the failure of the rule is one of the call: `STATE_LIMIT`, `TURN_LIMIT`.
+            CoreError: the error fails the whole call: `STATE_LIMIT`, `TURN_LIMIT`.
         """
         if error.code in _FATAL:
             raise CoreError(error.code, error.message, rule) from None
@@ -55,10 +55,10 @@ class Record:
         return entry
 
     def charge(self, steps: int) -> None:
-        """Pay for work, which is not given back when the rule fails.
+        """Charge steps, which are not refunded if the rule fails.
 
         Raises:
-            CoreError: `TURN_LIMIT`, when the call has no steps left.
+            CoreError: `TURN_LIMIT`, if the call has no steps left.
         """
         self.steps -= steps
         if self.steps < 0:
@@ -68,17 +68,17 @@ class Record:
 def apply_effects(
     state: State, effects: list[Any], derives: dict[str, Any], cause: str, record: Record
 ) -> None:
-    """Apply a list of effects, all or none.
+    """Apply a list of effects atomically.
 
     Args:
         state: the run to change.
-        effects: the effects as they stand in the document.
-        derives: the values that their names stand for.
-        cause: what the changes are recorded under, such as `action:a`.
-        record: where the changes are written, and what pays for them.
+        effects: the effects of the document.
+        derives: values of derived names.
+        cause: recorded with the changes, such as `action:a`.
+        record: receives the changes and pays for the work.
 
     Raises:
-        CoreError: the first effect that failed, `path` being its place in the list. Nothing was applied.
+        CoreError: the first failed effect; `path` is its index in the list. The state is unchanged.
     """
     before, changes, log = state.fork(), len(record.changes), len(record.log)
     transaction = _Transaction(state, derives, cause, record)
@@ -97,7 +97,7 @@ def apply_effects(
 
 
 class _Transaction:
-    """Effects under way. No value is ever changed in place: a write copies the containers along its path."""
+    """Transaction of effects. Values are immutable: a write copies the containers along its path."""
 
     def __init__(self, state: State, derives: dict[str, Any], cause: str, record: Record) -> None:
         self.state = state
@@ -118,11 +118,11 @@ class _Transaction:
             _OPERATIONS[operation](self, path, self.resolve(effect.get("value")))
 
     def check(self) -> None:
-        """Refuse what outgrew its limits: the state as it is now, or a value that was written to it."""
+        """Raise if the state, or a value written to it, exceeds the limits."""
         check_limits(Size(self.state.nodes, self.deepest, self.state.text, self.longest))
 
     def resolve(self, value: Any) -> Any:
-        """A literal, or the derived value that a string names."""
+        """Return a literal, or the derived value that a string refers to."""
         return self.derives.get(value, value) if isinstance(value, str) else value
 
     # --- operations on the tree ---
@@ -163,7 +163,7 @@ class _Transaction:
         self.note((*path, len(target) - 1), "pop", target[-1], MISSING)
         self.put(path, target[:-1])
 
-    # --- what they share ---
+    # --- helpers ---
 
     def existing(self, path: Path, kind: type, wanted: str) -> Any:
         value = lookup(self.state.tree_value, path[1:])
@@ -185,7 +185,7 @@ class _Transaction:
         self.state.tree_value = _replaced(self.state.tree_value, path[1:], value)
 
     def note(self, path: Path, operation: str, before: Any, after: Any) -> None:
-        """Note a change, pay for it, and keep count of how large the state is."""
+        """Record and charge a change, and update the size of the state."""
         change: dict[str, Any] = {"path": format_path(path), "op": operation, "cause": self.cause}
         old = new = Size()
         if before is not MISSING:
@@ -203,7 +203,7 @@ class _Transaction:
         if before is MISSING and isinstance(path[-1], str):
             self.state.text += byte_length(path[-1])
 
-    # --- operations beside the tree ---
+    # --- log and schedule ---
 
     def add_log(self, message: str) -> None:
         line = {"turn": float(self.state.turn + 1), "message": message, "cause": self.cause}
@@ -229,7 +229,7 @@ class _Transaction:
         self.state.scheduled = [*self.state.scheduled, entry]
 
     def frozen(self, effects: list[Any]) -> list[Any]:
-        """Effects for later, with the derived values of now."""
+        """Return effects for later, with derived values resolved now."""
         result = []
         for effect in effects:
             later = dict(effect)
@@ -242,7 +242,7 @@ class _Transaction:
 
 
 def _replaced(holder: Any, path: Path, value: Any) -> Any:
-    """A container with another value at a path below it; what is beside the path is shared."""
+    """Return a container with the value at a path replaced; everything beside the path is shared."""
     if not path:
         return value
     key, *below = path
@@ -263,7 +263,7 @@ _OPERATIONS: dict[str, Callable[[_Transaction, Path, Any], None]] = {
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, for a message."""
+    """Return the kind of a value, for a message."""
     if value is None:
         return "null"
     names: dict[type, str] = {

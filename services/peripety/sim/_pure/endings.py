@@ -1,4 +1,4 @@
-"""How a run of a dry-run ended, whoever played it."""
+"""Result of one simulated run, from the interpreter or from generated code."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Ending"]
 
 
 class Ending(NamedTuple):
-    """How a run ended.
+    """Result of a run.
 
     Attributes:
-        outcome: `lost`, `won`, `survived`, or `errored` when the state, or a call, outgrew its limits.
-        condition: the id of the condition that ended it.
-        turns: how many turns were completed.
-        tree: gives the final state tree, canonical.
+        outcome: `lost`, `won`, `survived`, or `errored` if the state or a call exceeded its limits.
+        condition: id of the condition that ended the run.
+        turns: number of completed turns.
+        tree: returns the final state tree, canonical.
     """
 
     outcome: str
@@ -27,5 +27,5 @@ class Ending(NamedTuple):
     tree: Callable[[], bytes]
 
     def digest_line(self) -> bytes:
-        """What a digest of runs says about this one: how it ended, when, and the hash of its state."""
+        """Return the line of the run in the digest: outcome, turns and state hash."""
         return f"{self.outcome} {self.turns} {hashlib.sha256(self.tree()).hexdigest()}\n".encode("ascii")

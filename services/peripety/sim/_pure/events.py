@@ -1,4 +1,4 @@
-"""Random events: which could happen, which one does, and which go on."""
+"""Random events: eligibility, the draw, and events that last several turns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EVENT_KEY = stream_key(EVENT_STREAM)
 
 
 def happen(state: State, record: Record) -> str | None:
-    """At most one random event, then the effects of the events that still last."""
+    """Draw at most one random event, then apply the lasting ones; return the id of the drawn event."""
     now = state.turn + 1
     continuing = _continuing(state)
     fired = _draw_event(state, record)
@@ -32,12 +32,12 @@ def happen(state: State, record: Record) -> str | None:
 
 
 def happen_alone(state: State, index: int, record: Record) -> bool:
-    """Let one event have its effects as if it had been drawn; whether it could be, and they did not fail."""
+    """Apply one event as if it were drawn; return True if it was eligible and succeeded."""
     return _is_eligible(state, index, record) and _apply_event(state, index, record) is None
 
 
 def _continuing(state: State) -> list[dict[str, Any]]:
-    """The events that last through this turn."""
+    """Return the events that last through this turn."""
     return [entry for entry in state.lasting if entry["until"] > state.turn]
 
 
@@ -62,7 +62,7 @@ def _draw_event(state: State, record: Record) -> int | None:
 
 
 def _is_eligible(state: State, index: int, record: Record) -> bool:
-    """Whether an event can be drawn; one whose condition fails to evaluate cannot."""
+    """Return True if an event can be drawn; one whose condition fails to evaluate cannot."""
     event = state.rules.events[index]
     if any(entry["id"] == event["id"] for entry in _continuing(state)):
         return False
@@ -74,7 +74,7 @@ def _is_eligible(state: State, index: int, record: Record) -> bool:
 
 
 def _begin(state: State, index: int, record: Record) -> dict[str, Any] | None:
-    """Let an event happen; the entry of one that goes on."""
+    """Apply a drawn event; return its entry for later turns, or None if it failed."""
     failure = _apply_event(state, index, record)
     last = state.turn + state.rules.event_turns[index]
     return None if failure else {"id": state.rules.events[index]["id"], "until": float(last)}

@@ -1,4 +1,4 @@
-"""What one rule does: its condition, its derived values, its effects."""
+"""Execution of one rule: condition, derived values, effects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["apply", "apply_rule", "derive_names", "escaped", "holds", "root"]
 def apply_rule(
     state: State, rule: dict[str, Any], place: str, cause: str, record: Record, params: dict[str, Any]
 ) -> dict[str, str] | None:
-    """Derive, then apply the effects of an action or event; the failure, if it failed."""
+    """Compute derived values and apply the effects of an action or event; return the error, if any."""
     try:
         derives = _derive(state, rule.get("derives", {}), params, record)
     except CoreError as error:
@@ -30,7 +30,7 @@ def apply_rule(
 def apply(
     state: State, effects: list[Any], derives: dict[str, Any], cause: str, record: Record, place: str
 ) -> dict[str, str] | None:
-    """Apply effects, all or none; the failure, if one failed."""
+    """Apply effects atomically; return the error, if any."""
     try:
         apply_effects(state, effects, derives, cause, record)
     except CoreError as error:
@@ -39,14 +39,14 @@ def apply(
 
 
 def holds(state: State, condition: dict[str, Any], params: dict[str, Any], record: Record) -> bool:
-    """Whether a condition holds; the empty one always does."""
+    """Return True if a condition holds; the empty one always does."""
     return truthy(_evaluate(condition, root(state, params, {}), record))
 
 
 def _derive(
     state: State, expressions: dict[str, Any], params: dict[str, Any], record: Record
 ) -> dict[str, Any]:
-    """The derived values, each after those it reads, by name otherwise."""
+    """Compute the derived values in dependency order, otherwise by name."""
     derives: dict[str, Any] = {}
 
     def visit(name: str) -> None:
@@ -65,7 +65,7 @@ def _derive(
 
 
 def _evaluate(logic: Any, data: dict[str, Any], record: Record) -> Any:
-    """The value of an expression; the call pays for it, also when it fails."""
+    """Evaluate an expression and charge the call for it, even if it fails."""
     run = Evaluation()
     try:
         return run.result(logic, data)
@@ -74,12 +74,12 @@ def _evaluate(logic: Any, data: dict[str, Any], record: Record) -> Any:
 
 
 def escaped(name: str) -> str:
-    """A key as a segment of a JSON Pointer."""
+    """Escape a key as a segment of a JSON Pointer."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
 def derive_names(expression: Any) -> set[str]:
-    """The derived values that an expression reads, or looks for."""
+    """Return the names of derived values that an expression reads or tests for."""
     if isinstance(expression, list):
         return {name for item in expression for name in derive_names(item)}
     if not isinstance(expression, dict):
@@ -103,7 +103,7 @@ def _texts_in(value: Any) -> list[str]:
 
 
 def root(state: State, params: dict[str, Any], derives: dict[str, Any]) -> dict[str, Any]:
-    """What an expression reads from."""
+    """Build the data that expressions read."""
     return {
         "state": state.tree_value,
         "params": params,

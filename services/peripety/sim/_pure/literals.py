@@ -1,4 +1,4 @@
-"""What a literal value must not be: code in disguise, or a danger to clients in other languages."""
+"""Checks of literal values: templates, operations, and keys that are dangerous to clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEMPLATE = re.compile(r"\{\{|\$\{|\{%|<%")
 
 
 def looks_like_code(value: Any) -> bool:
-    """Whether a value holds an operation, or a text that looks like a template."""
+    """Return True if a value contains an operation, or a text that resembles a template."""
     if isinstance(value, str):
         return _TEMPLATE.search(value) is not None
     if isinstance(value, list):
@@ -27,7 +27,7 @@ def looks_like_code(value: Any) -> bool:
 
 
 def forbidden_key(value: Any) -> str | None:
-    """The first key of a value, in the order of keys and depth first, that is dangerous to clients."""
+    """Return the first dangerous key of a value, depth first and in key order."""
     if isinstance(value, dict):
         for key in sorted(value):
             found = key if key in FORBIDDEN_KEYS else forbidden_key(value[key])

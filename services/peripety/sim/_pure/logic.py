@@ -1,8 +1,7 @@
-"""JSONLogic: the slow, obvious interpreter.
+"""JSONLogic interpreter, written for clarity.
 
-Values are JSON values whose numbers are floats. The dialect is the community's test suites; where those are
-silent it is the table in docs/semantics.md. Every evaluation is bounded by fuel, so that no rule can cost
-more than its budget.
+Values are JSON values whose numbers are floats. The dialect follows the community test suites; where these
+are silent, docs/semantics.md decides. Fuel bounds every evaluation.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _THINGS_PER_STEP = 16
 
 
 def evaluate(logic: Any, data: Any) -> Any:
-    """The value of a JSONLogic expression over data.
+    """Evaluate a JSONLogic expression over data.
 
     Raises:
         CoreError: `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`,
@@ -32,7 +31,7 @@ def evaluate(logic: Any, data: Any) -> Any:
 
 
 class Evaluation:
-    """One evaluation and what it may still spend."""
+    """One evaluation with its remaining fuel and output."""
 
     def __init__(self) -> None:
         self.fuel = FUEL
@@ -42,12 +41,12 @@ class Evaluation:
 
     @property
     def spent(self) -> int:
-        """What a call pays for it: its fuel, and a step for every 16 things made, or looked at in the end."""
+        """Cost charged to the call: the fuel, and a step for every 16 values made or checked."""
         made = OUTPUT_LIMIT - max(self.output, 0)
         return FUEL - max(self.fuel, 0) + made // _THINGS_PER_STEP + self.looked_at // _THINGS_PER_STEP
 
     def result(self, logic: Any, data: Any) -> Any:
-        """The value of a whole expression: one that may enter a state."""
+        """Evaluate a whole expression, whose value may enter a state."""
         value = self.value(logic, data)
         level = [value]
         depth = looked_at = 0
@@ -60,7 +59,7 @@ class Evaluation:
         return value
 
     def value(self, logic: Any, data: Any) -> Any:
-        """The value of an expression; one step of fuel."""
+        """Evaluate an expression, for one step of fuel."""
         self.burn(1)
         if isinstance(logic, list):
             return self.made([self.value(item, data) for item in logic])
@@ -75,19 +74,19 @@ class Evaluation:
         return operator(self, operand, data)
 
     def path(self, text: str) -> Path:
-        """The segments of a variable, taken apart once: for each of many elements it would cost too much."""
+        """Return the segments of a variable, cached: iterators read the same one for each element."""
         if text not in self._paths:
             self._paths[text] = split_variable(text)
         return self._paths[text]
 
     def burn(self, amount: int) -> None:
-        """Pay for work."""
+        """Spend fuel."""
         self.fuel -= amount
         if self.fuel < 0:
             raise CoreError("FUEL_EXHAUSTED", f"the expression needs more than {FUEL} steps")
 
     def produce(self, amount: int) -> None:
-        """Pay for what is made."""
+        """Spend output."""
         self.output -= amount
         if self.output < 0:
             raise CoreError(
@@ -95,7 +94,7 @@ class Evaluation:
             )
 
     def made(self, items: list[Any]) -> list[Any]:
-        """Charge a new array for everything in it: each item, each character, all the way down."""
+        """Charge a new array for everything in it, recursively: each item and each character."""
         pending = [items]
         while pending:
             for item in pending.pop():
@@ -107,12 +106,12 @@ class Evaluation:
         return items
 
     def arguments(self, operand: Any, data: Any) -> list[Any]:
-        """All arguments, evaluated; an operand that is not a list is the only argument."""
+        """Evaluate all arguments; an operand that is not a list is the only argument."""
         items = operand if isinstance(operand, list) else [operand]
         return [self.value(item, data) for item in items]
 
     def spread(self, operand: Any, data: Any) -> list[Any]:
-        """As `arguments`, but an operation that yields an array provides them all."""
+        """Evaluate arguments as `arguments`, but expand an array that an operation yields."""
         if isinstance(operand, list):
             return self.arguments(operand, data)
         value = self.value(operand, data)
@@ -122,7 +121,7 @@ class Evaluation:
         return value
 
     def equal(self, a: Any, b: Any, depth: int = 0) -> bool:
-        """Strict, structural equality."""
+        """Compare strictly and structurally."""
         self.burn(1)
         check_depth(depth)
         if isinstance(a, list) and isinstance(b, list):

@@ -1,7 +1,7 @@
-"""The operators of JSONLogic, one function each.
+"""Operators of JSONLogic, one function each.
 
-An operator gets the evaluation under way, which it asks for values and which pays for its work; its operand
-as it stands; and the data.
+An operator receives the evaluation, which evaluates operands and charges for work, the raw operand, and the
+data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["COMPARISONS", "OPERATORS", "substring"]
 
 _CHARACTERS_PER_STEP = 1024
-# To take a path apart costs more than to search a text.
+# Splitting a path costs more than searching a text.
 _PATH_CHARACTERS_PER_STEP = 64
 
 
@@ -134,7 +134,7 @@ def _less(_run: Evaluation, a: Any, b: Any) -> bool:
     return as_number(a) < as_number(b)
 
 
-# How two values compare; an operator of the same name compares all neighbours among its arguments.
+# Comparison of two values; the operator of the same name compares all neighbours among its arguments.
 COMPARISONS: dict[str, Callable[[Evaluation, Any, Any], bool]] = {
     "==": _loosely_equal,
     "!=": lambda run, a, b: not _loosely_equal(run, a, b),
@@ -150,7 +150,7 @@ COMPARISONS: dict[str, Callable[[Evaluation, Any, Any], bool]] = {
 def _chain(
     name: str, holds: Callable[[Evaluation, Any, Any], bool]
 ) -> Callable[[Evaluation, Any, Any], bool]:
-    """An operator that must hold between each two neighbours; it stops at the first pair that fails."""
+    """Return an operator that compares each two neighbours and stops at the first failure."""
 
     def operator(run: Evaluation, operand: Any, data: Any) -> bool:
         items = _operands(name, operand, 2)
@@ -289,7 +289,7 @@ def _merge(run: Evaluation, operand: Any, data: Any) -> list[Any]:
     parts = [value if isinstance(value, list) else [value] for value in run.arguments(operand, data)]
     size = sum(len(part) for part in parts)
     if size > run.output:
-        run.produce(size)  # refused before it takes memory
+        run.produce(size)  # rejected before memory is allocated
     return run.made([item for part in parts for item in part])
 
 
@@ -325,7 +325,7 @@ def _substr(run: Evaluation, operand: Any, data: Any) -> str:
 
 
 def substring(source: str, start: Any, length: Any) -> str:
-    """The part of a text from a position, or from the end; of a length, up to the end, or short of it."""
+    """Return a part of a text; negative positions and lengths count from the end."""
     size = len(source)
     first = _position(start, size)
     if length is None:

@@ -1,4 +1,4 @@
-"""The parameters of actions: which values are legal, and how one is drawn."""
+"""Parameters of actions: validation and random values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["problems", "sample"]
 
 
 def problems(declared: dict[str, Any], given: Any) -> list[str]:
-    """Why the given parameters are not legal, one sentence each, by name; empty when they are."""
+    """Return the violations of the declared parameters, one sentence each, by name."""
     if not isinstance(given, dict):
         return ["the parameters must be an object"]
     found = []
@@ -58,7 +58,7 @@ def _is(kind: str, value: Any) -> bool:
 
 
 def sample(declared: dict[str, Any], next_draw: Callable[[], int]) -> dict[str, Any]:
-    """Parameters drawn uniformly from their domains, one draw each, in the order of their names."""
+    """Draw parameters uniformly from their domains, one draw each, in name order."""
     return {name: _sample(declared[name], next_draw()) for name in sorted(declared)}
 
 

@@ -1,7 +1,7 @@
 """Paths into a state tree: `state.a.b[2]["odd key"]`.
 
-In a condition the JSONLogic spelling `state.a.b.2` is accepted as well; there a run of digits is an index
-into an array and a key of an object.
+Conditions also accept the JSONLogic notation `state.a.b.2`, in which digits are an index into an array and a
+key of an object.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Path = tuple[str | int, ...]
 
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 MISSING: Final = object()
-# As the schema has it for the paths of a scenario.
+# Equal to the limit in the schema.
 MAX_PATH_CHARACTERS = 512
 
 _ROOT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -44,10 +44,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 @lru_cache(maxsize=4096)
 def parse_path(text: str) -> Path:
-    """The segments of an effect's path, its root included.
+    """Parse the path of an effect into its segments, including the root.
 
     Raises:
-        CoreError: `BAD_PATH` when the text is not a path.
+        CoreError: `BAD_PATH` if the text is not a path.
     """
     root = _ROOT.match(text)
     if root is None:
@@ -57,11 +57,11 @@ def parse_path(text: str) -> Path:
 
 @lru_cache(maxsize=4096)
 def parse_state_path(text: str) -> Path:
-    """The segments of a path into the state, each of them a key or index that a document may have.
+    """Parse a path into the state; each segment must be a key or index that a document may have.
 
     Raises:
-        CoreError: `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG`
-            (a snapshot with such a key could not be read).
+        CoreError: `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG` (a
+            snapshot with such a key could not be read).
     """
     if len(text) > MAX_PATH_CHARACTERS:
         raise CoreError("BAD_PATH", f"'{text[:80]}…' has more than {MAX_PATH_CHARACTERS} characters")
@@ -77,7 +77,7 @@ def parse_state_path(text: str) -> Path:
 
 
 def split_variable(text: str) -> Path:
-    """The segments of a JSONLogic variable: dots and brackets; the malformed is taken dot by dot."""
+    """Split a JSONLogic variable at dots and brackets; malformed brackets are split at dots only."""
     if text == "":
         return ()
     if "[" not in text:
@@ -119,7 +119,7 @@ def _bad_path(text: str) -> CoreError:
 
 @lru_cache(maxsize=4096)
 def format_path(path: Path) -> str:
-    """The text of a path; `parse_path` gives the segments back."""
+    """Format a path; the inverse of `parse_path`."""
     parts = [str(path[0])]
     for segment in path[1:]:
         if isinstance(segment, int):
@@ -132,7 +132,7 @@ def format_path(path: Path) -> str:
 
 
 def lookup(root: Any, path: Path) -> Any:
-    """The value at a path, or `MISSING`."""
+    """Return the value at a path, or `MISSING`."""
     value = root
     for segment in path:
         value = child(value, segment)
@@ -142,7 +142,7 @@ def lookup(root: Any, path: Path) -> Any:
 
 
 def lookup_variable(root: Any, path: Path) -> Any:
-    """As `lookup`, but a segment of digits is an index where the value is an array."""
+    """Return the value as `lookup`, but with digits as an index if the value is an array."""
     value = root
     for segment in path:
         value = child(value, variable_step(value, segment))
@@ -152,13 +152,13 @@ def lookup_variable(root: Any, path: Path) -> Any:
 
 
 def variable_step(value: Any, segment: str | int) -> str | int:
-    """A segment of a variable as the key or index that it is for a value."""
+    """Return a segment of a variable as a key or index into a value."""
     is_index = isinstance(value, list) and isinstance(segment, str) and _DIGITS.fullmatch(segment)
     return int(segment) if is_index else segment
 
 
 def child(value: Any, segment: str | int) -> Any:
-    """One step down: a key of an object, an index of an array; or `MISSING`."""
+    """Return the value at a key of an object or an index of an array, or `MISSING`."""
     if isinstance(value, dict):
         return value.get(segment, MISSING)
     if isinstance(value, list) and isinstance(segment, int) and segment < len(value):

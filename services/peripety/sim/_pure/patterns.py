@@ -1,4 +1,4 @@
-"""An index over patterns: a pattern is tried where a part of a literal that it requires occurs."""
+"""Pattern index in Python: a pattern is tried only where a part of a required literal occurs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PatternIndex"]
 
-_LENGTHS = (8, 4, 2, 1)  # of the parts of literals that are looked for, in characters
-_FEW = 16  # so many of them are looked for one by one
+_LENGTHS = (8, 4, 2, 1)  # lengths of literal parts to search for, in characters
+_FEW = 16  # up to this number of parts, each is searched for separately
 
 
 class PatternIndex:
-    """The `PatternIndex` in Python."""
+    """`PatternIndex` in Python."""
 
     def __init__(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> None:
         self._predicates = predicates
@@ -35,7 +35,7 @@ class PatternIndex:
         skip: Container[int],
         /,
     ) -> int | None:
-        """The number of the first pattern that matches and is not to be skipped."""
+        """Return the number of the first pattern that matches and is not in `skip`."""
         subject = _Subject(self._predicates, (text, model, tool_result), message_index)
         candidates = {*self._everywhere}
         for field, given, folded in zip(self._fields, subject.texts, subject.folded, strict=True):
@@ -49,13 +49,13 @@ class PatternIndex:
     def matches(
         self, index: int, text: str, model: str, tool_result: str | None, message_index: int, /
     ) -> bool:
-        """Whether one pattern matches."""
+        """Return True if one pattern matches."""
         subject = _Subject(self._predicates, (text, model, tool_result), message_index)
         return subject.is_like(self._rows[index])
 
 
 class _Subject:
-    """What patterns are held against, and what is known of it already."""
+    """Subject of a match, with cached results of predicates."""
 
     def __init__(
         self, predicates: Sequence[Sequence[Predicate]], texts: tuple[str | None, ...], message_index: int
@@ -89,7 +89,7 @@ def _folded(text: str) -> str:
 
 
 class _Field:
-    """The patterns that are found by one of the texts."""
+    """Patterns that are found by one of the texts."""
 
     def __init__(self, predicates: Sequence[Predicate], rows: Sequence[PatternRow], field: int) -> None:
         self._equal: dict[str, list[int]] = defaultdict(list)
@@ -111,7 +111,7 @@ class _Field:
         self._parts = _by_rarest_part(by_literal)
 
     def candidates(self, text: str, folded: str) -> Iterator[int]:
-        """The patterns that may match a text, some of them more than once."""
+        """Yield the patterns that may match a text, possibly with repetitions."""
         yield from self._equal.get(text, ())
         yield from self._equal_folded.get(folded, ())
         yield from self._rest
@@ -121,7 +121,7 @@ class _Field:
 
 
 def _by_rarest_part(by_literal: dict[str, list[int]]) -> dict[int, dict[str, list[int]]]:
-    """Patterns by the one part of each of their literals that fewest other literals have, by its length."""
+    """Group patterns by the rarest part of each of their literals, by its length."""
     common = Counter(part for literal in by_literal for part in {*_parts_of(literal)})
     parts: dict[int, dict[str, list[int]]] = {}
     for literal, numbers in by_literal.items():

@@ -1,4 +1,4 @@
-"""Who plays a dry-run: what each persona chooses among the same choices."""
+"""Personas: strategies that choose actions in a dry-run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Persona", "persona_of"]
 
 Persona = Callable[[State, list[Choice], PolicyDraws], Choice | None]
-"""Chooses what to do in a turn: one of the choices, or nothing."""
+"""Chooses one of the legal choices of a turn, or none."""
 
 _ROLLOUTS = 4
 _ROLLOUT_TURNS = 8
@@ -32,7 +32,7 @@ _WORTH_OF_ENDS = {"lost": -2.0, "errored": -2.0, "won": 2.0}
 
 
 def persona_of(name: str, rules: Rules, horizon: int) -> Persona | None:
-    """The persona of a name; None for `idle`, who does not even look at the choices."""
+    """Return the persona of a name; None for `idle`, which ignores the choices."""
     if name == "idle":
         return None
     if name == "random":
@@ -57,7 +57,7 @@ def _choose_any(_state: State, choices: list[Choice], draws: PolicyDraws) -> Cho
 
 
 def _candidates(state: State, choices: list[Choice]) -> Iterator[tuple[Choice | None, State]]:
-    """To do nothing, and each choice that is not rejected, with the state right after it."""
+    """Yield no action and each accepted choice, with the state after it."""
     opened = as_opened(state, Record())
     yield None, opened
     for action, params in choices:
@@ -70,7 +70,7 @@ def _candidates(state: State, choices: list[Choice]) -> Iterator[tuple[Choice | 
 
 @contextmanager
 def _ending_what_fails(state: State) -> Iterator[None]:
-    """Take a run in which a call fails for one that is over."""
+    """Mark a run as ended if a call in it fails."""
     try:
         yield
     except CoreError:
@@ -82,7 +82,7 @@ def _is_ongoing(state: State) -> bool:
 
 
 class _Outlook:
-    """What a state is worth, from near and from further off; the state itself is not touched."""
+    """Evaluation of states by immediate value, worst event, or rollouts; states are not changed."""
 
     def __init__(self, rules: Rules, horizon: int) -> None:
         initial = root(State.initial(rules, 0), {}, {})
@@ -91,7 +91,7 @@ class _Outlook:
         self._horizon = horizon
 
     def value(self, state: State) -> float:
-        """How far a state is from being lost, less how far it is from being won; ±2 where it is."""
+        """Return the distance from losing minus the distance from winning; ±2 if the run has ended."""
         if not _is_ongoing(state):
             return _WORTH_OF_ENDS[state.status["kind"]]
         data = root(state, {}, {})
@@ -99,7 +99,7 @@ class _Outlook:
         return danger - min((distance(data) for distance in self._wins), default=0.0)
 
     def worst_case(self, state: State) -> float:
-        """The least of the values of a state and of what each event that could be drawn would make of it."""
+        """Return the lowest value of a state and of its successors under each eligible event."""
         worst = self.value(state)
         if not _is_ongoing(state):
             return worst
@@ -112,14 +112,14 @@ class _Outlook:
         return worst
 
     def prospect(self, state: State) -> float:
-        """The sum of the values to which a state comes by random play, under luck that is not the run's."""
+        """Return the sum of values after random rollouts, with draws independent of the run's own."""
         total = 0.0
         for number in range(_ROLLOUTS):
             total += self._worth_after(state, draw(state.seed, _ROLLOUT_KEY, state.turn + 1, number))
         return total
 
     def _worth_after(self, state: State, seed: int) -> float:
-        """The value to which one rollout comes: the better, the later it is lost, or the sooner it is won."""
+        """Return the value after one rollout: higher for a later loss or an earlier win."""
         after = self._played_on(state, seed)
         turns = after.turn - state.turn
         match after.status["kind"]:

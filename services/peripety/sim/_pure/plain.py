@@ -1,7 +1,7 @@
-"""Python values as the engine holds them, and back.
+"""Conversion between Python values and the engine's values.
 
-The engine's values are JSON whose numbers are floats. A caller's own objects pass the same limits as a
-document at the JSON border.
+The engine's values are JSON whose numbers are floats. Objects of a caller must satisfy the limits of
+documents.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ __all__ = ["plain_of", "value_of"]
 
 
 def value_of(plain: Any) -> Any:
-    """The value of a Python object, or of the JSON document in a `bytes`; nothing is shared with it.
+    """Convert a Python object, or parse the JSON in a `bytes`; the result shares nothing with it.
 
     Raises:
-        CoreError: what the border refuses, and `NOT_JSON` for what JSON cannot hold.
+        CoreError: as the strict parser, and `NOT_JSON` for values without a JSON form.
     """
     return border.parse(plain) if isinstance(plain, bytes) else _Reader().value(plain, 0)
 
 
 def plain_of(value: Any) -> Any:
-    """A value as Python objects; a number is an int when it is a safe integer, else a float."""
+    """Convert to Python objects; a number is an int if it is a safe integer, else a float."""
     if isinstance(value, float):
         return int(value) if abs(value) <= border.MAX_SAFE_INTEGER and value.is_integer() else value
     if isinstance(value, list):
@@ -36,7 +36,7 @@ def plain_of(value: Any) -> Any:
 
 
 class _Reader:
-    """One walk through a Python object, which may hold itself. Subclasses count as what they extend."""
+    """Walk through a Python object, which may be cyclic. Subclasses are treated as their base types."""
 
     def __init__(self) -> None:
         self.nodes = 0

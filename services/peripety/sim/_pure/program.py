@@ -1,4 +1,4 @@
-"""A compiled scenario: the reference implementation of `CoreProgram`."""
+"""Compiled scenario: the reference implementation of `CoreProgram`."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ __all__ = ["Program"]
 
 
 class Program:
-    """A scenario document that has passed validation, ready to run."""
+    """Validated scenario document, ready to run."""
 
     def __init__(self, document: bytes) -> None:
         self._rules = Rules(document)
         self._players = Players(self._rules)
 
     def new_state(self, seed: int) -> State:
-        """The initial state under a seed."""
+        """Return the initial state for a seed."""
         return State.initial(self._rules, seed)
 
     def load_state(self, snapshot: bytes) -> State:
-        """A state from its snapshot."""
+        """Restore a state from its snapshot."""
         return State.from_json(self._rules, snapshot)
 
     def legal_actions(self, state: State) -> bytes:
-        """The ids of the actions that could be taken now, as a JSON list."""
+        """Return the ids of the legal actions, as a JSON list."""
         choices = legal_choices(state, PolicyDraws(state), Record())
         return canonical([action["id"] for action, _ in choices])
 
     def act(self, state: State, action_id: str, params: bytes) -> bytes:
-        """Take an action; JSON of an `ActResult`."""
+        """Perform an action; return the JSON of an `ActResult`."""
         return canonical(act(state, action_id, border.parse_canonical(params)))
 
     def narrate(self, state: State, changes: bytes) -> bytes:
-        """Apply the narrator's own changes; JSON of an `ActResult`."""
+        """Apply the narrator's changes; return the JSON of an `ActResult`."""
         return canonical(narrate(state, border.parse_canonical(changes)))
 
     def step(self, state: State) -> bytes:
-        """Finish the turn; JSON of a `StepResult`."""
+        """Finish the turn; return the JSON of a `StepResult`."""
         return canonical(step(state))
 
     def roll(self, state: State, request: bytes) -> bytes:
-        """Roll in the current turn; JSON of a `RollResult`."""
+        """Roll in the current turn; return the JSON of a `RollResult`."""
         return canonical(roll(state, border.parse_canonical(request)))
 
     def dry_run(self, options: bytes) -> bytes:
-        """Play many runs; JSON of a `DryRunReport`."""
+        """Simulate many runs; return the JSON of a `DryRunReport`."""
         return canonical(dry_run(self._rules, border.parse_canonical(options), self._players))
 
     def futures(self, state: State, options: bytes) -> bytes:
-        """Play many runs from a state; JSON of a `DryRunReport`."""
+        """Simulate many runs from a state; return the JSON of a `DryRunReport`."""
         return canonical(futures(state, border.parse_canonical(options)))
 
     def proves_nothing(self, _horizon: int) -> bool:
-        """Whether it is known that there is nothing to prove: never, here."""
+        """Return False: the reference has no cheap test."""
         return False

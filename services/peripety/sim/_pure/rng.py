@@ -1,8 +1,12 @@
-"""Keyed, counter-based randomness: every draw is a pure function of what it is for.
+"""Counter-based random numbers: every draw is a pure function of seed, stream, turn and index.
 
 Version 1: `draw = mix(mix(seed ^ stream) + G·(turn·2^32 + index + 1))` in 64-bit arithmetic, where `mix` is
-SplitMix64's finaliser, `G` its increment, and `stream` the first eight bytes of SHA-256 of the stream's
-tag, big-endian.
+SplitMix64's finaliser, `G` its increment, and `stream` the first eight bytes of SHA-256 of the stream's tag,
+big-endian.
+
+Why keyed: with a sequential generator, one more draw anywhere would change every later number, so an edit of
+one rule would change unrelated events. With keys, runs can be split over threads and machines, and replayed
+from any turn.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def mix(value: int) -> int:
-    """SplitMix64's finaliser."""
+    """Mix the bits of a number with SplitMix64's finaliser."""
     first, second = MULTIPLIERS
     value = ((value ^ (value >> 30)) * first) & _MASK
     value = ((value ^ (value >> 27)) * second) & _MASK
@@ -36,26 +40,26 @@ def mix(value: int) -> int:
 
 
 def stream_key(tag: str) -> int:
-    """The 64-bit key of a stream of draws, such as `event` or `policy`."""
+    """Return the 64-bit key of a stream of draws, such as `event` or `policy`."""
     return int.from_bytes(hashlib.sha256(tag.encode("utf-8")).digest()[:8], "big")
 
 
 def draw(seed: int, stream: int, turn: int, index: int) -> int:
-    """Draw number `index` of a stream within a turn, as an unsigned 64-bit integer."""
+    """Return draw number `index` of a stream within a turn, as an unsigned 64-bit integer."""
     counter = (turn << 32) + index + 1
     return mix((mix(seed ^ stream) + INCREMENT * counter) & _MASK)
 
 
 def run_seed(seed: int, run: int) -> int:
-    """The seed of dry-run number `run`; for consecutive runs this is the SplitMix64 sequence of `seed`."""
+    """Return the seed of dry-run number `run`; consecutive runs get the SplitMix64 sequence of `seed`."""
     return mix((seed + INCREMENT * (run + 1)) & _MASK)
 
 
 def unit(value: int) -> float:
-    """A draw as a number in [0, 1): its top 53 bits."""
+    """Convert a draw to a number in [0, 1) by its top 53 bits."""
     return (value >> 11) * 2.0**-53
 
 
 def choose(value: int, count: int) -> int:
-    """A draw as a choice among `count` possibilities, 0 … count - 1."""
+    """Convert a draw to a choice among `count` possibilities, 0 … count - 1."""
     return ((value >> 32) * count) >> 32

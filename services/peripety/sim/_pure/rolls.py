@@ -1,4 +1,4 @@
-"""Rolls: a die of twenty faces against a difficulty, each kind and target with draws of its own."""
+"""Dice: a twenty-sided die against a difficulty; each kind and target has its own random stream."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def roll(state: State, request: Any) -> dict[str, Any]:
     """Roll in the current turn: `{kind, target?, difficulty}`.
 
     Returns:
-        A `RollResult`, its draw included.
+        A `RollResult`, including its draw.
 
     Raises:
-        CoreError: `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` when too much was rolled in this turn.
+        CoreError: `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` after too many rolls in the turn.
     """
     check_ongoing(state)
     kind, target, difficulty = _read(request)

@@ -1,4 +1,4 @@
-"""JSONLogic on its own: rules over data parsed once, or given as Python objects."""
+"""Stand-alone JSONLogic rules and their data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Data", "Rule"]
 
 
 class Data:
-    """Data that rules read."""
+    """Data for rules, parsed once."""
 
     __slots__ = ("value",)
 
@@ -27,7 +27,7 @@ class Data:
 
 
 class Rule:
-    """A compiled expression."""
+    """Compiled expression."""
 
     __slots__ = ("_logic", "_refusal")
 

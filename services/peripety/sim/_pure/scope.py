@@ -1,4 +1,4 @@
-"""What the narrator may change by itself: what the scenario grants, or else what its own rules do."""
+"""Narrator scope: the changes that the narrator may make by itself."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _MEMBERS = frozenset({"op", "path", "value"})
 _COUNTING = frozenset({"inc", "dec"})
 _CALCULATING = frozenset({"inc", "dec", "mul"})
 _OPPOSITE = {"inc": "dec", "dec": "inc"}
-# How much of the values that would be in scope a message shows.
+# Limits of what a message shows of the allowed values.
 _SHOWN_VALUES = 8
 _SHOWN_VALUE = 60
 _SHOWN_PATH = 80
 
 
 class Allowance(NamedTuple):
-    """One operation that the narrator may do by itself.
+    """One operation that the narrator may perform by itself.
 
     Attributes:
-        path: where, as `parse_path` gives it.
+        path: as `parse_path` returns it.
         operation: the operation of an Outcome's change.
-        below: whether it may be done to everything below the path as well.
-        limit: the largest magnitude of the numbers in a value; None for any.
-        values: the values that it takes, as canonical JSON, for `patch` of each single member; None for any.
+        below: True if every path below is allowed as well.
+        limit: the largest magnitude of numbers in a value; None for any.
+        values: the accepted values as canonical JSON, for `patch` one for each member; None for any.
     """
 
     path: Path
@@ -46,18 +46,18 @@ class Allowance(NamedTuple):
 
 
 class Scope:
-    """The narrator's scope in a scenario."""
+    """Narrator scope of a scenario."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         grants = spec.get("narrator_scope")
         self._limits: _Limits = _Precedents(spec) if grants is None else _Grants(grants)
 
     def allowances(self) -> tuple[Allowance, ...]:
-        """All that is in scope, in the order of the scenario."""
+        """Return everything in scope, in document order."""
         return tuple(self._limits.allowances())
 
     def objections(self, changes: Any) -> list[dict[str, str]]:
-        """Why a list of changes may not be applied: a reason for each change that must not be; or none."""
+        """Return the reasons to reject a list of changes, at most one for each change."""
         if not isinstance(changes, list) or len(changes) > MAX_CHANGES:
             message = f"state_changes is a list of at most {MAX_CHANGES} changes"
             return [{"code": "CHANGE_INVALID", "rule": "/state_changes", "message": message}]
@@ -72,18 +72,18 @@ class Scope:
         return reasons
 
     def _check(self, change: Any, calculated: set[Path]) -> None:
-        """Refuse a change that is none, is dangerous, or is out of scope.
+        """Raise if a change is malformed, dangerous, or out of scope.
 
         Args:
-            change: what the narrator proposes.
-            calculated: the paths whose number a change before this one calculates.
+            change: a change that the narrator proposes.
+            calculated: paths whose number an earlier change of the list calculates.
         """
         operation, path, value = _read(change)
         self._limits.check(operation, path, value)
         if operation not in _CALCULATING:
             return
         if path in calculated:
-            # Otherwise many small changes would make the large one that is out of scope.
+            # Otherwise many small changes could add up to a large one that is out of scope.
             message = f"the number {_shown(path)} may change once in a list; combine its changes into one"
             raise CoreError("OUT_OF_SCOPE", message)
         calculated.add(path)
@@ -91,17 +91,17 @@ class Scope:
 
 class _Limits(Protocol):
     def check(self, operation: str, path: Path, value: Any) -> None:
-        """Refuse what is out of scope.
+        """Raise if a change is out of scope.
 
         Raises:
-            CoreError: `OUT_OF_SCOPE`, with how to mend it.
+            CoreError: `OUT_OF_SCOPE`, with the fix.
         """
 
     def allowances(self) -> Iterator[Allowance]:
-        """All that is in scope."""
+        """Yield everything in scope."""
 
 
-# --- what the scenario grants ---
+# --- explicit grants ---
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class _Grant:
 
 
 class _Grants(_Limits):
-    """The entries of `narrator_scope`: a change is in scope when one of them allows it."""
+    """Entries of `narrator_scope`: a change is in scope if one of them allows it."""
 
     def __init__(self, entries: list[dict[str, Any]]) -> None:
         self._grants = [
@@ -128,7 +128,7 @@ class _Grants(_Limits):
 
     def check(self, operation: str, path: Path, value: Any) -> None:
         covering = [grant for grant in self._grants if path[: len(grant.path)] == grant.path]
-        # Adding less than nothing is subtracting.
+        # Adding a negative number is subtraction.
         done = _OPPOSITE[operation] if operation in _COUNTING and value < 0 else operation
         allowing = [grant for grant in covering if done in grant.operations]
         if not allowing:
@@ -138,13 +138,13 @@ class _Grants(_Limits):
             _check_magnitude(operation, path, value, max(limits))
 
 
-# --- what the scenario's own rules do ---
+# --- default scope ---
 
 
 class _Precedents(_Limits):
-    """The default: what some action or event writes to the same path with the same operation.
+    """Default scope: writes that an action or event makes to the same path with the same operation.
 
-    Only literals are precedents: what a derived value may become is not known beforehand.
+    Only literals count, because the values of derived names are unknown.
     """
 
     def __init__(self, spec: dict[str, Any]) -> None:
@@ -180,7 +180,7 @@ class _Precedents(_Limits):
 
 
 def _writes(spec: dict[str, Any]) -> Iterator[tuple[str, Path, Any]]:
-    """Every write of the rules of which the value is known: operation, path, value."""
+    """Yield every write of the rules with a literal value, as (operation, path, value)."""
     for rule in [*spec["actions"], *spec["random_events"]]:
         derives = rule.get("derives", {})
         pending = list(rule["effects"])
@@ -193,7 +193,7 @@ def _writes(spec: dict[str, Any]) -> Iterator[tuple[str, Path, Any]]:
 
 
 def _parts(operation: str, value: Any) -> set[str]:
-    """What must have a precedent each: each member of a patch, any other value; of pop nothing."""
+    """Return the parts of a value that need a precedent: each member of a patch, nothing for pop."""
     if operation == "pop":
         return set()
     if operation == "patch" and value:
@@ -201,11 +201,11 @@ def _parts(operation: str, value: Any) -> set[str]:
     return {_text(value)}
 
 
-# --- what a change is ---
+# --- parsing of changes ---
 
 
 def _read(change: Any) -> tuple[str, Path, Any]:
-    """The operation, path and value of a change that is harmless as such."""
+    """Parse a change into operation, path and value; raise if it is malformed or dangerous."""
     if not isinstance(change, dict) or not change.keys() <= _MEMBERS:
         raise _invalid("a change is an object of op, path and value")
     operation, text, value = change.get("op"), change.get("path"), change.get("value", MISSING)
@@ -242,7 +242,7 @@ def _invalid(message: str) -> CoreError:
     return CoreError("CHANGE_INVALID", message)
 
 
-# --- what a refusal says ---
+# --- messages ---
 
 
 def _not_among(operations: set[str], operation: str, path: Path) -> CoreError:
@@ -258,7 +258,7 @@ def _check_magnitude(operation: str, path: Path, value: Any, limit: float) -> No
 
 
 def _magnitude(value: Any) -> float:
-    """The largest number in a value, whatever its sign."""
+    """Return the largest magnitude of a number in a value."""
     if isinstance(value, float):
         return abs(value)
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

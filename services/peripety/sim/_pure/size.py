@@ -1,4 +1,4 @@
-"""How large JSON values are, and how large the state of a run may become."""
+"""Sizes of JSON values, and the size limits of a run's state."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MAX_LOG_LINES = 256
 MAX_PENDING = 256
 MAX_STATE_NODES = 10_000
 MAX_STATE_TEXT = 1 << 20
-# Rolls of one turn, all kinds together.
+# For all kinds together, in one turn.
 MAX_ROLLS = 256
 
 _BYTES_PER_STEP = 1024
 
 
 class Size(NamedTuple):
-    """Values, levels of containers, bytes of text in all (keys among it) and in the longest string."""
+    """Size of JSON values: count, depth, bytes of text including keys, bytes of the longest string."""
 
     nodes: int = 0
     deepest: int = 0
@@ -43,12 +43,12 @@ _SCALAR = Size(nodes=1)
 
 
 def steps_for(nodes: int, text: int) -> int:
-    """What a call pays to handle values: 1 for each, and 1 for each full 1,024 bytes of their text."""
+    """Return the cost of handling values: 1 for each, and 1 for each full 1,024 bytes of text."""
     return nodes + text // _BYTES_PER_STEP
 
 
 def measure(root: Any, most_steps: float = float("inf")) -> Size:
-    """How large a JSON value is; of one that takes more steps than that, only that it does."""
+    """Measure a JSON value; stop once its cost exceeds `most_steps`."""
     if not isinstance(root, str | list | dict):
         return _SCALAR
     nodes = deepest = text = longest = 0
@@ -72,12 +72,12 @@ def measure(root: Any, most_steps: float = float("inf")) -> Size:
 
 
 def byte_length(text: str) -> int:
-    """The length of a text in UTF-8."""
+    """Return the length of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8"))
 
 
 def check_limits(size: Size) -> None:
-    """Refuse a state, what is pending included, that outgrows its limits.
+    """Raise if a state, including scheduled entries, exceeds its limits.
 
     Raises:
         CoreError: `STATE_LIMIT`.

@@ -1,4 +1,4 @@
-"""What a snapshot of a run looks like: exactly what the engine writes, and nothing else."""
+"""Validation of snapshots: exactly the form that the engine writes is accepted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WRITES = frozenset({"set", "inc", "dec", "mul", "patch", "push", "pop"})
 
 
 def is_snapshot(value: Any, rules: Rules) -> bool:
-    """Whether a value is of the shape that `State.to_json` gives it under these rules."""
+    """Return True if a value has the form of `State.to_json` under these rules."""
     if not isinstance(value, dict):
         return False
     always = {name: member for name, member in value.items() if name != "rolls"}
@@ -56,7 +56,7 @@ def is_snapshot(value: Any, rules: Rules) -> bool:
 
 
 def _fits(entry: Any, **members: type) -> bool:
-    """Whether a value is an object of just these members, of these types, its numbers counts."""
+    """Return True if a value is an object of exactly these members and types, with counts as numbers."""
     return (
         isinstance(entry, dict)
         and entry.keys() == members.keys()
@@ -92,7 +92,7 @@ def _are_effects(effects: Any) -> bool:
 
 
 def _is_effect(effect: dict[str, Any]) -> bool:
-    """Whether an effect can be carried out, as far as its own members tell."""
+    """Return True if an effect is well-formed."""
     match effect.get("op"):
         case "addlog":
             return isinstance(effect.get("message"), str)

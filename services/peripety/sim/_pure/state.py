@@ -1,4 +1,4 @@
-"""The rules of a scenario, parsed, and one run under them."""
+"""Parsed rules of a scenario, and the state of one run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_HORIZON = 50
 
 
 class Rules:
-    """A scenario document that has passed validation, taken apart."""
+    """Validated scenario document, split into its parts."""
 
     def __init__(self, document: bytes) -> None:
         spec = border.parse_canonical(document)
@@ -47,13 +47,13 @@ class Rules:
 
 @dataclass
 class State:
-    """One run of a scenario: its tree, and what the engine must remember beside it.
+    """State of one run: the tree and the bookkeeping of the engine.
 
-    A value that a state refers to is never changed, only replaced, so that states may share it.
+    Values are immutable once they are part of a state, so that states can share them.
 
     Attributes:
-        nodes: values in the tree and in the entries of `scheduled`.
-        text: bytes of text in them, keys included.
+        nodes: number of values in the tree and in the entries of `scheduled`.
+        text: bytes of text in them, including keys.
     """
 
     rules: Rules
@@ -67,26 +67,26 @@ class State:
     lasting: list[dict[str, Any]] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
     status: dict[str, Any] = field(default_factory=lambda: {"kind": "ongoing"})
-    # How often each stream was rolled in the current turn.
+    # Number of rolls of each stream in the current turn.
     rolls: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def initial(cls, rules: Rules, seed: int) -> State:
-        """The state that a run under a seed starts with."""
+        """Return the initial state of a run for a seed."""
         return cls(rules, seed, rules.initial, rules.initial_size.nodes, rules.initial_size.text)
 
     def fork(self) -> State:
-        """An independent copy, which shares what neither replaces."""
+        """Return an independent copy, which shares immutable values."""
         fork = State.__new__(State)
         fork.become(self)
         return fork
 
     def become(self, other: State) -> None:
-        """Take over everything from another state of the same run."""
+        """Copy everything from another state of the same run."""
         self.__dict__.update(other.__dict__)
 
     def unschedule(self, chosen: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-        """Take pending entries away; those taken, in the order of their scheduling."""
+        """Remove and return the matching scheduled entries, in the order of their scheduling."""
         taken = [entry for entry in self.scheduled if chosen(entry)]
         self.scheduled = [entry for entry in self.scheduled if not chosen(entry)]
         for size in map(measure, taken):
@@ -95,23 +95,23 @@ class State:
         return taken
 
     def tree(self) -> bytes:
-        """The state tree, canonical."""
+        """Return the state tree, canonical."""
         return canonical(self.tree_value)
 
     def hash(self) -> str:
-        """SHA-256 of the canonical state tree, in hex."""
+        """Return the SHA-256 of the canonical state tree, in hex."""
         return hashlib.sha256(self.tree()).hexdigest()
 
     def completed(self) -> int:
-        """How many turns are complete."""
+        """Return the number of completed turns."""
         return self.turn
 
     def standing(self) -> bytes:
-        """Whether the run goes on, canonical."""
+        """Return the status, canonical."""
         return canonical(self.status)
 
     def to_json(self) -> bytes:
-        """The snapshot, canonical."""
+        """Return the snapshot, canonical."""
         snapshot = {
             "lasting": self.lasting,
             "log": self.log,
@@ -127,7 +127,7 @@ class State:
 
     @classmethod
     def from_json(cls, rules: Rules, snapshot: bytes) -> State:
-        """A state from what `to_json` gave."""
+        """Restore a state from the result of `to_json`."""
         value = border.parse_canonical(snapshot)
         if isinstance(value, dict) and value.get("rng_version", RNG_VERSION) != RNG_VERSION:
             raise CoreError("SNAPSHOT_INVALID", "the snapshot is of another version of the random numbers")

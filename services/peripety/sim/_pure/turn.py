@@ -1,6 +1,6 @@
-"""A turn, in its order.
+"""Phases of a turn.
 
-Due schedules; actions; the narrator's own changes; one random event and those that last; decay; conditions.
+Due schedules; actions; the narrator's changes; one random event and lasting ones; decay; end conditions.
 """
 
 from __future__ import annotations
@@ -34,23 +34,22 @@ __all__ = [
 
 POLICY_STREAM = "policy"
 _POLICY_KEY = stream_key(POLICY_STREAM)
-# How often parameters are drawn anew before an action counts as not legal.
+# Number of parameter draws before an action counts as not legal.
 PARAM_TRIES = 8
 
 
 Choice = tuple[dict[str, Any], dict[str, Any]]
-"""An action that could be taken, and the parameters that were drawn for it."""
+"""Legal action with its drawn parameters."""
 
 
 def act(state: State, action_id: str, params: Any) -> dict[str, Any]:
-    """Take an action of the turn.
+    """Perform an action in the turn.
 
     Returns:
-        An `ActResult`: accepted with its changes, or rejected with reasons and without any.
+        An `ActResult`: accepted with its changes, or rejected with reasons and without changes.
 
     Raises:
-        CoreError: `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was
-            applied.
+        CoreError: `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _whole(state, lambda record: _act(state, action_id, params, record))
 
@@ -93,13 +92,13 @@ def _attempt(state: State, index: int, params: Any, record: Record) -> list[dict
 
 
 def narrate(state: State, changes: Any) -> dict[str, Any]:
-    """Apply the narrator's own changes to the state, a list of `{op, path, value?}`, all or none.
+    """Apply the narrator's changes, a list of `{op, path, value?}`, atomically.
 
     Returns:
-        An `ActResult`: accepted with its changes, or rejected with reasons and without any.
+        An `ActResult`: accepted with its changes, or rejected with reasons and without changes.
 
     Raises:
-        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _whole(state, lambda record: _narrate(state, changes, record))
 
@@ -114,10 +113,10 @@ def _narrate(state: State, changes: Any, record: Record) -> dict[str, Any]:
 
 
 def step(state: State) -> dict[str, Any]:
-    """Finish the turn: the random event, what lasts, decay, and the conditions that end a run.
+    """Finish the turn: random event, lasting events, decay, end conditions.
 
     Raises:
-        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _whole(state, lambda record: _step(state, record))
 
@@ -143,13 +142,13 @@ def _step(state: State, record: Record) -> dict[str, Any]:
 
 
 def check_ongoing(state: State) -> None:
-    """Refuse to do anything in a run that has ended."""
+    """Raise if the run has ended."""
     if state.status["kind"] != "ongoing":
         raise CoreError("RUN_ENDED", "the run has ended; nothing more can happen in it")
 
 
 def _whole(state: State, work: Callable[[Record], dict[str, Any]]) -> dict[str, Any]:
-    """Do something to a state wholly, or not at all."""
+    """Run a call atomically: restore the state if it fails."""
     check_ongoing(state)
     before = state.fork()
     try:
@@ -160,7 +159,7 @@ def _whole(state: State, work: Callable[[Record], dict[str, Any]]) -> dict[str, 
 
 
 def _open(state: State, record: Record) -> None:
-    """Start the turn, once: apply the scheduled effects that are due."""
+    """Open the turn if it is not open: apply the scheduled effects that are due."""
     if state.opened:
         return
     state.opened = True
@@ -171,7 +170,7 @@ def _open(state: State, record: Record) -> None:
 
 
 def as_opened(state: State, record: Record) -> State:
-    """The state as it will be once its turn is opened; itself, untouched, when nothing is due."""
+    """Return the state as it is after opening its turn; the same object if nothing is due."""
     if state.opened or not any(entry["due"] <= state.turn + 1 for entry in state.scheduled):
         return state
     fork, opening = state.fork(), Record(steps=record.steps)
@@ -191,7 +190,7 @@ def _decay(state: State, record: Record) -> None:
 
 
 def _judge(state: State, record: Record) -> dict[str, Any]:
-    """The first condition that holds ends the run: losses in order, then wins."""
+    """Return the status by the first condition that holds: losses in order, then wins."""
     for kind, section, conditions in (
         ("lost", "loss_conditions", state.rules.losses),
         ("won", "win_conditions", state.rules.wins),
@@ -208,25 +207,25 @@ def _judge(state: State, record: Record) -> dict[str, Any]:
 
 
 class PolicyDraws:
-    """The draws of a persona within a turn, in order."""
+    """Random draws of a persona within a turn, in order."""
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.index = 0
 
     def next(self) -> int:
-        """The next draw."""
+        """Return the next draw."""
         value = draw(self.state.seed, _POLICY_KEY, self.state.turn + 1, self.index)
         self.index += 1
         return value
 
 
 def legal_choices(state: State, draws: PolicyDraws, record: Record) -> list[Choice]:
-    """The actions that could be taken now, each with parameters drawn for it, in the order of the document.
+    """Return the legal actions with drawn parameters, in document order.
 
-    The state is not touched. An action whose parameters matter to its preconditions gets a few draws; one
-    that none of them suits counts as not legal. A precondition that fails is noted in the record: it is never
-    read as true, and never passed over.
+    The state is not changed. If the preconditions of an action depend on its parameters, a few draws are
+    tried; if none satisfies them, the action is not legal. A failing precondition is recorded as an error and
+    counts as not legal.
     """
     state = as_opened(state, record)
     choices = []

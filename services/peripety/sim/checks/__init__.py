@@ -1,6 +1,6 @@
-"""Static checks: what a schema cannot say about a scenario, found before anything runs.
+"""Static checks of a scenario, beyond its JSON Schema.
 
-Every function here takes parts of a document that already fits the schema, and yields findings in document
+Each function receives parts of a document that is valid against the schema, and yields findings in document
 order.
 """
 
@@ -21,6 +21,6 @@ __all__ = ["check_spec"]
 
 
 def check_spec(spec: dict[str, Any]) -> list[Finding]:
-    """What is wrong with a scenario that fits the schema; at most 50 findings."""
+    """Return the findings of a scenario that is valid against the schema, at most 50."""
     world = World(spec)
     return list(islice(chain(check_document(spec), check_rules(spec, world)), MAX_FINDINGS))

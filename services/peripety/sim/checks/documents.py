@@ -1,4 +1,4 @@
-"""Checks of the document as a whole: names, sizes, keys, times and the budget."""
+"""Static checks of the whole document: ids, sizes, keys, times and the budget."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECTIONS = ("entities", "actions", "random_events", "loss_conditions", "win_con
 
 
 def check_document(spec: dict[str, Any]) -> Iterator[Finding]:
-    """Findings about the document as a whole."""
+    """Yield the findings about the whole document."""
     yield from _forbidden_keys(spec)
     yield from _duplicate_ids(spec)
     yield from _sizes(spec)
@@ -51,7 +51,9 @@ def _duplicate_ids(spec: dict[str, Any]) -> Iterator[Finding]:
         for index, item in enumerate(spec.get(section, [])):
             place = pointer((section, index, "id"))
             if item["id"] in seen:
-                yield Finding("DUPLICATE_ID", place, f"the id '{item['id']}' is taken by {seen[item['id']]}")
+                yield Finding(
+                    "DUPLICATE_ID", place, f"duplicate id '{item['id']}', already used at {seen[item['id']]}"
+                )
             seen.setdefault(item["id"], place)
 
 
@@ -83,7 +85,7 @@ def _clock(spec: dict[str, Any]) -> Iterator[Finding]:
 
 
 def check_duration(text: str, place: str) -> Iterator[Finding]:
-    """A finding when a text is not a duration."""
+    """Yield a finding if a text is not a duration."""
     try:
         durations.minutes(text)
     except CoreError as error:

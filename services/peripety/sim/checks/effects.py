@@ -1,4 +1,4 @@
-"""Checks of effects: their paths, their values, and when they are due."""
+"""Static checks of effects: paths, values and due times."""
 
 from __future__ import annotations
 
@@ -36,15 +36,16 @@ def check_effects(
     at: str | None = None,
     depth: int = 1,
 ) -> Iterator[Finding]:
-    """Findings about a list of effects.
+    """Yield the findings about a list of effects.
 
     Args:
         effects: the effects.
         place: pointer of the list.
-        world: what exists.
-        derives: the names that a string value may stand for.
-        at: pointer to report instead of the effect's own, when the effect is implied by something else.
-        depth: how deep in schedules the list stands.
+        world: the existing paths and entities.
+        derives: names of derived values that a string value may refer to.
+        at: pointer to report instead of the effect's own, for effects that another part of the document
+            implies.
+        depth: nesting depth of the list in schedules.
     """
     for index, effect in enumerate(effects):
         here = at or f"{place}/{index}"
@@ -108,17 +109,21 @@ def _check_value(effect: dict[str, Any], place: str, derives: frozenset[str]) ->
         return
     if effect["op"] in {"inc", "dec", "mul", "patch"} and isinstance(value, str):
         known = (
-            f"derived values here: {', '.join(sorted(derives))}" if derives else "this rule derives no values"
+            f"known derived values: {', '.join(sorted(derives))}"
+            if derives
+            else "this rule derives no values"
         )
         yield Finding("UNKNOWN_DERIVE", f"{place}/value", f"'{value[:60]}' is not a derived value; {known}")
         return
     if looks_like_code(value):
-        message = "values are literals; put expressions into 'derives' and name them here"
+        message = (
+            "the value must be a literal; put the expression into 'derives' and use its name as the value"
+        )
         yield Finding("CODE_IN_VALUE", f"{place}/value", message)
 
 
 def check_path(text: str, place: str, world: World) -> Iterator[Finding]:
-    """Findings about a path that must exist."""
+    """Yield a finding if a path does not exist."""
     path, finding = _parsed(text, place)
     if finding is not None:
         yield finding

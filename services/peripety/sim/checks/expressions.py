@@ -1,4 +1,4 @@
-"""Checks of JSONLogic expressions: what is known to be wrong, or to be read differently elsewhere."""
+"""Static checks of JSONLogic expressions: certain errors, and forms that other engines read differently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ __all__ = ["Scope", "check_expression"]
 MAX_DEPTH = 64
 _ANY = 10_000
 
-# Fewest and most arguments; what engines disagree on (no argument at all, a lone operand) is refused.
+# Minimum and maximum number of arguments. Forms that JSONLogic engines disagree on (no argument, a lone
+# operand) are rejected.
 _ARITY: dict[str, tuple[int, int]] = {
     "var": (1, 2),
     "missing": (1, _ANY),
@@ -58,29 +59,29 @@ _ITERATORS = frozenset({"map", "filter", "reduce", "all", "some", "none"})
 
 
 class Scope(Protocol):
-    """What a variable may name."""
+    """Resolver of variables: the names that an expression may read."""
 
     @property
     def example(self) -> str:
-        """A variable such as there are here, for messages."""
+        """A valid variable, for messages."""
 
     def check_variable(self, text: str, path: Path, place: str) -> Iterator[Finding]:
-        """Findings about a variable.
+        """Yield the findings about a variable.
 
         Args:
-            text: as it is written.
-            path: its segments, one at least.
-            place: where it stands in the document.
+            text: the variable as written.
+            path: its segments, at least one.
+            place: pointer of the variable in the document.
         """
 
 
 def check_expression(logic: Any, place: str, scope: Scope) -> Iterator[Finding]:
-    """Findings about an expression."""
+    """Yield the findings about an expression."""
     yield from _check_value(logic, place, scope, 1)
 
 
 def _check_value(logic: Any, place: str, scope: Scope | None, depth: int) -> Iterator[Finding]:
-    """Findings about a part of it; without a scope where elements of an array, unknown here, are in sight."""
+    """Yield the findings about a part; without a scope inside an iterator, where elements are unknown."""
     if depth > MAX_DEPTH:
         yield Finding("TOO_DEEP", place, f"the expression is nested deeper than {MAX_DEPTH} levels")
         return
@@ -146,5 +147,5 @@ def _check_name(text: str, place: str, scope: Scope) -> Iterator[Finding]:
     if path:
         yield from scope.check_variable(text, path, place)
     else:
-        message = f"a variable outside an iterator names a fixed path, such as {scope.example}"
+        message = f"a variable outside an iterator must be a fixed path, such as {scope.example}"
         yield Finding("DYNAMIC_PATH", place, message)

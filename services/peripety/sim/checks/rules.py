@@ -1,4 +1,4 @@
-"""Checks of the rules: conditions, derived values, parameters, effects, and who may see or write what."""
+"""Static checks of rules: conditions, derived values, parameters, effects, visibility and narrator scope."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["check_rules"]
 
 
 def check_rules(spec: dict[str, Any], world: World) -> Iterator[Finding]:
-    """Findings about every rule of a scenario, in document order of the sections."""
+    """Yield the findings about every rule of a scenario, section by section."""
     for index, action in enumerate(spec["actions"]):
         yield from _check_action(action, f"/actions/{index}", world)
     for index, event in enumerate(spec["random_events"]):
@@ -89,7 +89,7 @@ def _param_problems(kind: str, schema: dict[str, Any]) -> Iterator[str]:
         yield f"maxLength is for strings, not for a {kind}"
     if "enum" in schema:
         if bounds or "maxLength" in schema:
-            yield "enum lists the legal values, so there are no bounds beside it"
+            yield "enum already lists the legal values; remove the bounds"
         if not all(_is_of(kind, option) for option in schema["enum"]):
             yield f"every value of enum must be of type {kind}"
     elif numeric:
@@ -100,15 +100,15 @@ def _param_problems(kind: str, schema: dict[str, Any]) -> Iterator[str]:
 
 def _bound_problems(kind: str, bounds: list[float]) -> Iterator[str]:
     if len(bounds) != 2:  # noqa: PLR2004 - minimum and maximum
-        yield "a number needs minimum and maximum (or enum), so that it can be drawn"
+        yield "a number needs minimum and maximum, or enum, for random draws"
         return
     low, high = bounds
     if low > high:
         yield "minimum is above maximum"
     if not all(abs(bound) <= MAX_SAFE_INTEGER for bound in bounds):
-        yield f"the bounds of a number lie within ±{MAX_SAFE_INTEGER}"
+        yield f"the bounds of a number must be within ±{MAX_SAFE_INTEGER}"
     elif kind == "integer" and not all(float(bound).is_integer() for bound in bounds):
-        yield "the bounds of an integer are integers"
+        yield "the bounds of an integer must be integers"
 
 
 def _is_of(kind: str, value: Any) -> bool:
@@ -131,14 +131,18 @@ def _check_visibility(spec: dict[str, Any], world: World) -> Iterator[Finding]:
         yield from check_path(rule["path"], f"/visibility/{index}/path", world)
         if isinstance(rule["to"], list):
             for unknown in sorted(set(rule["to"]) - world.entities):
-                yield Finding("UNKNOWN_ENTITY", f"/visibility/{index}/to", f"there is no entity '{unknown}'")
+                yield Finding(
+                    "UNKNOWN_ENTITY",
+                    f"/visibility/{index}/to",
+                    f"unknown entity '{unknown}'; add it to entities",
+                )
     yield from _check_private(spec["state"].get("private"), world)
 
 
 def _check_private(private: Any, world: World) -> Iterator[Finding]:
-    """`state.private.<entity>` belongs to that entity alone, so its keys must be entities."""
+    """Yield a finding for each key of `state.private` that is not an entity; only that entity may see it."""
     if not isinstance(private, dict):
         return
     for name in sorted(private.keys() - world.entities):
-        message = f"state.private.{name} belongs to no entity; add an entity with the id '{name}'"
+        message = f"state.private.{name} does not belong to an entity; add an entity with the id '{name}'"
         yield Finding("UNKNOWN_ENTITY", f"/state/private{pointer([name])}", message)

@@ -1,4 +1,4 @@
-"""What the variables of a scenario's rules may name."""
+"""Variables that the rules of a scenario may read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["RuleScope"]
 
 @dataclass(frozen=True, slots=True)
 class RuleScope:
-    """What is in sight of one rule.
+    """Variables in scope of one rule.
 
     Attributes:
         world: the paths under `state`.
@@ -33,7 +33,7 @@ class RuleScope:
     derives: frozenset[str] = frozenset()
 
     def check_variable(self, text: str, path: Path, place: str) -> Iterator[Finding]:
-        """Findings about a variable."""
+        """Yield the findings about a variable."""
         root = path[0]
         name = str(path[1]) if len(path) > 1 else None
         if root == "state":
@@ -43,7 +43,7 @@ class RuleScope:
         elif root in {"params", "derives"}:
             known = self.params if root == "params" else self.derives
             if name not in known:
-                listed = f"known here: {', '.join(sorted(known))}" if known else f"there are no {root} here"
+                listed = f"known: {', '.join(sorted(known))}" if known else f"the rule has no {root}"
                 yield Finding("UNKNOWN_PATH", place, f"'{text[:80]}' does not exist; {listed}")
         elif root not in {"turn", "entities"}:
             message = f"'{text[:80]}' must start with state, params, derives, turn or entities"

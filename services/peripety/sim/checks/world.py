@@ -1,4 +1,4 @@
-"""What a rule may refer to: the paths that exist at the start, and those that effects can create."""
+"""Static model of a scenario's state: the initial paths, and those that effects can create."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["World", "all_effects"]
 
 
 class World:
-    """The static picture of a scenario's state."""
+    """Static model of a scenario's state."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.state = spec["state"]
@@ -23,15 +23,15 @@ class World:
         self._holding = {path[:end] for path in self._created for end in range(1, len(path))}
 
     def exists(self, path: Path) -> bool:
-        """Whether a path under `state` exists, or can come to exist.
+        """Return True if a path under `state` exists, or can exist later.
 
-        Below an array any index will do, since arrays grow; below a path that effects write anything may
-        stand.
+        Any index into an array counts, since arrays can grow. Any path below one that effects write counts as
+        well.
         """
         return self.initial(path) is not MISSING or self._is_below_created(path)
 
     def initial(self, path: Path) -> Any:
-        """The value a path starts with; of an array's elements the first stands for all."""
+        """Return the initial value at a path; the last element of an array represents later ones."""
         value = self.state
         for segment in path[1:]:
             if isinstance(value, list) and value and _is_index(segment):
@@ -41,14 +41,14 @@ class World:
         return value
 
     def may_grow(self, path: Path) -> bool:
-        """Whether the path goes through an element of an array of the start, which need not be there yet."""
+        """Return True if the path passes an element of an initial array, which may not exist yet."""
         return any(
             isinstance(lookup(self.state, path[1:end]), list) and _is_index(path[end])
             for end in range(1, len(path))
         )
 
     def is_written(self, path: Path) -> bool:
-        """Whether some effect can put another value at the path, or at what holds it."""
+        """Return True if an effect can replace the value at the path, or one of its containers."""
         return self._is_below_created(path) or path in self._holding
 
     def _is_below_created(self, path: Path) -> bool:
@@ -73,7 +73,7 @@ def _created(spec: dict[str, Any]) -> Iterator[Path]:
 
 
 def all_effects(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every effect of a scenario, those scheduled for later included."""
+    """Yield every effect of a scenario, including those inside schedules."""
     pending = [effect for rule in [*spec["actions"], *spec["random_events"]] for effect in rule["effects"]]
     while pending:
         effect = pending.pop()

@@ -1,4 +1,4 @@
-"""Patterns over texts: which of many rules is the first to match a prompt."""
+"""Text patterns: find the first of many rules that matches a prompt."""
 
 from peripety.sim.patterns.matcher import Matcher
 from peripety.sim.patterns.syntax import PatternError

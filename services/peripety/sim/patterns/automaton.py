@@ -1,4 +1,28 @@
-"""Patterns as automata: linear-time matching in plain Python, and what static analysis walks through."""
+"""Pattern matching by finite automata: a Thompson NFA with a lazily built DFA.
+
+Matching takes time linear in the text, for every pattern, in plain Python. The DFA is also what the static
+analysis of scripts walks through.
+
+Why automata: patterns come from files that users share, and a backtracking engine (`re`) needs exponential
+time for some of them. The Rust backend uses the crate `regex`, which has the same guarantee; both match the
+same language, because the syntax is restricted to constructs without engine-specific meaning (`syntax`).
+
+Design:
+
+- A tree is compiled to an NFA whose states either take a character of a set, branch, or assert something
+  about the neighbouring characters (start, end, word boundary). Counted repetitions are expanded, within the
+  limit of the syntax.
+- Assertions depend on the class of the previous and the next character only. So a DFA state is a set of NFA
+  states plus the class of the last character.
+- Code points are grouped into intervals that all sets treat alike (`starts`). A transition is computed once
+  for each character that occurs, and cached.
+- The cache is bounded: at `MOST_STEPS_KEPT` transitions the DFA is discarded and built again. A reader in
+  progress holds references to old states and stays correct.
+- A search is unanchored: the start state is added again before each character, unless the pattern is anchored
+  to the start.
+
+Threads may share an automaton without a lock: a transition that two of them compute is the same.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +38,13 @@ if TYPE_CHECKING:
 __all__ = ["Automaton", "State"]
 
 MOST_STEPS_KEPT = 20_000
-"""How many transitions an automaton remembers before it forgets them all and begins anew."""
+"""Transitions that an automaton caches before it discards them all."""
 
-_WORD_STARTS = tuple(map(ord, "0:A[_`a{"))  # where the characters of words begin and end
+_WORD_STARTS = tuple(map(ord, "0:A[_`a{"))  # code points at which the class of word characters starts or ends
 
 
 class Beside(Enum):
-    """What stands before or after a place in a text; assertions look at nothing else."""
+    """Class of the character before or after a position; assertions depend on nothing else."""
 
     EDGE = "edge"
     WORD = "word"
@@ -28,12 +52,12 @@ class Beside(Enum):
 
 
 class State:
-    """Where an automaton is after some text.
+    """State of the DFA after a prefix of a text.
 
     Attributes:
-        key: equal for states of one automaton from which the same follows.
-        found: the tree was found already, whatever follows.
-        dead: it will not be found, whatever follows.
+        key: equal for equivalent states of one automaton.
+        found: the pattern has been found, whatever follows.
+        dead: the pattern cannot be found any more.
     """
 
     __slots__ = ("before", "closures", "dead", "found", "key", "row", "threads")
@@ -49,17 +73,14 @@ class State:
 
 
 class Automaton:
-    """Finds a tree in texts, in time linear in the text. Every thread may use it.
-
-    The tree becomes an NFA; texts are read by its DFA, which is made as far as texts lead, and forgotten when
-    it has grown large.
+    """Linear-time search for a pattern. Thread-safe.
 
     Attributes:
-        starts: code points, in order; characters between the same two of them lead to the same states.
+        starts: code points in order; characters between two neighbours have the same transitions.
     """
 
     def __init__(self, tree: Node) -> None:
-        self._following: dict[int, int] = {}  # of a state that takes a character
+        self._following: dict[int, int] = {}  # by the number of an NFA state that takes a character
         self._sets: dict[int, Characters] = {}
         self._splits: dict[int, tuple[int, ...]] = {}
         self._assertions: dict[int, tuple[Assertion, int]] = {}
@@ -82,7 +103,7 @@ class Automaton:
         self.start = self._state((self._begin,), Beside.EDGE)
 
     def matches(self, text: str) -> bool:
-        """Whether the tree is found in a text."""
+        """Return True if the text contains a match."""
         state = self.start
         for character in text:
             state = state.row.get(character) or self.step(state, character)
@@ -93,11 +114,11 @@ class Automaton:
         return self.accepts(state)
 
     def step(self, state: State, character: str) -> State:
-        """The state after one more character."""
+        """Return the state after one more character."""
         following = state.row.get(character)
         if following is None:
             if self._kept >= MOST_STEPS_KEPT:
-                # Who is still reading goes on with the old states; nobody else does.
+                # A search in progress continues with the old states, which remain valid.
                 self._states, self._kept = {}, 0
                 self.start = self._state((self._begin,), Beside.EDGE)
             self._kept += 1
@@ -105,10 +126,10 @@ class Automaton:
         return following
 
     def accepts(self, state: State) -> bool:
-        """Whether the tree is found in the text that led here, if nothing follows."""
+        """Return True if the text up to this state contains a match, given that the text ends."""
         return state.found or self._closure(state, Beside.EDGE)[1]
 
-    # ---- the DFA
+    # ---- DFA
 
     def _after(self, state: State, character: str) -> State:
         if state.found or state.dead:
@@ -134,7 +155,7 @@ class Automaton:
         return Beside.WORD if self._sees_words and is_word else Beside.OTHER
 
     def _takers_of(self, symbol: int) -> frozenset[int]:
-        """The states of the NFA that take a symbol."""
+        """Return the NFA states that take a symbol."""
         takers = self._takers.get(symbol)
         if takers is None:
             code = self.starts[symbol]
@@ -152,7 +173,7 @@ class Automaton:
         return closure
 
     def _reach(self, threads: tuple[int, ...], before: Beside, after: Beside) -> tuple[tuple[int, ...], bool]:
-        """The states that wait for a character, from here without one, and whether the end is reached."""
+        """Return the character-taking states reachable without a character, and if the end is reachable."""
         waiting: list[int] = []
         seen, pending = set(threads), [*threads]
         while pending:
@@ -171,10 +192,10 @@ class Automaton:
                     pending.append(following)
         return tuple(waiting), self._end in seen
 
-    # ---- the NFA
+    # ---- NFA
 
     def _build(self, tree: Node, following: int) -> int:
-        """Add a tree with what follows it; the number of the state in which it begins."""
+        """Add a subtree with its continuation; return the number of its first state."""
         match tree:
             case Characters():
                 begin = self._number()
@@ -201,7 +222,8 @@ class Automaton:
             loop = self._number()
             begin = self._build(node, loop)
             self._splits[loop] = (begin, end)
-            # What is repeated once at least is not written twice: nested so, it would double each time.
+            # The loop reuses the last mandatory copy: a separate copy would double nested repetitions at each
+            # level.
             following, least, most = (begin, least - 1, least - 1) if least else (loop, 0, 0)
         for _ in range((most or least) - least):
             begin = self._number()

@@ -1,4 +1,4 @@
-"""Texts that a match cannot do without: what an index over many patterns looks for."""
+"""Required literals of a pattern, for the prefilter of a pattern index."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 __all__ = ["Literals", "likelihood", "required"]
 
 Literals = frozenset[str]
-"""Folded texts, one of which has to occur in a folded text; none at all can occur in no text."""
+"""Folded texts of which a folded match contains at least one; the empty set never matches."""
 
 MOST_LITERALS = 128
-"""How many literals are kept for one pattern."""
+"""Maximum literals of one set."""
 MOST_SETS = 3
-"""How many sets of literals are kept, each of which has to occur."""
+"""Maximum sets of a pattern; a match contains a literal of each."""
 MOST_LENGTH = 64
-"""How long a literal is kept, in characters."""
+"""Maximum length of a literal, in characters."""
 
-# How frequent characters are in texts, roughly; of a word those after the first few say nothing more.
+# Rough frequencies of characters in texts. In a word, only the first few letters are selective.
 _LETTER, _TELLING, _RARE = 1 / 20, 4, 1 / 1000
 _BETWEEN_WORDS = {" ": 1 / 6} | dict.fromkeys(".,-'\"\n", 1 / 50)
 
 _NOTHING: Literals = frozenset([""])
-_TOO_LIKELY = 0.005  # where a literal is in almost any text, looking for it is in vain
+_TOO_LIKELY = 0.005  # a literal that occurs in almost every text is useless as a filter
 
-# All texts that are like a tree, if they are few and short; and what it requires, one of each set.
+# The finite language of a tree (None if it is large), and the required sets of literals.
 _Findings = tuple[Literals | None, tuple[Literals, ...]]
 
 
 def likelihood(literals: Literals) -> float:
-    """How many of a text's characters begin one of these literals, roughly, as a share."""
+    """Return the estimated share of positions in a text at which one of the literals begins."""
     return sum(map(_share, literals))
 
 
@@ -51,9 +51,9 @@ def _share(text: str) -> float:
 
 
 def required(tree: Node) -> tuple[Literals, ...]:
-    """Sets of literals, of each of which a tree requires one, the least likely set first.
+    """Return the sets of literals that a tree requires, the most selective first.
 
-    What is in almost any text is not among them.
+    Sets that occur in almost every text are left out.
     """
     useful = {each for each in _findings(tree)[1] if likelihood(each) <= _TOO_LIKELY}
     return tuple(sorted(useful, key=lambda each: (likelihood(each), sorted(each)))[:MOST_SETS])

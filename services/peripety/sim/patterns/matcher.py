@@ -1,4 +1,4 @@
-"""Which of many patterns is the first to match, without trying them all."""
+"""Index of many patterns that finds the first match without trying each one."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _ALWAYS = (0, 2**63 - 1)
 
 
 class Matcher:
-    """Many patterns as one index. Immutable; every thread may use it.
+    """Index of many patterns. Immutable and thread-safe.
 
-    What a match costs depends on the text, hardly on the number of patterns: only those are tried of which
-    the text has a literal that they require, and those that require none.
+    The cost of a match depends on the text and hardly on the number of patterns. Only patterns whose required
+    literals occur in the text, and those without any, are tried.
 
     Args:
-        patterns: the patterns, in the order in which they are tried.
-        core: the core to use; by default the one that runs everywhere else.
+        patterns: the patterns, in order of priority.
+        core: the backend; the active one by default.
 
     Raises:
-        PatternError: of the first pattern that cannot be taken.
+        PatternError: the first invalid pattern.
     """
 
     def __init__(self, patterns: Sequence[Pattern], *, core: Core = CORE) -> None:
@@ -56,7 +56,7 @@ class Matcher:
         return self._size
 
     def first(self, subject: Subject, skip: Container[int] = ()) -> int | None:
-        """The number of the first pattern that matches and is not in `skip`, or None."""
+        """Return the number of the first pattern that matches and is not in `skip`, or None."""
         given = subject.text, subject.model, subject.tool_result, subject.message_index
         try:
             return self._index.first(*given, skip)
@@ -64,10 +64,10 @@ class Matcher:
             return self.first(_unicode(subject), skip)
 
     def matches(self, index: int, subject: Subject) -> bool:
-        """Whether one pattern matches, whatever those before it do.
+        """Return True if one pattern matches, independently of earlier patterns.
 
         Raises:
-            IndexError: there is no such pattern.
+            IndexError: the index does not exist.
         """
         given = subject.text, subject.model, subject.tool_result, subject.message_index
         if not 0 <= index < self._size:
@@ -79,14 +79,14 @@ class Matcher:
 
 
 class _Field:
-    """The distinct predicates of one of a subject's texts."""
+    """Distinct predicates of one text of a subject."""
 
     def __init__(self) -> None:
         self.predicates: list[Predicate] = []
         self._numbers: dict[TextPattern, int] = {}
 
     def number(self, pattern: TextPattern | None) -> int | None:
-        """The number of a pattern's predicate."""
+        """Return the number of a pattern's predicate, adding it if it is new."""
         if pattern is None:
             return None
         number = self._numbers.get(pattern)
@@ -108,7 +108,7 @@ def _row(
 
 
 def _unicode(subject: Subject) -> Subject:
-    """The same, with a replacement character for each half of a surrogate pair, as decoders write it."""
+    """Replace each lone surrogate by a replacement character, as decoders do."""
     return Subject(
         _replaced(subject.text),
         _replaced(subject.model),

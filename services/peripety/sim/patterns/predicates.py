@@ -1,4 +1,4 @@
-"""What one text is held against, prepared for every core."""
+"""Predicates on one text, prepared for both backends."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["Comparison", "Predicate", "Search", "predicate"]
 
 
 class Comparison:
-    """A text that another is equal to, or contains.
+    """Equality or substring test.
 
     Attributes:
-        text: what is compared with; folded, if `folds`.
-        whole: the texts are equal; otherwise one contains the other.
-        folds: the letters of ASCII are compared in any case.
-        spelled: no expression.
-        besides: nothing more.
-        literals: what has to occur in a folded text; None where nothing has to.
-        likelihood: how likely a text is like this, roughly; for choosing what to look at first.
+        text: the text to find; folded if `folds`.
+        whole: test for equality instead of a substring.
+        folds: compare ASCII letters without case.
+        spelled: always None: not a regular expression.
+        besides: always empty.
+        literals: literals of which a folded match contains one; None if nothing is required.
+        likelihood: rough probability of a match, for ordering tests.
     """
 
     spelled = None
@@ -44,20 +44,20 @@ class Comparison:
         self.likelihood = 0.0 if whole else likelihood(self.literals) if self.literals else 1.0
 
     def holds(self, text: str, folded: str) -> bool:
-        """Whether a text is like this; `folded` is the same text, folded."""
+        """Return True if a text matches; `folded` is the same text, folded."""
         given = folded if self.folds else text
         return given == self.text if self.whole else self.text in given
 
 
 class Search:
-    """A regular expression, which is found in a text.
+    """Search for a regular expression.
 
     Attributes:
-        text: none.
-        whole: never.
-        folds: never: the expression says itself what it folds.
-        literals: what has to occur in a folded text, one of them; None where nothing is known.
-        besides: of each of these one has to occur as well.
+        text: always empty.
+        whole: always False.
+        folds: always False; the expression itself contains both cases.
+        literals: literals of which a folded match contains one; None if nothing is known.
+        besides: further sets; a match contains a literal of each.
         likelihood: as for comparisons.
     """
 
@@ -74,16 +74,16 @@ class Search:
 
     @property
     def spelled(self) -> str:
-        """It, in the syntax of Rust's crate `regex`."""
+        """The expression in the syntax of Rust's crate `regex`."""
         return spelled(self._tree)
 
     @cached_property
     def automaton(self) -> Automaton:
-        """It, for plain Python; most are never asked for."""
+        """The automaton of the Python backend, built on first use."""
         return Automaton(self._tree)
 
     def holds(self, text: str, folded: str) -> bool:
-        """Whether it is found in a text; `folded` is the same text, folded."""
+        """Return True if a text contains a match; `folded` is the same text, folded."""
         return all(
             any(literal in folded for literal in literals) for literals in self.besides
         ) and self.automaton.matches(text)
@@ -93,10 +93,10 @@ Predicate = Comparison | Search
 
 
 def predicate(pattern: TextPattern) -> Predicate:
-    """Prepare a pattern. What consists of mere characters becomes a comparison, however it was written.
+    """Prepare a pattern; one that consists of plain characters becomes a comparison.
 
     Raises:
-        PatternError: it is not of the syntax, larger than the limits, or not Unicode text.
+        PatternError: invalid syntax, over a limit, or not valid Unicode.
     """
     match pattern.kind:
         case TextKind.ANY:
@@ -120,7 +120,7 @@ def _comparison(tree: Node) -> Comparison | None:
 
 
 def _character(node: Node) -> tuple[str | None, bool | None]:
-    """The one character that a node is, and whether in both cases; a character without cases says None."""
+    """Return the single character of a node and its case folding; None for a character without case."""
     if isinstance(node, Characters):
         codes = [code for span in node.ranges for code in span]
         letter = chr(codes[0]) if codes else ""

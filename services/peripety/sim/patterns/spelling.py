@@ -1,4 +1,4 @@
-"""A tree as one regular expression that leaves nothing to an engine's own tables, flags or escapes."""
+"""Conversion of a pattern tree to a regular expression that is independent of flags and Unicode tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_CHARACTER = r"[^\x{0}-\x{10FFFF}]"
 
 
 def spelled(tree: Node) -> str:
-    """A tree in the syntax of Rust's crate `regex`."""
+    """Return the tree in the syntax of Rust's crate `regex`."""
     match tree:
         case Characters(ranges):
             members = "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in ranges)

@@ -1,8 +1,8 @@
-r"""How patterns are written: regular expressions and globs, read into one small tree over Unicode scalars.
+r"""Parser of regular expressions and globs, with one small syntax tree over Unicode scalars.
 
-The syntax is the part of regular expressions that every engine gives the same meaning and that can be matched
-in linear time. What a class or a fold of case means never depends on tables of Unicode: `\d`, `\w`, `\s`,
-`\b` and `(?i)` know ASCII, and every other character is just itself. `^` and `$` are the ends of the whole
+The supported syntax is the common subset of regular expressions that every engine reads alike and that can
+be matched in linear time. Character classes and case folding never depend on Unicode tables: `\d`, `\w`,
+`\s`, `\b` and `(?i)` cover ASCII, and every other character is itself. `^` and `$` are the ends of the whole
 text; `.` is anything but a line feed.
 """
 
@@ -42,24 +42,25 @@ __all__ = [
 ]
 
 MOST_CHARACTERS = 20_000
-"""How long a pattern may be, in characters; `exact` and `contains` have no limit."""
+"""Maximum length of a pattern in characters; `exact` and `contains` have no limit."""
 MOST_NESTED = 100
-"""How deep groups and repetitions may be nested."""
+"""Maximum nesting depth of groups and repetitions."""
 MOST_REPEATED = 1_000
-"""The largest number in a counted repetition."""
+"""Maximum count of a repetition."""
 MOST_STATES = 2_000
-"""How large a pattern may become when its repetitions are written out: each character, set of characters,
-group, choice and repetition counts 1, and a set another 1 for each range beyond ASCII."""
+"""Maximum size of a pattern with expanded repetitions. Each character, set, group, choice and repetition
+counts 1; a set counts 1 more for each range beyond ASCII.
+"""
 
 _LAST = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
 
 
 class PatternError(InvalidArgumentError):
-    """A pattern that cannot be taken; the message says what is wrong, at which column, and the way out.
+    """Invalid pattern; the message holds the problem, the column and the fix.
 
     Attributes:
-        column: where in the pattern, counted from 1.
+        column: position in the pattern, from 1.
     """
 
     default_code = "BAD_PATTERN"
@@ -69,23 +70,23 @@ class PatternError(InvalidArgumentError):
         self.column = column
 
 
-# ---- the tree
+# ---- syntax tree
 
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """One character out of a set: closed ranges of code points, in order, that do not touch."""
+    """One character of a set: closed ranges of code points, sorted, that do not touch."""
 
     ranges: tuple[tuple[int, int], ...]
 
     @property
     def size(self) -> int:
-        """What it counts towards `MOST_STATES`."""
+        """Size of the set towards `MOST_STATES`."""
         return 1 + sum(last > 0x7F for _, last in self.ranges)  # noqa: PLR2004 - the last of ASCII
 
 
 class Assertion(Enum):
-    """What holds between two characters without taking one."""
+    """Zero-width assertion."""
 
     START = "start"
     END = "end"
@@ -95,21 +96,21 @@ class Assertion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One after the other; an empty sequence is the empty text."""
+    """Concatenation; an empty sequence is the empty text."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several."""
+    """Alternatives."""
 
     options: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The same so many times; `most` is None for any number."""
+    """Repetition; an unbounded one has None as `most`."""
 
     node: Node
     least: int
@@ -122,29 +123,29 @@ EMPTY = Sequence(())
 
 
 def fold(text: str) -> str:
-    """The text with the capital letters of ASCII made small, and no others."""
+    """Return the text with ASCII capitals in lower case, and nothing else changed."""
     return text.encode("utf-8").lower().decode("utf-8")
 
 
 def require_text(text: str) -> None:
-    """Refuse what is not Unicode text.
+    """Raise unless the text is valid Unicode.
 
     Raises:
-        PatternError: it is not.
+        PatternError: it contains a lone surrogate.
     """
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise PatternError(
-            "a pattern is Unicode text, and half of a surrogate pair is none; leave it out", error.start + 1
+            "the pattern contains a lone surrogate, which is not valid Unicode; leave it out", error.start + 1
         ) from None
 
 
 def tree(pattern: TextPattern) -> Node:
-    """What a pattern matches: it is found in a text when some part of the text is like the tree.
+    """Parse a pattern; a text matches if some part of it matches the tree.
 
     Raises:
-        PatternError: it is not of the syntax, larger than the limits, or not Unicode text.
+        PatternError: invalid syntax, over a limit, or not valid Unicode.
     """
     text = pattern.text
     require_text(text)
@@ -166,7 +167,7 @@ def _literal(text: str, *, folds: bool) -> tuple[Characters, ...]:
     return tuple(_single(character, folds=folds) for character in text)
 
 
-# ---- sets of characters
+# ---- character sets
 
 _Ranges = list[tuple[int, int]]
 
@@ -201,7 +202,7 @@ def _complement(ranges: Iterable[tuple[int, int]]) -> _Ranges:
     following = 0
     for first, last in [*_merged(ranges), (_LAST + 1, _LAST + 1)]:
         low, high = following, first - 1
-        # No range begins or ends within the surrogates, which are no characters.
+        # Ranges never begin or end inside the surrogates, which are not characters.
         low = _SURROGATES[1] + 1 if _SURROGATES[0] <= low <= _SURROGATES[1] else low
         high = _SURROGATES[0] - 1 if _SURROGATES[0] <= high <= _SURROGATES[1] else high
         if low <= high:
@@ -211,7 +212,7 @@ def _complement(ranges: Iterable[tuple[int, int]]) -> _Ranges:
 
 
 def _characters(ranges: Iterable[tuple[int, int]], *, folds: bool) -> Characters:
-    """A set; with `folds` both cases of each letter of ASCII that is in it."""
+    """Build a set; with `folds`, both cases of each ASCII letter in it."""
     wanted = [*ranges]
     if folds:
         for case, offset in ((_UPPER, _CASE), (_LOWER, -_CASE)):
@@ -230,11 +231,11 @@ def _single(character: str, *, folds: bool) -> Characters:
 ANYTHING = Characters(tuple(_complement([])))
 
 
-# ---- reading
+# ---- parsing
 
 
 class _Reader:
-    """What reading both syntaxes has in common."""
+    """Common base of both parsers."""
 
     def __init__(self, text: str, *, folds: bool) -> None:
         self.text = text
@@ -250,7 +251,7 @@ class _Reader:
         return self.text[self.at : self.at + amount]
 
     def take(self, expected: str) -> bool:
-        """Go over what is expected, if it stands here."""
+        """Skip the expected text and return True, if it is next."""
         if not self.text.startswith(expected, self.at):
             return False
         self.at += len(expected)
@@ -279,7 +280,10 @@ def _size(node: Node) -> int:
 
 
 class _Glob(_Reader):
-    """`*` any characters, `?` one character, `[abc]`, `[a-z]`, `[!abc]`; everything else is itself."""
+    """Glob parser: `*` any characters, `?` one character, `[abc]`, `[a-z]`, `[!abc]`.
+
+    Everything else is literal.
+    """
 
     def read(self) -> Node:
         parts: list[Node] = [Assertion.START]
@@ -295,7 +299,7 @@ class _Glob(_Reader):
             else:
                 parts.append(_single(character, folds=self.folds))
         parts.append(Assertion.END)
-        # A star at an end is what searching does by itself.
+        # A leading or trailing star is redundant in a search.
         if len(parts) > 2 and isinstance(parts[-2], Repeat):  # noqa: PLR2004 - more than the two ends
             parts = parts[:-2]
         if len(parts) > 1 and isinstance(parts[1], Repeat):
@@ -340,13 +344,13 @@ _DOT = Characters(tuple(_complement(_ranges("\n"))))
 
 
 class _Regex(_Reader):
-    """Recursive descent: choices of sequences of quantified atoms."""
+    """Recursive-descent parser of regular expressions."""
 
     def read(self) -> Node:
         self.folds |= self.take("(?i)")
         node = self._choice(0)
         if self.at < len(self.text):
-            self.fail("nothing is open that ) could close; write \\) for the character )")
+            self.fail("unmatched ); write \\) for the character )")
         return self.limited(node)
 
     def _choice(self, depth: int) -> Node:
@@ -370,13 +374,13 @@ class _Regex(_Reader):
         if quantifier is None:
             return node
         if isinstance(node, Assertion) and self.text[start] != "(":
-            self.fail("there is nothing to repeat here; write \\ before the character itself", start)
-        self.take("?")  # lazy or greedy: whether it matches is the same
+            self.fail("nothing to repeat; write \\ before the character itself", start)
+        self.take("?")  # lazy and greedy quantifiers match the same texts
         if self.peek() == "+":
-            self.fail("a possessive quantifier is not linear-time; leave the second + out")
+            self.fail("a possessive quantifier is not linear-time; remove the second +")
         again = self.at
         if self._quantifier() is not None:
-            self.fail("a repetition is repeated; put the first one into a group", again)
+            self.fail("a quantifier follows a quantifier; put the first one into a group", again)
         return Repeat(node, *quantifier)
 
     def _quantifier(self) -> tuple[int, int | None] | None:
@@ -390,9 +394,9 @@ class _Regex(_Reader):
         inside = self.text[self.at + 1 : end]
         low, comma, high = inside.partition(",")
         if not _is_number(low or high) or not _is_number(high or low):
-            return None  # a brace that counts nothing is a character, as in JSON
+            return None  # a brace without a count is literal, as in JSON
         if not low:
-            self.fail("a counted repetition needs its least number; write {0,…}", start)
+            self.fail("a counted repetition needs a minimum; write {0,…}", start)
         least = _number(low)
         most = least if not comma else _number(high) if high else None
         if max(least, most or 0) > MOST_REPEATED:
@@ -405,7 +409,7 @@ class _Regex(_Reader):
     def _atom(self, depth: int) -> Node:
         start, character = self.at, self.peek()
         if self._quantifier() is not None:
-            self.fail("there is nothing to repeat here; write \\ before the character itself", start)
+            self.fail("nothing to repeat; write \\ before the character itself", start)
         self.at += 1
         if character == "(":
             return self._group(start, depth)
@@ -422,16 +426,16 @@ class _Regex(_Reader):
     def _group(self, start: int, depth: int) -> Node:
         for opening, name in _NOT_LINEAR.items():
             if self.text.startswith(opening, start):
-                self.fail(f"{name} ({opening}…) is not linear-time; say it with several patterns", start)
+                self.fail(f"{name} ({opening}…) is not linear-time; use several patterns", start)
         if self.take("?") and not self.take(":"):
             named = self.take("P<") or self.take("<")
             end = self.text.find(">", self.at)
             if not named or not self.text[self.at : end].isidentifier():
-                self.fail("only (…), (?:…), (?P<name>…) and, at the start, (?i) are known", start)
+                self.fail("only (…), (?:…), (?P<name>…) and, at the start, (?i) are supported", start)
             self.at = end + 1
         node = self._choice(depth + 1)
         if not self.take(")"):
-            self.fail("a group is never closed; write \\( for the character (", start)
+            self.fail("the group is not closed; write \\( for the character (", start)
         return node
 
     def _escape(self, start: int) -> Node:
@@ -440,11 +444,11 @@ class _Regex(_Reader):
             self.at += 1
             return _BOUNDARIES[character]
         if (character.isdigit() and character.isascii()) or character == "k":
-            self.fail("a backreference is not linear-time; say it with several patterns", start)
+            self.fail("a backreference is not linear-time; use several patterns", start)
         return _characters(self._escaped(start), folds=self.folds)
 
     def _escaped(self, start: int) -> _Ranges:
-        """What an escape stands for, inside a set or outside; the backslash is read."""
+        """Parse an escape after its backslash, inside or outside a set."""
         character = self.peek()
         self.at += 1
         if not character:
@@ -456,7 +460,7 @@ class _Regex(_Reader):
             self.at += len(digits)
             code = int(digits, 16)
             if _SURROGATES[0] <= code <= _SURROGATES[1]:
-                self.fail("half of a surrogate pair is no character; write the character itself", start)
+                self.fail("a lone surrogate is not a character; write the character itself", start)
             return [(code, code)]
         if character.lower() in _CLASSES:
             ranges = _CLASSES[character.lower()]
@@ -465,7 +469,7 @@ class _Regex(_Reader):
             return _ranges(_NAMED[character])
         if character.isalnum():
             self.fail(
-                f"\\{character} is not known: there are \\d \\w \\s \\b, their opposites in capitals, \\n "
+                f"\\{character} is not supported; use \\d \\w \\s \\b, their opposites in capitals, \\n "
                 "\\t \\r \\f \\v, \\xHH and \\uHHHH; the ends of the text are ^ and $",
                 start,
             )
@@ -490,9 +494,11 @@ class _Regex(_Reader):
         self.at += 1
         high = self._one(start)
         if len(low) != 1 or len(high) != 1 or low[0][0] != low[0][1] or high[0][0] != high[0][1]:
-            self.fail("a range goes from one character to another; write \\- for the character -", here)
+            self.fail("a range needs two single characters; write \\- for the character -", here)
         if high[0][0] < low[0][0]:
-            self.fail("a range goes from the smaller character to the larger; turn it round", here)
+            self.fail(
+                "the range is empty: it must go from the smaller character to the larger; turn it round", here
+            )
         return [(low[0][0], high[0][0])]
 
     def _one(self, start: int) -> _Ranges:
@@ -500,7 +506,7 @@ class _Regex(_Reader):
         if not character:
             self.fail("a set of characters is never closed; write \\[ for the character [", start)
         if self.peek(2) == "[:":
-            self.fail("POSIX classes are not known; write the range itself, such as A-Z")
+            self.fail("POSIX classes are not supported; write the range itself, such as A-Z")
         here = self.at
         self.at += 1
         return self._escaped(here) if character == "\\" else _ranges(character)
@@ -511,6 +517,9 @@ def _is_number(text: str) -> bool:
 
 
 def _number(text: str) -> int:
-    """A number, or a larger one than any that is allowed: digits are bounded before they are read."""
+    """Parse a number; one with too many digits becomes a number over the limit.
+
+    Digits are bounded first, because parsing a very long number is slow.
+    """
     digits = text.lstrip("0") or "0"
     return int(digits) if len(digits) <= len(str(MOST_REPEATED)) else MOST_REPEATED + 1

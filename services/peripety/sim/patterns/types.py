@@ -1,4 +1,4 @@
-"""Patterns: what a text, the model it is meant for and its place in a conversation have to be like."""
+"""Types of text patterns and of the subjects they match."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ __all__ = ["Pattern", "Subject", "TextKind", "TextPattern"]
 
 
 class TextKind(StrEnum):
-    """How a text is compared."""
+    """Comparison of a text with a pattern."""
 
     EXACT = "exact"
     CONTAINS = "contains"
     REGEX = "regex"  # found anywhere, unless anchored
-    GLOB = "glob"  # the whole text: * any characters, ? one character, [..] one of these
+    GLOB = "glob"  # matches the whole text: * any characters, ? one character, [..] one of these
     ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
 class TextPattern:
-    """What one text has to be like; `ignore_case` folds the letters of ASCII and no others."""
+    """Pattern for one text; `ignore_case` folds ASCII letters only."""
 
     kind: TextKind
     text: str = ""
@@ -29,13 +29,13 @@ class TextPattern:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A conjunction: every predicate that is given has to hold.
+    """Conjunction of predicates; absent ones always match.
 
     Attributes:
-        text: the prompt, empty where only tool results came in.
-        model: the model's name.
-        tool_result: the results of tools that came in, joined by newlines; never holds where none did.
-        message_index: lowest and highest number of answers that the conversation may already hold.
+        text: for the prompt, which is empty if only tool results arrived.
+        model: for the name of the model.
+        tool_result: for the arrived tool results, joined by newlines; never matches without any.
+        message_index: minimum and maximum number of earlier answers in the conversation.
     """
 
     text: TextPattern = field(default_factory=lambda: TextPattern(TextKind.ANY))
@@ -46,7 +46,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What patterns are held against; see `Pattern` for the fields."""
+    """Texts that patterns are matched against; see `Pattern` for the fields."""
 
     text: str
     model: str = ""

@@ -1,1 +1,1 @@
-"""Policies: rules that decide about the tool calls of an agent (docs/policies.md says what they mean)."""
+"""Policies: rules that decide about the tool calls of agents; docs/policies.md specifies them."""

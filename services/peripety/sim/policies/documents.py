@@ -1,4 +1,4 @@
-"""Policy documents: through the border, checked, compiled."""
+"""Parsing, validation and compilation of a policy document."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ __all__ = ["compile_policy", "decide", "decide_many", "validate_policy"]
 
 
 def validate_policy(document: bytes | str) -> list[Finding]:
-    """Everything wrong with a policy document; one without errors can be compiled.
+    """Return all findings of a policy document; one without errors can be compiled.
 
-    The border, the JSON Schema and the static checks, each only when the one before found no error.
+    The stages are the strict parser, the JSON Schema and the static checks. Each runs only if the previous
+    one found no error.
     """
     try:
         spec = loads(canonical_document(document))
@@ -47,10 +48,10 @@ def compile_policy(document: bytes | str) -> Policy:
 
 
 def decide(policy: Policy, request: ToolRequest) -> Decided:
-    """What a policy says to a request; see `Policy.decide`."""
+    """Decide a request; see `Policy.decide`."""
     return policy.decide(request)
 
 
 def decide_many(policy: Policy, requests: Sequence[ToolRequest]) -> list[Decided]:
-    """What a policy says to each of many requests; see `Policy.decide_many`."""
+    """Decide many requests; see `Policy.decide_many`."""
     return policy.decide_many(requests)

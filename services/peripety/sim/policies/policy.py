@@ -1,4 +1,4 @@
-"""A compiled policy: what it decides about requests, and what its rules, or others, hold for."""
+"""Compiled policy: decisions about requests, and the requests that single rules match."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BEFORE_VALUES = (
     b"{",
     b":",
     b",",
-)  # one of them stands before each value, and each may stand in a text
+)  # one of them precedes each value; strings may contain them too, so the count is an upper bound
 
 _NO_RULE = Decided(Decision.DENY, NO_RULE, by_invariant=False, reasons=("no rule takes hold",))
 _UNKNOWN = Decided(
@@ -44,12 +44,12 @@ _UNKNOWN = Decided(
 
 
 class Requests:
-    """Requests, read once for the tools of a policy. Immutable; every thread may use it.
+    """Requests, prepared once for the tools of a policy. Immutable and thread-safe.
 
     Attributes:
-        requests: as they were given.
-        core: as the engine has read them.
-        tools: those that they were read for.
+        requests: the original requests.
+        core: the backend's object.
+        tools: the tools they were prepared for.
     """
 
     def __init__(
@@ -60,19 +60,19 @@ class Requests:
         self.tools = tools
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of requests."""
         return len(self.requests)
 
 
 class Policy:
-    """A compiled policy. Immutable; every thread may use it.
+    """Compiled policy. Immutable and thread-safe.
 
     Attributes:
         document: the policy in canonical form.
         policy_hash: SHA-256 of `document`, in hex.
-        spec: the parsed document; shared, so not to be changed.
-        rules: the invariants, then the rules, in the order in which they are asked; shared as well.
-        invariants: how many of them are invariants.
+        spec: the parsed document; shared, so read-only.
+        rules: the invariants, then the rules, in order of evaluation; shared as well.
+        invariants: number of invariants.
     """
 
     def __init__(self, document: bytes, core: CorePolicy) -> None:
@@ -84,19 +84,20 @@ class Policy:
             *self.spec.get("invariants", ()),
             *self.spec["rules"],
         )
-        # By the index of the deciding rule, as the core gives it: those of no rule are negative.
+        # Indexed by the deciding rule as the backend reports it; decisions without a rule have negative
+        # indices.
         self._outcomes = [*map(self._outcome, range(len(self.rules))), _UNKNOWN, _NO_RULE]
         self._core = core
 
     def prepare(self, requests: Sequence[ToolRequest]) -> Requests:
-        """Read requests once, to decide about them often.
+        """Prepare requests once for repeated decisions.
 
-        The result is good for this policy and for every other one with the same `tools`.
+        The result is valid for this policy and for every other one with the same `tools`.
 
         Raises:
-            InvalidArgumentError: `REQUEST_INVALID`; the violations name each request and its field.
+            InvalidArgumentError: `REQUEST_INVALID`; the violations name each request and field.
         """
-        requests = tuple(requests)  # they are gone through more than once
+        requests = tuple(requests)  # iterated more than once
         read = self._core.read(requests)
         if read is not None:
             return Requests(requests, read, self.spec["tools"])
@@ -107,7 +108,7 @@ class Policy:
             raise refused(requests) from None
 
     def decide(self, request: ToolRequest) -> Decided:
-        """What the policy says to a request.
+        """Decide a request.
 
         Raises:
             InvalidArgumentError: as `prepare`.
@@ -118,11 +119,11 @@ class Policy:
         return self._outcomes[deciding]
 
     def decide_many(self, requests: Requests | Sequence[ToolRequest]) -> list[Decided]:
-        """What the policy says to each of many requests.
+        """Decide many requests.
 
         Raises:
             InvalidArgumentError: as `prepare`.
-            ValueError: they were prepared for other tools.
+            ValueError: the requests were prepared for other tools.
         """
         if isinstance(requests, Requests):
             return self._decide_prepared(requests)
@@ -141,22 +142,22 @@ class Policy:
         return decided
 
     def deciding(self, requests: Requests) -> Sequence[int]:
-        """The index in `rules` of the rule that decides each request; -1: none, -2: the tool is unknown.
+        """Return the index in `rules` of the deciding rule of each request; -1: no rule, -2: unknown tool.
 
         Raises:
-            ValueError: they were prepared for other tools.
+            ValueError: the requests were prepared for other tools.
         """
         return _integers(self._core.deciding(self._read(requests))[0])
 
     def matches(
         self, requests: Requests, rules: Sequence[Mapping[str, Any]] | None = None
     ) -> tuple[Matches, ...]:
-        """What each rule's condition holds for, whatever stands before it.
+        """Evaluate the condition of each rule by itself, independently of earlier rules.
 
         Args:
             requests: the requests.
-            rules: rules that need not be the policy's own, but use its tools and lists, such as mutants;
-                they have passed the checks of a document. The policy's own `rules` when absent.
+            rules: the policy's own `rules` by default. Others, such as mutants, must use its tools and lists
+                and have passed the checks of a document.
 
         Raises:
             ValueError: the requests were prepared for other tools.
@@ -169,7 +170,7 @@ class Policy:
         )
 
     def _read(self, requests: Requests) -> CoreRequests:
-        # A core knows tools by their places: those of another policy would be taken for others.
+        # Backends identify tools by index, so requests prepared for other tools would be misread.
         if requests.tools is not self.spec["tools"] and requests.tools != self.spec["tools"]:
             raise ValueError("the requests were prepared for a policy with other tools")
         return requests.core
@@ -211,14 +212,14 @@ def _integers(packed: bytes) -> Sequence[int]:
 
 
 def _members(bits: bytes) -> Iterator[int]:
-    """The numbers in a set of bits, in order."""
+    """Yield the numbers in a bit set, in order."""
     for place, byte in enumerate(bits):
         if byte:
             yield from (8 * place + bit for bit in range(8) if byte >> bit & 1)
 
 
 def _documents(rules: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
-    """Rules as arrays, each within the limits of one document."""
+    """Yield the rules as JSON arrays, each within the limits of one document."""
     part: list[bytes] = []
     size = values = 0
     for rule in map(canonical, rules):
@@ -234,11 +235,11 @@ def _documents(rules: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 def _most_values(document: bytes) -> int:
-    """No fewer values than there are in a document."""
+    """Return an upper bound of the number of values in a document."""
     return sum(map(document.count, _BEFORE_VALUES))
 
 
 def fits_document(rule: Mapping[str, Any]) -> bool:
-    """Whether `matches` can be asked about a rule, as it is certainly within the limits of a document."""
+    """Return True if a rule is certainly within the limits of a document, so that `matches` accepts it."""
     document = b"[%b]" % canonical(rule)
     return len(document) <= MAX_BYTES and _most_values(document) < MAX_NODES

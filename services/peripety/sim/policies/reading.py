@@ -1,4 +1,4 @@
-"""How matchers read values, for those who ask what rules mean without a request."""
+"""Normal forms of argument values, for analysis of rules without a request."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ __all__ = ["read_value"]
 
 
 def read_value(kind: str, text: str) -> str | None:
-    """A text as matchers of a kind compare it, such as a path without `..`; None when it cannot be read.
+    """Return the normal form in which matchers of a kind compare a text, or None if it is invalid.
+
+    A path, for example, is compared without `..`.
 
     Args:
         kind: `path`, `domain`, `email` or `identifier`.
-        text: what stands in an argument.
+        text: the value of an argument.
     """
     try:
         return READERS[kind](text)

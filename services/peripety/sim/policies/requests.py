@@ -1,4 +1,4 @@
-"""Requests on their way to the engine: they have the shapes of requests, and are JSON within its limits."""
+"""Encoding of tool requests for the engine: shapes are checked, and sizes limited, before JSON is written."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def encoded(requests: Sequence[ToolRequest]) -> list[bytes]:
-    """The JSON of each request; whether it is within the limits, the core says that reads it.
+    """Return the JSON of each request; the backend checks its limits when it parses it.
 
     Raises:
-        InvalidArgumentError: `REQUEST_INVALID`; one does not have the shapes, or is no JSON.
+        InvalidArgumentError: `REQUEST_INVALID`: a request has a wrong shape, or is not JSON.
     """
     try:
         return [_encoded(request) for request in requests]
@@ -36,15 +36,15 @@ def encoded(requests: Sequence[ToolRequest]) -> list[bytes]:
 
 
 def refused(requests: Sequence[ToolRequest]) -> InvalidArgumentError:
-    """What is wrong with requests of which one at least is not acceptable, as an exception."""
+    """Return the exception for requests of which at least one is invalid."""
     violations: list[FieldViolation] = []
     for number, request in enumerate(requests):
         violations += _violations(request, f"requests[{number}]")
         if len(violations) >= _MOST_VIOLATIONS:
             break
-    # What was wrong may be right by now: the objects are the caller's, who may go on changing them.
+    # The caller owns the objects and may have changed them meanwhile, so that no violation is left.
     first, *_ = violations = violations or [FieldViolation("requests", "changed while they were read")]
-    message = f"a request cannot be decided about: {first.field}: {first.reason}"
+    message = f"invalid request: {first.field}: {first.reason}"
     return InvalidArgumentError(message, code="REQUEST_INVALID", violations=violations[:_MOST_VIOLATIONS])
 
 
@@ -62,10 +62,10 @@ def _encoded(request: ToolRequest) -> bytes:
 
 
 def _require_writable(value: Any) -> None:
-    """Refuse what would be far longer as JSON than it is, as one object may stand in many places.
+    """Raise if the JSON would be too large; shared objects can make it much larger than the value in memory.
 
     Raises:
-        CoreError: there are too many values or characters, or keys that are no texts.
+        CoreError: too many values or characters, or keys that are not strings.
     """
     values, size, pending = 1, 0, [value]
     while pending:
@@ -79,7 +79,7 @@ def _require_writable(value: Any) -> None:
             if values > MAX_NODES:
                 raise CoreError("TOO_MANY_NODES", f"more than {MAX_NODES} values")
             if isinstance(value, dict):
-                # 1, True and "1" are three keys to whoever carries out the call, and one in JSON.
+                # The keys 1, True and "1" are different in Python and equal in JSON.
                 if not all(isinstance(key, str) for key in value):
                     raise CoreError("NOT_JSON", "the keys of an object are strings")
                 pending += [text for member in value.items() for text in member]
@@ -88,7 +88,7 @@ def _require_writable(value: Any) -> None:
 
 
 def _wrong_shapes(request: ToolRequest) -> Iterator[tuple[str, str]]:
-    """The fields whose shape is wrong, with what they have to be."""
+    """Yield the fields with a wrong type, each with the requirement."""
     if not isinstance(request.server_name, str):
         yield "server_name", "must be a text"
     if not isinstance(request.tool_name, str):
@@ -117,14 +117,14 @@ def _violations(request: ToolRequest, place: str) -> Iterator[FieldViolation]:
     except CoreError as error:
         yield FieldViolation(place, f"{error.code}: {error.message}")
     except _REFUSALS:
-        # An object of a subclass may be read, and be something else when it is written.
-        yield FieldViolation(place, "NOT_JSON: it cannot be written as JSON")
+        # An instance of a subclass may behave differently when it is encoded.
+        yield FieldViolation(place, "NOT_JSON: cannot be written as JSON")
 
 
 def _limit(value: Any, place: str) -> tuple[str, CoreError | None]:
-    """The innermost place at which a value is not acceptable, and why; None when it is."""
+    """Return the innermost path with an unacceptable value and its error; None without an error."""
     try:
-        # In a list, as bytes alone would be read as JSON.
+        # Wrapped in a list, because bytes alone would be parsed as JSON.
         CORE.data([value], CoreError)
     except CoreError as error:
         for step, part in _parts(value) if error.code != "TOO_DEEP" else ():

@@ -1,4 +1,4 @@
-"""The document of a policy as types: PolicySpec 1.0, the source of its JSON Schema."""
+"""Policy documents as types: PolicySpec 1.0, the source of its JSON Schema."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _Roles = Annotated[list[_Role], Field(min_length=1, max_length=64)]
 
 
 class ArgumentRole(Closed):
-    """What an argument of a tool means."""
+    """The meaning of an argument of a tool."""
 
     path: _Pointer
     role: _Role
 
 
 class ToolAnnotation(Closed):
-    """A tool that the policy is about."""
+    """A tool that the policy covers."""
 
     server_name: _Name
     tool_name: _Name
@@ -50,7 +50,7 @@ class ValueList(Closed):
 
 
 class Matcher(Closed):
-    """What the arguments with some roles have to be."""
+    """A requirement on the arguments with certain roles."""
 
     argument_roles: _Roles
     kind: _Kind
@@ -59,7 +59,7 @@ class Matcher(Closed):
 
 
 class Condition(Closed):
-    """When a rule takes hold: all members that are there must hold, and one must be there."""
+    """The condition of a rule: every given member must hold, and at least one must be given."""
 
     model_config = Closed.model_config | {"json_schema_extra": {"minProperties": 1}}
 
@@ -80,7 +80,7 @@ class Condition(Closed):
 
 
 class Rule(Closed):
-    """What is decided about the requests that a condition holds for."""
+    """A decision about the requests that match a condition."""
 
     id: _Id
     description: _Text | None = None
@@ -91,7 +91,7 @@ class Rule(Closed):
 
 
 class PolicySpec(Closed):
-    """A policy: the tools that it is about, and the rules that decide about calls of them."""
+    """A policy: the tools that it covers, and the rules that decide about their calls."""
 
     policy_version: Literal["1.0"]
     id: _Id

@@ -1,4 +1,4 @@
-"""What policies decide about, and what they say."""
+"""Requests and decisions of policies."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
 __all__ = ["NO_RULE", "UNKNOWN_TOOL", "Decided", "Decision", "Matches", "ToolRequest", "Unevaluated"]
 
 UNKNOWN_TOOL = "structural-unknown-tool"
-"""The invariant of every policy that denies calls of tools it is not about."""
+"""Id of the built-in invariant that denies calls of unknown tools."""
 
 NO_RULE = ""
-"""What decides when no rule takes hold: the request is denied."""
+"""Rule id of the default decision: a request that no rule matches is denied."""
 
 
 class Decision(Enum):
-    """What a policy says to a request."""
+    """Decision about a request."""
 
     ALLOW = "allow"
     DENY = "deny"
     ESCALATE = "escalate"
-    """A person has to decide."""
+    """A person must decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A call of a tool that a policy decides about.
+    """Tool call that a policy decides about.
 
     Attributes:
-        server_name: the server that offers the tool.
+        server_name: the server of the tool.
         tool_name: the tool.
-        arguments: what it is called with: JSON.
-        roles: those of whoever calls.
+        arguments: JSON arguments of the call.
+        roles: roles of the caller.
     """
 
     server_name: str
@@ -46,12 +46,12 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True)
 class Unevaluated:
-    """A condition that could not be evaluated.
+    """Condition that could not be evaluated.
 
     Attributes:
-        rule_id: whose it is.
+        rule_id: the rule of the condition.
         code: stable UPPER_SNAKE reason, such as `BAD_PATH` or `NOT_A_NUMBER`.
-        message: one sentence, which quotes no value of the request.
+        message: one sentence, without values of the request.
         path: JSON Pointer into the rule, such as `/when/arguments/0`.
     """
 
@@ -63,14 +63,14 @@ class Unevaluated:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a policy says to a request, and why.
+    """Decision about a request, with its reasons.
 
     Attributes:
-        decision: what it says.
-        rule_id: the rule that decided; `NO_RULE` when none took hold.
-        by_invariant: whether that is an invariant, which no rule can override.
-        reasons: why, for a person, in the order of evaluation.
-        errors: conditions up to the deciding rule's that could not be evaluated, in order.
+        decision: the decision.
+        rule_id: the deciding rule; `NO_RULE` if none matched.
+        by_invariant: the deciding rule is an invariant, which no rule can override.
+        reasons: explanations for a person, in order of evaluation.
+        errors: conditions up to the deciding rule that could not be evaluated, in order.
     """
 
     decision: Decision
@@ -82,11 +82,11 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Which of many requests the condition of a rule holds for, wherever the rule stands.
+    """Requests that the condition of a rule matches, independently of earlier rules.
 
     Attributes:
-        holds: bit `n` is set when it holds for request `n`.
-        unevaluated: bit `n` is set when it cannot be evaluated for request `n`.
+        holds: bit `n` is set if it matches request `n`.
+        unevaluated: bit `n` is set if it cannot be evaluated for request `n`.
     """
 
     holds: int

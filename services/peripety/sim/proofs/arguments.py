@@ -1,4 +1,4 @@
-"""Why something holds, in sentences with the numbers that matter."""
+"""Explanations of claims, in sentences with the relevant numbers."""
 
 from __future__ import annotations
 
@@ -36,41 +36,41 @@ _MOST_SHOWN = 120
 def never(
     condition: Any, states: Value, rules: Rules, horizon: int, never_holds: Callable[[Any], bool]
 ) -> str:
-    """Why a condition never holds.
+    """Explain why a condition never holds.
 
     Args:
         condition: the condition.
-        states: all states in which it is asked.
+        states: all states in which it is evaluated.
         rules: the scenario.
-        horizon: for how many turns.
-        never_holds: whether a part of a condition holds in none of these states.
+        horizon: number of turns.
+        never_holds: returns True if a part of a condition holds in none of these states.
     """
     clause = next((part for part in _parts(condition) if never_holds(part)), None)
     if clause is None:
         return (
-            f"With at most one action a turn, it holds in no state in which it is asked within "
+            f"With at most one action a turn, it is false in every state that is reachable within "
             f"{turns_of(horizon)}: {_spelled(condition)}."
         )
     reasons = [_standing(path, states, rules) for path in _read(clause)]
     course = f"With at most one action a turn, within {turns_of(horizon)}: "
-    return f"{course}{'; '.join([*reasons, f'the condition asks for {_spelled(clause)}'])}."
+    return f"{course}{'; '.join([*reasons, f'the condition needs {_spelled(clause)}'])}."
 
 
 def certain(condition: Any, states: Value, rules: Rules, turn: int) -> str:
-    """Why every run has been lost by the end of a turn."""
+    """Explain why every run is lost by the end of a turn."""
     reasons = [_standing(path, states, rules) for path in _read(condition)]
-    meets = f"every run that is not over before meets {_spelled(condition)} at the end of turn {turn}"
+    meets = f"every run that is still ongoing meets {_spelled(condition)} at the end of turn {turn}"
     where = f"; there {'; '.join(reasons)}" if reasons else ""
-    return f"With at most one action a turn, {meets}{where}. None can be won before."
+    return f"With at most one action a turn, {meets}{where}. No run can be won before."
 
 
 def turns_of(count: int) -> str:
-    """A number of turns, in words."""
+    """Format a number of turns in words."""
     return "one turn" if count == 1 else f"{count} turns"
 
 
 def _parts(condition: Any) -> Iterator[Any]:
-    """What must hold for a condition to hold."""
+    """Yield the conjuncts of a condition."""
     if isinstance(condition, dict) and isinstance(condition.get("and"), list):
         for part in condition["and"]:
             yield from _parts(part)
@@ -79,7 +79,7 @@ def _parts(condition: Any) -> Iterator[Any]:
 
 
 def _read(logic: Any) -> list[str]:
-    """The places of the state that an expression names, in order, each once."""
+    """Return the distinct state paths that an expression reads, in order."""
     found: dict[str, None] = {}
 
     def visit(part: Any) -> None:
@@ -95,7 +95,7 @@ def _read(logic: Any) -> list[str]:
 
 
 def _standing(path: str, states: Value, rules: Rules) -> str:
-    """What stands at a place, and what moves it."""
+    """Describe the values of a path and the rules that change it."""
     value, start = states, rules.initial
     for key in parse_path(path)[1:]:
         value = member(value, key)
@@ -106,7 +106,7 @@ def _standing(path: str, states: Value, rules: Rules) -> str:
 
 
 def _range(value: Value) -> str:
-    """What a place may hold, after its name."""
+    """Describe the possible values of a path, as a predicate."""
     if value.kinds == NUMBER:
         low, high = number_text(value.low), number_text(value.high)
         if value.low == value.high:
@@ -133,7 +133,7 @@ def _range(value: Value) -> str:
 
 
 def _moves(path: str, rules: Rules) -> str:
-    """What the rules add to a place and take from it, as far as they say so."""
+    """Describe the constant amounts that rules add to or subtract from a path."""
     moves = []
     for word, section in (("action", rules.actions), ("event", rules.events)):
         for rule in section:
@@ -153,7 +153,7 @@ def _moves(path: str, rules: Rules) -> str:
 
 
 def _spelled(logic: Any) -> str:
-    """An expression as a person writes it, if it is a simple one."""
+    """Format a simple expression in infix notation, others as JSON."""
     if isinstance(logic, dict) and len(logic) == 1:
         name, operand = next(iter(logic.items()))
         if name == "var":

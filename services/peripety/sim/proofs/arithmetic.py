@@ -1,4 +1,4 @@
-"""Arithmetic of abstract values: intervals that hold every result, and what may fail on the way."""
+"""Interval arithmetic: bounds of every result, and the possible errors."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Result = tuple[Value, int]
 
 _ZERO = number(0.0, 0.0, whole=True)
 _ONE = number(1.0, 1.0, whole=True)
-# The least number that is more than zero.
+# Smallest positive number.
 _TINY = 5e-324
 
 
 def total(one: Value, other: Value) -> Result:
-    """The sums of two intervals."""
+    """Return the sums of two intervals."""
     return _fitting(one.low + other.low, one.high + other.high, whole=one.whole and other.whole)
 
 
 def difference(one: Value, other: Value) -> Result:
-    """The differences of two intervals."""
+    """Return the differences of two intervals."""
     return _fitting(one.low - other.high, one.high - other.low, whole=one.whole and other.whole)
 
 
 def product(one: Value, other: Value) -> Result:
-    """The products of two intervals."""
+    """Return the products of two intervals."""
     corners = (one.low * other.low, one.low * other.high, one.high * other.low, one.high * other.high)
     return _fitting(min(corners), max(corners), whole=one.whole and other.whole)
 
@@ -144,4 +144,4 @@ ARITHMETIC: dict[str, Callable[[Sequence[Value]], Result]] = {
     "min": _extreme(min),
     "max": _extreme(max),
 }
-"""The operators of numbers, over the values of their operands."""
+"""Numeric operators over the values of their operands."""

@@ -1,4 +1,4 @@
-"""How much work a proof may take."""
+"""Work budget of the analysis."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ __all__ = ["Budget", "SpentError"]
 
 
 class SpentError(Exception):
-    """The budget is spent; nothing is proved."""
+    """The budget is spent; nothing can be claimed."""
 
 
 class Budget:
-    """Steps that may still be taken; a step is an expression evaluated or an effect applied."""
+    """Remaining steps; a step is one expression evaluated or one effect applied."""
 
     __slots__ = ("left",)
 
@@ -18,10 +18,10 @@ class Budget:
         self.left = steps
 
     def spend(self) -> None:
-        """Take a step.
+        """Spend one step.
 
         Raises:
-            SpentError: none is left.
+            SpentError: no steps are left.
         """
         self.left -= 1
         if self.left < 0:

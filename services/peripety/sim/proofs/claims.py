@@ -1,4 +1,4 @@
-"""What follows from all that runs may come to: the findings, each with its argument or its example."""
+"""Findings of the analysis, each with an explanation or an example run."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
 
 __all__ = ["claims"]
 
-# An array that may have more items than that may outgrow the state.
+# An array that may exceed this length may exceed the limits of the state.
 _MANY = 1000
 
 
 def claims(rules: Rules, course: Course, core: CoreProgram, seed: int, horizon: int) -> list[Proof]:
-    """The findings about a scenario, by code and in document order.
+    """Return the findings about a scenario, by code and in document order.
 
     Args:
         rules: the scenario.
-        course: what all its runs may come to.
-        core: what plays the examples.
-        seed: the seed of the examples.
-        horizon: for how many turns.
+        course: the reachable states.
+        core: the compiled scenario, for examples.
+        seed: seed of the examples.
+        horizon: number of turns.
     """
     errors: dict[str, Proof] = {}
     growth: dict[str, Proof] = {}
     for example in examples(rules, core, seed, horizon) if _may_go_wrong(course) else ():
         code: ProofCode = "TYPE_ERROR" if example.fails else "RUNAWAY_GROWTH"
         severity = Severity.ERROR if example.fails else Severity.WARNING
-        argument = f"Played as the witness says, in turn {len(example.calls)}: {example.message}."
+        argument = f"In the run of the witness, in turn {len(example.calls)}: {example.message}."
         proofs = errors if example.fails else growth
         proofs[example.rule] = Proof(code, example.rule, argument, severity, example.calls)
     for rule, reach in course.reaches.items():
         if not reach.works and not any(place == rule or place.startswith(f"{rule}/") for place in errors):
             within = arguments.turns_of(horizon)
-            argument = f"Wherever it is reached within {within} it fails, whatever was done before."
+            argument = f"It fails wherever it is reached within {within}, whatever was done before."
             errors[reach.place] = Proof("TYPE_ERROR", reach.place, argument, Severity.ERROR)
     findings = _Findings(rules, course, horizon, errors)
     return [
@@ -61,13 +61,13 @@ def claims(rules: Rules, course: Course, core: CoreProgram, seed: int, horizon: 
 
 
 def _may_go_wrong(course: Course) -> bool:
-    """Whether a rule may fail by what values are, or a value may run away."""
+    """Return True if a rule may fail because of its values, or a value may grow without bound."""
     fails = any(reach.fails & FAILS for reach in course.reaches.values())
     return fails or any(map(_may_run_away, course.states.values()))
 
 
 def _may_run_away(value: Value) -> bool:
-    """Whether a number may be large, or an array or text of any length, as far as is known."""
+    """Return True if the bounds allow a large number, or a string or array of any length."""
     if value.kinds & NUMBER and (value.low < -LARGE or value.high > LARGE):
         return True
     if value.kinds & TEXT and value.texts is None:
@@ -81,7 +81,7 @@ def _may_run_away(value: Value) -> bool:
 
 
 class _Findings:
-    """What never holds, or always."""
+    """Claims about conditions that never or always hold."""
 
     def __init__(self, rules: Rules, course: Course, horizon: int, errors: dict[str, Proof]) -> None:
         self._rules = rules
@@ -90,7 +90,7 @@ class _Findings:
         self._errors = errors
 
     def certain_losses(self) -> Iterator[Proof]:
-        """A loss that nobody escapes."""
+        """Yield the loss that ends every run."""
         place = self._course.ended_by
         if place is not None and self._course.certain:
             condition = self._rules.losses[int(place.split("/")[2])]["when"]
@@ -98,7 +98,7 @@ class _Findings:
             yield Proof("CERTAIN_LOSS", place.removesuffix("/when"), argument, Severity.ERROR)
 
     def conditions(self, code: ProofCode) -> Iterator[Proof]:
-        """The conditions of a section that never end a run."""
+        """Yield the conditions of a section that never end a run."""
         section, conditions = (
             ("win_conditions", self._rules.wins)
             if code == "UNREACHABLE_WIN"
@@ -116,7 +116,7 @@ class _Findings:
                 yield Proof(code, place.removesuffix("/when"), argument, severity)
 
     def dead(self, code: ProofCode) -> Iterator[Proof]:
-        """Actions, or events, whose condition never holds."""
+        """Yield the actions or events whose condition never holds."""
         section, key, stage, rules = (
             ("actions", "preconditions", "actions", self._rules.actions)
             if code == "DEAD_ACTION"
@@ -130,7 +130,7 @@ class _Findings:
 
     def _argument(self, condition: Any, stage: str, place: str, params: dict[str, Any]) -> str:
         if place not in self._course.reaches:
-            return "It is never asked: conditions before it have ended every run by then."
+            return "It is never evaluated: earlier conditions end every run first."
         states = self._course.states[stage]
         return arguments.never(
             condition,

@@ -1,4 +1,4 @@
-"""Comparisons of abstract values: whether they may hold, may not, may fail; and what is left then."""
+"""Comparisons of abstract values: the possible results, and the values for which a comparison may hold."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPPOSITE = {
     "===": "!==",
     "!==": "===",
 }
-"""What holds where a comparison does not."""
+"""Comparison that holds if and only if the other does not."""
 FLIPPED = {
     "<": ">",
     "<=": ">=",
@@ -47,7 +47,7 @@ FLIPPED = {
     "===": "===",
     "!==": "!==",
 }
-"""The same comparison with its sides exchanged."""
+"""Comparison with exchanged sides."""
 
 _MAX_EXACT = 2.0**53
 _PAIRS: dict[str, Callable[[Any, Any], bool]] = {
@@ -61,7 +61,7 @@ _PAIRS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Verdict(NamedTuple):
-    """Whether a comparison may hold, may not hold, and why it may fail."""
+    """Possible results of a comparison: it may hold, it may not hold, and the errors it may raise."""
 
     true: bool
     false: bool
@@ -69,7 +69,7 @@ class Verdict(NamedTuple):
 
 
 def compared(relation: str, one: Value, other: Value) -> Verdict:
-    """Whether a comparison may hold between two values that are present."""
+    """Compare two values that are present."""
     if one.kinds == NUMBER == other.kinds:
         return Verdict(
             _between(relation, one, other),
@@ -93,7 +93,7 @@ def compared(relation: str, one: Value, other: Value) -> Verdict:
 
 
 def _between(relation: str, one: Value, other: Value) -> bool:
-    """Whether a relation holds between some two numbers of two intervals."""
+    """Return True if the relation holds between some two numbers of two intervals."""
     match relation:
         case "<":
             return one.low < other.high
@@ -120,7 +120,7 @@ def _between_texts(
 
 
 def _strictly(relation: str, one: Value, other: Value) -> Verdict:
-    """Whether two values are, or are not, the same value of the same kind."""
+    """Compare two values strictly: same kind and same value."""
     kinds = one.kinds & other.kinds
     equal = bool(
         kinds & (FALSE | TRUE | NULL | ARRAY | OBJECT)
@@ -134,12 +134,12 @@ def _strictly(relation: str, one: Value, other: Value) -> Verdict:
 
 
 def kept(value: Value, relation: str, other: Value) -> Value:
-    """The values for which a comparison with some other value may hold.
+    """Return the values for which a comparison with another value may hold.
 
     Args:
-        value: what stands at a place; nothing there is read as null.
+        value: the values at a path; an absent one is read as null.
         relation: the comparison.
-        other: what it is compared with.
+        other: the other side.
     """
     if relation == "===":
         return _kept_same(value, other)
@@ -162,12 +162,12 @@ def kept(value: Value, relation: str, other: Value) -> Value:
 
 
 def _may_stand(relation: str, value: float, numbers: Value, other: Value) -> bool:
-    """Whether the comparison of one number may hold; against what is no number it fails."""
+    """Return True if one number may satisfy the comparison; a comparison with a non-number fails."""
     return bool(other.kinds and numbers.kinds) and _between(relation, Value(NUMBER, value, value), numbers)
 
 
 def _with_kinds(value: Value, kinds: int) -> Value:
-    """A value of some of its kinds."""
+    """Restrict a value to some of its kinds."""
     if kinds == value.kinds:
         return value
     has_numbers = kinds & NUMBER
@@ -183,7 +183,7 @@ def _with_kinds(value: Value, kinds: int) -> Value:
 
 
 def _interval(value: Value, relation: str, other: Value) -> Value:
-    """A value whose numbers are cut to those for which the relation may hold."""
+    """Restrict the numbers of a value to those for which the relation may hold."""
     low, high, whole = value.low, value.high, value.whole
     if not other.kinds & NUMBER:
         return _with_kinds(value, value.kinds & ~NUMBER)
@@ -206,7 +206,7 @@ def _interval(value: Value, relation: str, other: Value) -> Value:
 
 
 def _below(bound: float, *, whole: bool) -> float:
-    """The greatest number less than a bound."""
+    """Return the greatest number below a bound."""
     if whole and abs(bound) < _MAX_EXACT:
         return float(math.ceil(bound) - 1)
     return math.nextafter(bound, -math.inf)

@@ -1,6 +1,6 @@
-"""Conditions over abstract data: the data for which they may hold, and for which they may not.
+"""Conditions over abstract data: the data for which a condition may hold, and for which it may not.
 
-What a condition says about a place is kept: past `state.a < 5` nothing of `state.a` is left that is not.
+Conditions refine the data: after `state.a < 5`, the value of `state.a` is below 5.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["CHOOSING", "CONDITIONS", "Split", "counted_path", "is_boolean", "plain_path"]
 
 Split = tuple[Value | None, Value | None]
-"""The data for which a condition holds, and for which it does not; None where there is none."""
+"""Data for which a condition may hold, and data for which it may not; None if impossible."""
 
 
 def plain_path(logic: Any) -> Path | None:
-    """The path of a variable that has no default."""
+    """Return the path of a variable without a default."""
     if not isinstance(logic, dict) or len(logic) != 1 or "var" not in logic:
         return None
     operand = logic["var"]
@@ -39,7 +39,10 @@ _COUNTING: tuple[Any, ...] = ({"+": [_ACCUMULATOR, 1.0]}, {"+": [1.0, _ACCUMULAT
 
 
 def counted_path(logic: Any) -> Path | None:
-    """The path of the array whose items an expression counts, as JSONLogic counts: by adding ones."""
+    """Return the path of an array that the expression counts.
+
+    JSONLogic counts by adding ones in a `reduce`.
+    """
     operand = logic.get("reduce") if isinstance(logic, dict) and len(logic) == 1 else None
     if isinstance(operand, list) and len(operand) == 3:  # noqa: PLR2004 - array, body and start
         array, body, start = operand
@@ -49,7 +52,7 @@ def counted_path(logic: Any) -> Path | None:
 
 
 def _either(parts: list[Value | None], data: Value) -> Value | None:
-    """Data for which one of several things holds; what holds of one part only is kept of that part."""
+    """Combine the data of several alternatives; a refinement survives only if one alternative is possible."""
     some = [part for part in parts if part is not None]
     return None if not some else some[0] if len(some) == 1 else data
 
@@ -157,7 +160,7 @@ def _compare(
 
 
 def _cut(expression: Any, data: Value, relation: str, other: Value) -> Value | None:
-    """The data cut to what a comparison leaves of what an expression names, if it names something."""
+    """Refine the data by a comparison of an expression, if the expression is a path or counts an array."""
     path = plain_path(expression)
     if path is not None:
         return narrowed(data, path, lambda value: kept(value, relation, other))
@@ -168,7 +171,7 @@ def _cut(expression: Any, data: Value, relation: str, other: Value) -> Value | N
 
 
 def _of_length(value: Value, relation: str, other: Value) -> Value:
-    """The arrays whose length stands so to a value."""
+    """Restrict arrays to those whose length satisfies a comparison."""
     array = value.array
     if value.kinds != ARRAY or array is None:
         return value
@@ -185,11 +188,11 @@ CONDITIONS: dict[str, Callable[[Evaluation, str, Any, Value], Split]] = {
     "!!": _truth,
     **dict.fromkeys(OPPOSITE, _comparison),
 }
-# Operators that give one of their operands, so that a value is more than its truth.
+# Operators that return one of their operands, so their value is more than a truth value.
 CHOOSING = frozenset({"and", "or", "if", "?:"})
 _BOOLEAN = frozenset({*CONDITIONS, "in", "all", "some", "none"} - CHOOSING)
 
 
 def is_boolean(logic: Any) -> bool:
-    """Whether an expression gives true or false and nothing else."""
+    """Return True if an expression can only evaluate to true or false."""
     return isinstance(logic, dict) and len(logic) == 1 and next(iter(logic)) in _BOOLEAN

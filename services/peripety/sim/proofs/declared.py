@@ -1,4 +1,4 @@
-"""What a scenario declares that proofs want to know beforehand: parameters, derived values, time."""
+"""Facts that a scenario declares: domains of parameters, order of derived values, dependence on time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["depends_on_time", "domains", "in_order"]
 
 
 def domains(declared: dict[str, Any]) -> Value:
-    """What the parameters of an action may be."""
+    """Return the domains of the parameters of an action."""
     fields = {name: _domain(schema) for name, schema in declared.items()}
     return Value(OBJECT, object=Object(fields, BOTTOM))
 
@@ -46,7 +46,7 @@ def _domain(schema: dict[str, Any]) -> Value:
 
 
 def in_order(derives: dict[str, Any]) -> list[str]:
-    """The names of derived values, each after those that it reads."""
+    """Return the names of derived values in dependency order."""
     order: dict[str, None] = {}
 
     def visit(name: str) -> None:
@@ -60,7 +60,7 @@ def in_order(derives: dict[str, Any]) -> list[str]:
 
 
 def depends_on_time(rules: Rules) -> bool:
-    """Whether a turn may differ from the one before though the states are the same."""
+    """Return True if equal states may behave differently in different turns."""
     written = [*rules.actions, *rules.events, *rules.losses, *rules.wins]
     return any(map(_speaks_of_time, written))
 

@@ -1,7 +1,7 @@
-"""Abstract values: what may stand at a place, over all runs at once.
+"""Abstract domain: a value that over-approximates a set of JSON values.
 
-A value is a set of JSON values, described from outside: nothing that can occur is missing from it. Bounds of
-numbers need no rounding outward, because the engine's own operations are monotone in their operands.
+Every possible value is covered. Bounds of numbers need no outward rounding, because the engine's operations
+are monotone in their operands.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ __all__ = [
 
 LARGEST: Final = sys.float_info.max
 LONGEST: Final = 1 << 17
-"""More items than any array of a state, or of an evaluation, can have."""
+"""More items than any array of a state or of an evaluation can have."""
 FEW: Final = 64
-"""How many items are gone through one by one."""
+"""Maximum number of items that are processed one by one."""
 MOST_TEXTS: Final = 16
-"""How many texts are told apart at one place."""
+"""Maximum number of distinct strings in one value."""
 _DEEPEST = 12
 _INF = float("inf")
 
@@ -66,7 +66,7 @@ ABSENT: Final = 128
 
 
 class Array(NamedTuple):
-    """Arrays of `least` … `most` items, each of them an `item` (None: anything)."""
+    """Arrays of `least` … `most` items, each of them an `item` (None: any value)."""
 
     least: int
     most: int
@@ -74,21 +74,21 @@ class Array(NamedTuple):
 
 
 class Object(NamedTuple):
-    """Objects: what each key may hold, and what keys beside these may (None: anything)."""
+    """Objects: possible values of each field, and of all other keys (None: any value)."""
 
     fields: dict[str, Value]
     rest: Value | None
 
 
 class Value(NamedTuple):
-    """A set of values.
+    """Over-approximation of a set of JSON values.
 
     Attributes:
-        kinds: which kinds are among them; `ABSENT` when there may be nothing at all.
+        kinds: possible kinds; `ABSENT` if the value may be missing.
         low: the least number.
-        high: the greatest number; less than `low` when there are none.
-        whole: whether all numbers are whole.
-        texts: the texts; None for any.
+        high: the greatest number; less than `low` without any number.
+        whole: True if all numbers are integers.
+        texts: the strings; None for any.
         array: the arrays.
         object: the objects.
     """
@@ -103,37 +103,37 @@ class Value(NamedTuple):
 
 
 BOTTOM: Final = Value()
-"""No value: what an expression that always fails gives."""
+"""Empty set of values: the result of an expression that always fails."""
 ANY_NUMBER: Final = Value(NUMBER, -LARGEST, LARGEST, whole=False)
 ANY_TEXT: Final = Value(TEXT, texts=None)
 ANY: Final = Value(
     255, -LARGEST, LARGEST, whole=False, texts=None, array=Array(0, LONGEST, None), object=Object({}, None)
 )
-"""Whatever a place may hold, or nothing."""
+"""Any value, or none."""
 
 
 def number(low: float, high: float, *, whole: bool) -> Value:
-    """The numbers of an interval."""
+    """Return the numbers of an interval."""
     return Value(NUMBER, low, high, whole)
 
 
 def booleans(*, true: bool, false: bool) -> Value:
-    """Booleans: which of the two may be."""
+    """Return the given truth values."""
     return Value((TRUE if true else 0) | (FALSE if false else 0))
 
 
 def texts_of(texts: frozenset[str]) -> Value:
-    """Some of these texts; any text when there are too many to tell apart."""
+    """Return some strings; too many become any string."""
     return Value(TEXT, texts=texts) if 0 < len(texts) <= MOST_TEXTS else ANY_TEXT if texts else BOTTOM
 
 
 def array_of(least: int, most: int, item: Value | None) -> Value:
-    """Arrays of so many items."""
+    """Return the arrays of a range of lengths."""
     return Value(ARRAY, array=Array(least, min(most, LONGEST), item))
 
 
 def literal(value: Any) -> Value:
-    """The set of one JSON value; of the items of an array only what they have in common is kept."""
+    """Abstract one JSON value; the items of an array are joined."""
     if isinstance(value, float):
         return Value(NUMBER, value, value, value.is_integer())
     if isinstance(value, bool):
@@ -152,7 +152,7 @@ def literal(value: Any) -> Value:
 
 
 def join(one: Value, other: Value, depth: int = 0) -> Value:
-    """The values of both."""
+    """Return the union of two values."""
     if one is other:
         return one
     kinds = one.kinds | other.kinds
@@ -196,7 +196,7 @@ def _join_objects(one: Object | None, other: Object | None, depth: int) -> Objec
 
 
 def member_of(holder: Object, key: str) -> Value:
-    """What a key of an object may hold, or nothing."""
+    """Return the possible values of a key of an object, including absence."""
     found = holder.fields.get(key)
     if found is not None:
         return found
@@ -206,17 +206,17 @@ def member_of(holder: Object, key: str) -> Value:
 
 
 def replaced_member(holder: Object, key: str, value: Value) -> Value:
-    """Objects as before but for one key."""
+    """Return the objects with one key replaced."""
     return Value(OBJECT, object=Object({**holder.fields, key: value}, holder.rest))
 
 
 def item_of(array: Array) -> Value:
-    """What an item of an array may be."""
+    """Return the possible values of an item."""
     return ANY if array.item is None else array.item
 
 
 def member(value: Value, segment: str | int) -> Value:
-    """What stands one step below: at a key of an object, or an index of an array; or nothing."""
+    """Return the possible values one step below: at a key of an object or an index of an array."""
     if value.kinds == OBJECT and value.object is not None:
         return member_of(value.object, segment) if isinstance(segment, str) else Value(ABSENT)
     found = BOTTOM
@@ -230,12 +230,12 @@ def member(value: Value, segment: str | int) -> Value:
 
 
 def present(value: Value) -> Value:
-    """What is read where there may be nothing: null."""
+    """Return the value as it is read: absence becomes null."""
     return value._replace(kinds=value.kinds & ~ABSENT | NULL) if value.kinds & ABSENT else value
 
 
 def clamped(low: float, high: float, *, whole: bool) -> tuple[Value, bool]:
-    """The numbers of an interval that a state can hold, and whether some of the interval lies beyond."""
+    """Return the numbers of an interval that a state can hold, and True if some lie beyond."""
     if low >= -LARGEST and high <= LARGEST:
         return Value(NUMBER, low + 0.0, high + 0.0, whole), False
     if low > LARGEST or high < -LARGEST:
@@ -244,7 +244,7 @@ def clamped(low: float, high: float, *, whole: bool) -> tuple[Value, bool]:
 
 
 def single(value: Value) -> tuple[Any] | None:
-    """The only value, when there is just one and it is no container."""
+    """Return the only scalar of a set of size one, in a tuple; None otherwise."""
     match value.kinds:
         case 1 if value.low == value.high:
             return (value.low,)

@@ -1,4 +1,4 @@
-"""Effects over abstract states: what a list of them may leave behind, and whether it may fail."""
+"""Effects over abstract states: the resulting states, and the possible errors."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["Later", "Moment", "Outcome", "apply_effects"]
 
 _Write = Callable[[Value], tuple[Value, int]]
-"""What becomes of the values at a place, and why that may fail; `BOTTOM` when it always does."""
+"""Write to the values at a path: the new values (`BOTTOM` if it always fails), and the possible errors."""
 _NOT_AN_AMOUNT = 255 & ~NUMBER
 
 
 class Later(NamedTuple):
-    """Effects that may be due in some turn, with what their names may stand for.
+    """Scheduled effects that may be due in a turn, with the values of derived names.
 
     Attributes:
-        place: JSON Pointer of the effect that schedules them.
-        id: the id of the schedule.
+        place: JSON Pointer of the scheduling effect.
+        id: id of the schedule.
     """
 
     place: str
@@ -50,13 +50,13 @@ class Later(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a list of effects may leave behind.
+    """Result of a list of effects.
 
     Attributes:
-        tree: the state after it; `BOTTOM` when it always fails.
-        fails: why it may fail, as bits.
-        failing: which effect fails, if some always does, or may be the first to.
-        later: what it schedules, with the turn that it is due in.
+        tree: the states afterwards; `BOTTOM` if it always fails.
+        fails: possible errors, as bits.
+        failing: index of the first effect that may fail.
+        later: scheduled effects, with their due turns.
     """
 
     tree: Value
@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """When effects are applied: the turn, and how long turns take in minutes."""
+    """Time of effects: the turn, and the length of a turn in minutes."""
 
     turn: int
     minutes: int
@@ -79,11 +79,11 @@ def apply_effects(
 
     Args:
         tree: the states.
-        effects: the effects as they stand in the document.
-        derives: the values that names may stand for.
-        moment: when.
+        effects: the effects of the document.
+        derives: values of derived names.
+        moment: the time.
         place: JSON Pointer of the list.
-        budget: what pays for it.
+        budget: pays for the work.
     """
     fails = 0
     failing: int | None = None
@@ -112,17 +112,17 @@ def _due(effect: dict[str, Any], moment: Moment) -> int:
 
 
 def _resolved(value: Any, derives: dict[str, Value]) -> Value:
-    """A literal, or the derived value that a string names."""
+    """Return a literal, or the derived value that a string refers to."""
     if isinstance(value, str) and value in derives:
         return derives[value]
     return literal(value)
 
 
-# --- where ---
+# --- paths ---
 
 
 def _written(value: Value, path: Path, write: _Write) -> tuple[Value, int]:
-    """Values with another value at a path below them; those without such a place fail and are left out."""
+    """Write at a path; values without that path fail and are dropped."""
     if not path:
         return write(value)
     key, *below = path
@@ -144,7 +144,7 @@ def _written(value: Value, path: Path, write: _Write) -> tuple[Value, int]:
     return array_of(max(array.least, key + 1), array.most, items), fails
 
 
-# --- what ---
+# --- operations ---
 
 
 def _set(value: Value) -> _Write:

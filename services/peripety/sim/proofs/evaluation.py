@@ -1,4 +1,4 @@
-"""JSONLogic over abstract data: the values that an expression may have, and the data for which it holds."""
+"""Abstract evaluation of JSONLogic: possible values, and the data that satisfies conditions."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _DIGITS = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 class Evaluation:
-    """The evaluation of one expression over all data of a set at once.
+    """Evaluation of one expression over all data of a set at once.
 
     Attributes:
-        fails: why it may fail for some of the data: `FAILS`, `OUTGROWS`.
+        fails: possible errors: `FAILS`, `OUTGROWS`.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -57,17 +57,17 @@ class Evaluation:
         self._budget = budget
         self._fuel = 0
         self._output = 0
-        # How often what is evaluated now is evaluated in one run, at most.
+        # Maximum number of evaluations of the current part in one run.
         self._times = 1
 
     def result(self, logic: Any, data: Value) -> Value:
-        """The values that a whole expression may have; `BOTTOM` when it always fails."""
+        """Return the possible values of a whole expression; `BOTTOM` if it always fails."""
         value = self.value(logic, data)
         self._check_fuel()
         return value
 
     def condition(self, logic: Any, data: Value) -> Split:
-        """The data for which a whole condition holds, and for which it does not; neither where it fails."""
+        """Split the data by a whole condition; data for which it fails is on neither side."""
         both = self.split(logic, data)
         self._check_fuel()
         return both
@@ -81,18 +81,18 @@ class Evaluation:
         self._fuel += steps * self._times
 
     def write(self, length: int) -> None:
-        """Count characters and items that are made."""
+        """Count produced characters and items."""
         self._output += length * self._times
 
     def fail(self, why: int) -> Value:
-        """Give no value, because the evaluation fails."""
+        """Record an error and return no value."""
         self.fails |= why
         return BOTTOM
 
     # --- values ---
 
     def value(self, logic: Any, data: Value) -> Value:
-        """The values that an expression may have."""
+        """Return the possible values of an expression."""
         self._budget.spend()
         self.burn(1)
         if isinstance(logic, list):
@@ -106,7 +106,7 @@ class Evaluation:
         return OPERATIONS[name](self, operand, data)
 
     def listed(self, items: list[Value]) -> Value:
-        """An array of such items."""
+        """Return an array of the given items."""
         common = BOTTOM
         for item in items:
             if not item.kinds:
@@ -115,7 +115,7 @@ class Evaluation:
         return self.made(array_of(len(items), len(items), common))
 
     def made(self, value: Value) -> Value:
-        """An array that an evaluation makes, which must not be too large."""
+        """Charge for a produced array, which may exceed the limits."""
         array = value.array
         self.write(array.most if array is not None else 0)
         if array is not None and array.most and (array.most > FEW or not _is_small(item_of(array))):
@@ -123,12 +123,15 @@ class Evaluation:
         return value
 
     def arguments(self, operand: Any, data: Value) -> list[Value]:
-        """The values of all arguments; an operand that is not a list is the only one."""
+        """Return the values of all arguments; an operand that is not a list is the only one."""
         items = operand if isinstance(operand, list) else [operand]
         return [self.value(item, data) for item in items]
 
     def spread(self, operand: Any, data: Value) -> list[Value] | None:
-        """As `arguments`, but an array that an operation yields provides them all; None when not known."""
+        """Return the values of all arguments, with an array from an operation expanded.
+
+        None if the length of the array is unknown.
+        """
         if isinstance(operand, list):
             return self.arguments(operand, data)
         value = self.value(operand, data)
@@ -141,7 +144,7 @@ class Evaluation:
         return None
 
     def variable(self, path: Any, data: Value) -> Value:
-        """What a variable may find, or nothing."""
+        """Return the possible values of a variable, including absence."""
         if path is None:
             return data
         if isinstance(path, float):
@@ -155,7 +158,7 @@ class Evaluation:
         return value
 
     def repeated(self, times: int, work: Callable[[], Value | Split]) -> Any:
-        """What some work gives that a run does so often."""
+        """Return the result of work that a run performs up to so many times."""
         before = self._times
         self._times *= max(times, 1)
         result = work()
@@ -165,7 +168,7 @@ class Evaluation:
     # --- conditions ---
 
     def split(self, logic: Any, data: Value) -> Split:
-        """The data for which a condition may hold, and for which it may not."""
+        """Split the data into those for which a condition may hold, and those for which it may not."""
         if isinstance(logic, dict) and logic:
             name, operand = next(iter(logic.items()))
             if name in CONDITIONS:
@@ -183,12 +186,12 @@ class Evaluation:
 
 
 def _is_small(item: Value) -> bool:
-    """Whether few enough items of a kind are surely within what an evaluation may make."""
+    """Return True if a few items of this kind are certainly within the output limit."""
     return item.array is None and item.object is None and not (item.kinds & TEXT and item.texts is None)
 
 
 def _step(value: Value, segment: str | int) -> Value:
-    """One step of a variable: a segment of digits is an index where the value is an array."""
+    """Follow one segment of a variable; digits are an index if the value is an array."""
     if value.array is None or isinstance(segment, int) or not _DIGITS.fullmatch(segment):
         return member(value, segment)
     found = member(value, int(segment))

@@ -1,4 +1,4 @@
-"""What is known of the data where a condition holds: values are cut at the places that it names."""
+"""Refinement of abstract data at a path."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["narrowed"]
 
 
 def narrowed(data: Value, path: Path, keep: Callable[[Value], Value]) -> Value | None:
-    """The data with fewer values at a path; None when none is left there.
+    """Restrict the values at a path; None if none is left.
 
-    Only members of objects are followed: an item of an array stands for others beside it.
+    Only members of objects are refined: an abstract array item represents several items.
     """
     holders: list[Object] = []
     value = data

@@ -1,4 +1,4 @@
-"""The operators of JSONLogic that give a value, over abstract data, one function each."""
+"""Value operators of JSONLogic over abstract data, one function each."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = ["OPERATIONS"]
 
 _NULL = literal(None)
 _EMPTY = literal([])
-# What counting an item costs: an addition of two operands.
+# Fuel for counting one item: an addition of two operands.
 _STEPS_TO_COUNT = 3
 _BLANK = frozenset(("",))
 
@@ -72,7 +72,7 @@ def _var(run: Evaluation, operand: Any, data: Value) -> Value:
 
 
 def _paths(run: Evaluation, paths: Any, data: Value) -> Value:
-    """Those of some paths at which nothing may be found."""
+    """Return the paths at which nothing may be found."""
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
         run.fails |= FAILS | OUTGROWS
         return array_of(0, LONGEST, None)
@@ -123,7 +123,7 @@ def _or(run: Evaluation, operand: Any, data: Value) -> Value:
 
 
 def _first(run: Evaluation, operand: Any, data: Value, *, stops_at: bool) -> Value:
-    """The first operand of a truth, or the last one."""
+    """Evaluate `and` or `or`: the first operand with the stopping truth value, or the last one."""
     if not isinstance(operand, list):
         return run.fail(FAILS)
     if not operand:
@@ -184,7 +184,7 @@ def _arithmetic(name: str) -> Callable[[Evaluation, Any, Value], Value]:
 
 
 def _elements(run: Evaluation, operand: Any, data: Value, *, missing_is_empty: bool) -> Array | None:
-    """The arrays that an iterator goes through; None when it always fails."""
+    """Return the arrays of an iterator; None if it always fails."""
     if not isinstance(operand, list) or len(operand) < 2:  # noqa: PLR2004 - an array and a body
         run.fail(FAILS)
         return None
@@ -199,7 +199,7 @@ def _elements(run: Evaluation, operand: Any, data: Value, *, missing_is_empty: b
 
 
 def _body(run: Evaluation, logic: Any, array: Array) -> Value:
-    """What the body of an iterator may give for the items."""
+    """Return the possible results of an iterator's body."""
     if not array.most:
         return BOTTOM
     value: Value = run.repeated(array.most, lambda: run.value(logic, present(item_of(array))))
@@ -207,7 +207,7 @@ def _body(run: Evaluation, logic: Any, array: Array) -> Value:
 
 
 def _test(run: Evaluation, logic: Any, array: Array) -> Split:
-    """The items for which a condition may hold, and those for which it may not."""
+    """Split the items by a condition."""
     if not array.most:
         return None, None
     both: Split = run.repeated(array.most, lambda: run.split(logic, present(item_of(array))))
@@ -267,7 +267,7 @@ def _record(fields: dict[str, Value]) -> Value:
 
 
 def _quantified(run: Evaluation, operand: Any, data: Value) -> Value:
-    """Whether a condition holds for all items of an array that has some, or for some of them."""
+    """Return the possible results of `all` or `some`."""
     array = _elements(run, operand, data, missing_is_empty=False)
     if array is None:
         return BOTTOM
@@ -315,4 +315,4 @@ OPERATIONS: dict[str, Callable[[Evaluation, Any, Value], Value]] = {
     "merge": _merge,
     **TEXTUAL,
 }
-"""What gives a value. Comparisons and negations are conditions."""
+"""Operators that return values. Comparisons and negations are in `CONDITIONS`."""

@@ -1,7 +1,7 @@
-"""Examples: runs played on the engine, to see whether what may go wrong in a scenario does.
+"""Witness search: concrete runs on the engine that show what may go wrong.
 
-Of all that can be done in a turn each is tried on a copy. One of those goes on that keep the run alive: what
-has been done least, or what makes numbers grow.
+In each turn, every action is tried on a fork. The search continues with a fork whose run is still ongoing: by
+the least used action, or by the largest numbers.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["LARGE", "Example", "examples"]
 
 LARGE = 1e15
-"""Beyond this a number has run away."""
-# In each of the two ways to play, those that are tried and left among them.
+"""A number beyond this has grown without bound."""
+# Limit of simulated turns for each strategy, including discarded forks.
 _MOST_TURNS = 1000
 _RULE_FAILS = frozenset(
     {
@@ -43,13 +43,13 @@ _NOTHING = ActionCall("", {})
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Something that was seen in a run.
+    """Problem observed in a run.
 
     Attributes:
-        rule: JSON Pointer of the rule that did it.
-        message: what happened, in a sentence.
-        fails: whether the rule failed; otherwise a number or the state grew too large.
-        calls: what was done in each turn up to then.
+        rule: JSON Pointer of the rule that caused it.
+        message: description, in one sentence.
+        fails: True if the rule failed; otherwise a number or the state grew too large.
+        calls: the action of each turn up to it.
     """
 
     rule: str
@@ -59,7 +59,7 @@ class Example:
 
 
 def examples(rules: Rules, core: CoreProgram, seed: int, horizon: int) -> Iterator[Example]:
-    """What goes wrong in some runs, the first example of each rule."""
+    """Yield the problems found in some runs, one for each rule."""
     seen: set[tuple[str, bool]] = set()
     calls = [_NOTHING, *(call for action in rules.actions for call in _calls(action))]
     for rank in (_by_use, _by_growth):
@@ -77,17 +77,17 @@ def examples(rules: Rules, core: CoreProgram, seed: int, horizon: int) -> Iterat
 
 
 def _by_use(play: _Play) -> float:
-    """Rank what has been done least before what has been done more often."""
+    """Rank the least used action first."""
     return -play.calls.count(play.calls[-1])
 
 
 def _by_growth(play: _Play) -> float:
-    """Rank what leaves larger numbers before what leaves smaller ones."""
+    """Rank the largest numbers first."""
     return play.largest
 
 
 def _calls(action: dict[str, Any]) -> Iterator[ActionCall]:
-    """An action with the greatest and the least of its parameters."""
+    """Yield an action with its greatest and its least parameters."""
     for end in (-1, 0) if action["params"] else (-1,):
         yield ActionCall(action["id"], {name: _end(schema, end) for name, schema in action["params"].items()})
 
@@ -106,12 +106,12 @@ def _end(schema: dict[str, Any], end: int) -> Any:
 
 @dataclass
 class _Play:
-    """A run so far.
+    """Run in progress.
 
     Attributes:
-        calls: what was done in each turn.
-        examples: what went wrong in the last turn.
-        largest: the largest number that a change of the last turn left.
+        calls: the action of each turn.
+        examples: problems of the last turn.
+        largest: the largest number that the last turn wrote.
     """
 
     rules: Rules
@@ -123,7 +123,7 @@ class _Play:
     goes_on: bool = True
 
     def after(self, call: ActionCall) -> _Play:
-        """The run with one more turn."""
+        """Return a fork of the run with one more turn."""
         play = _Play(self.rules, self.core, self.state.fork(), (*self.calls, call))
         try:
             if call.action_id:
@@ -137,7 +137,7 @@ class _Play:
         return play
 
     def look(self, result: bytes) -> Any:
-        """Take in what a call of the engine did."""
+        """Record the problems and numbers in a result of the engine, and return it."""
         seen = json.loads(result)
         for failure in [*seen.get("reasons", ()), *seen["errors"]]:
             if failure["code"] in _RULE_FAILS:
@@ -163,14 +163,14 @@ def _number(value: Any) -> float | None:
 
 
 def _is_literal(change: dict[str, Any], rules: Rules) -> bool:
-    """Whether a change only put something there that an effect says, and calculated nothing."""
+    """Return True if a change wrote a literal of an effect, without any calculation."""
     return change["op"] == "set" and any(
         effect["op"] == "set" and effect["value"] == change["after"] for _, effect in _effects(rules)
     )
 
 
 def _effects(rules: Rules) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every effect with its JSON Pointer."""
+    """Yield every effect with its JSON Pointer."""
     pending = [
         (f"/{section}/{index}/effects", rule["effects"])
         for section, each in (("actions", rules.actions), ("random_events", rules.events))
@@ -185,7 +185,7 @@ def _effects(rules: Rules) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _rule_of(change: dict[str, Any], rules: Rules) -> str:
-    """The rule that made a change."""
+    """Return the JSON Pointer of the rule that made a change."""
     kind, _, name = change["cause"].partition(":")
     match kind:
         case "decay":
@@ -200,7 +200,7 @@ def _rule_of(change: dict[str, Any], rules: Rules) -> str:
 
 
 def _resolved(rule: str, rules: Rules) -> str:
-    """The JSON Pointer of a rule; of scheduled effects the one that schedules them."""
+    """Return the JSON Pointer of a rule; for scheduled effects, that of the scheduling effect."""
     if not rule.startswith("schedule:"):
         return rule
     name = rule.removeprefix("schedule:").partition("/")[0]

@@ -1,4 +1,4 @@
-"""How JSONLogic reads abstract values: as truth and as numbers."""
+"""JSONLogic coercion of abstract values to truth values and numbers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from peripety.sim.proofs.domain import (
 
 __all__ = ["FAILS", "OUTGROWS", "as_numbers", "may_be_false", "may_be_true", "only_false", "only_true"]
 
-# Why something may fail, as bits: what the values are, or how large they or the work are.
+# Possible errors, as bits: by kinds of values, or by sizes and work limits.
 FAILS = 1
 OUTGROWS = 2
 _BLANK = frozenset(("",))
 
 
 def may_be_true(value: Value) -> bool:
-    """Whether some of the values count as true."""
+    """Return True if some value is truthy."""
     kinds = value.kinds
     return bool(
         kinds & (TRUE | OBJECT)
@@ -41,7 +41,7 @@ def may_be_true(value: Value) -> bool:
 
 
 def may_be_false(value: Value) -> bool:
-    """Whether some of the values count as false."""
+    """Return True if some value is falsy."""
     kinds = value.kinds
     return bool(
         kinds & (FALSE | NULL | ABSENT)
@@ -52,7 +52,7 @@ def may_be_false(value: Value) -> bool:
 
 
 def only_true(value: Value) -> Value:
-    """The values that count as true."""
+    """Return the truthy values."""
     kinds = value.kinds & ~(FALSE | NULL | ABSENT)
     low, high, texts, array = value.low, value.high, value.texts, value.array
     if kinds & NUMBER:
@@ -68,13 +68,13 @@ def only_true(value: Value) -> Value:
 
 
 def _without_zero(low: float, high: float, *, whole: bool) -> tuple[float, float]:
-    """An interval without the zero at its end; the least of numbers stands for what is next to it."""
+    """Return an interval without zero at its ends; the next number replaces it."""
     step = 1.0 if whole else 5e-324
     return (step if low == 0 else low), (-step if high == 0 else high)
 
 
 def only_false(value: Value) -> Value:
-    """The values that count as false."""
+    """Return the falsy values."""
     kinds = value.kinds & (FALSE | NULL | ABSENT)
     result = Value(kinds)
     if value.kinds & NUMBER and value.low <= 0 <= value.high:
@@ -87,7 +87,7 @@ def only_false(value: Value) -> Value:
 
 
 def as_numbers(value: Value) -> tuple[Value, int]:
-    """The values as numbers, and whether some of them are none."""
+    """Convert to numbers; also return the errors of values that are not numeric."""
     if value.kinds == NUMBER:
         return value, 0
     result, fails = Value(value.kinds & NUMBER, value.low, value.high, value.whole), 0

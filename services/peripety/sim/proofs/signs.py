@@ -1,4 +1,4 @@
-"""Which way derived values go: whether they can be negative, or positive, whatever the state is."""
+"""Sign analysis of derived values, for any state."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MOST_STEPS = 100_000
 
 
 def signs(rule: Mapping[str, Any]) -> dict[str, int]:
-    """The sign of each derived value of an action or event: 1, -1, or 0 where it is not known.
+    """Return the sign of each derived value of an action or event: 1, -1, or 0 if unknown.
 
-    Nothing is supposed of the state. A value that may be 0 has the sign of what else it may be.
+    The state is not restricted. A value that may be 0 has the sign of its other values.
     """
-    # As the engine reads it: every number is a float.
+    # Parsed as the engine parses it, so that every number is a float.
     derives, params = border.parse(canonical([rule.get("derives", {}), rule.get("params", {})]))
     budget = Budget(_MOST_STEPS)
     known: dict[str, Value] = {}

@@ -1,4 +1,4 @@
-"""The operators of JSONLogic that look for something, or make texts, over abstract data."""
+"""String operators and `in` of JSONLogic over abstract data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["TEXTUAL"]
 
 def _in(run: Evaluation, operand: Any, data: Value) -> Value:
     values = run.arguments(operand, data)
-    if len(values) < 2 or not isinstance(operand, list):  # noqa: PLR2004 - what is sought, and where
+    if len(values) < 2 or not isinstance(operand, list):  # noqa: PLR2004 - needle and haystack
         return run.fail(FAILS)
     needle, haystack = values[0], values[1]
     if not needle.kinds or not haystack.kinds:
@@ -96,7 +96,7 @@ def _cat(run: Evaluation, operand: Any, data: Value) -> Value:
 
 
 def _spelled(value: Value) -> list[str] | None:
-    """The texts of a value, when they are few."""
+    """Return the possible texts of a value, if they are few."""
     if value.kinds == TEXT:
         return None if value.texts is None else sorted(value.texts)
     only = single(value)
@@ -123,4 +123,4 @@ def _substr(run: Evaluation, operand: Any, data: Value) -> Value:
 
 
 TEXTUAL: dict[str, Callable[[Evaluation, Any, Value], Value]] = {"in": _in, "cat": _cat, "substr": _substr}
-"""What finds something, and what makes a text."""
+"""Operators `in`, `cat` and `substr`."""

@@ -1,7 +1,7 @@
-"""All runs of a scenario at once, turn by turn: what can be reached with at most one action a turn.
+"""Reachable states of a scenario, turn by turn, with at most one action a turn.
 
-The set of states at the start of a turn goes through the turn as one state does, and whatever a player, an
-event or a schedule may do is joined with its not being done. So what is never seen here happens in no run.
+The set of initial states passes through a turn as one state does. Every choice of the player, every event and
+every schedule is joined with the case that it does not happen. A state outside the result occurs in no run.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _STEPS_OF_ONE = 10_000
 
 @dataclass
 class Reach:
-    """What may come of one rule.
+    """Possible results of one rule.
 
     Attributes:
-        tried: whether it may be evaluated, or applied.
-        works: whether it may come to a result then.
-        fails: why it may fail, as bits.
+        tried: True if it may be evaluated or applied.
+        works: True if it may then succeed.
+        fails: possible errors, as bits.
         place: JSON Pointer of the part that failed first.
     """
 
@@ -53,17 +53,18 @@ class Reach:
 
 @dataclass
 class Course:
-    """What all runs may come to within a horizon.
+    """Reachable states and rule results of all runs within a horizon.
 
     Attributes:
-        holding: JSON Pointers of conditions that may hold when they are asked.
-        reaches: what may come of each rule, by the JSON Pointer of a condition, or of what it leads to.
-        states: all states that actions, events and conditions may meet, by those three words.
-        last: the states of the last turn, as the conditions that end runs met them.
-        turns: how many turns were looked at; after fewer than the horizon nothing new can come, or every
-            run has ended.
-        ended_by: JSON Pointer of the loss condition that ends every run that is left, in the last turn.
-        certain: whether that ends every run there is, since none can be won before.
+        holding: JSON Pointers of conditions that may hold.
+        reaches: possible results of each rule, by the JSON Pointer of its condition or of the scheduling
+            effect.
+        states: states that actions, events and conditions may meet, by these three words.
+        last: states of the last turn, before its end conditions.
+        turns: number of analysed turns. Fewer than the horizon means that a fixpoint is reached or every run
+            has ended.
+        ended_by: JSON Pointer of the condition that ends every remaining run in the last turn.
+        certain: True if it is a loss and no run can be won before, so that it ends every run.
     """
 
     holding: set[str] = field(default_factory=set)
@@ -75,7 +76,7 @@ class Course:
     certain: bool = False
 
     def note(self, rule: str, *, works: bool, fails: int, place: str) -> None:
-        """Note what may come of a rule."""
+        """Record the possible results of a rule."""
         reach = self.reaches.setdefault(rule, Reach())
         reach.tried = True
         reach.works = reach.works or works
@@ -90,16 +91,16 @@ _SECTIONS = (("loss_conditions", True), ("win_conditions", False))
 
 
 def course_of(rules: Rules, horizon: int, budget: Budget) -> Course:
-    """What all runs of a scenario may come to within a horizon.
+    """Compute the reachable states of a scenario within a horizon.
 
     Raises:
-        SpentError: that takes more work than the budget allows.
+        SpentError: the budget is too small.
     """
     return _Runs(rules, horizon, budget).course()
 
 
 class _Runs:
-    """All runs, as they go on together."""
+    """Abstract simulation of all runs at once."""
 
     def __init__(self, rules: Rules, horizon: int, budget: Budget) -> None:
         self._rules = rules
@@ -109,9 +110,9 @@ class _Runs:
         self._entities = literal(rules.entities)
         self._params = [domains(action["params"]) for action in rules.actions]
         self._turn = 0
-        # What may be due, by turn and place.
+        # Effects that may be due, by turn and place.
         self._pending: dict[int, dict[str, Later]] = {}
-        # Until which turn each event may last.
+        # Last turn in which each event may continue.
         self._lasting: dict[int, int] = {}
         self._is_steady = not depends_on_time(rules)
 
@@ -129,7 +130,7 @@ class _Runs:
         return self._course
 
     def _played(self, tree: Value) -> Value | None:
-        """The states in which a run goes on after a turn."""
+        """Return the states of ongoing runs after a turn; None if every run has ended."""
         tree = self._opened(tree)
         tree = self._acted(tree)
         tree = self._happened(tree)
@@ -139,7 +140,7 @@ class _Runs:
     def _meets(self, stage: str, tree: Value) -> None:
         self._course.states[stage] = join(self._course.states[stage], tree)
 
-    # --- the parts of a turn ---
+    # --- phases of a turn ---
 
     def _opened(self, tree: Value) -> Value:
         due = self._pending.pop(self._turn, {})
@@ -164,14 +165,14 @@ class _Runs:
             fresh = fresh if index in continuing else join(fresh, after)
         result = self._continued(fresh, continuing)
         for index in continuing:
-            # What begins does not last already, so it happens once in the turn either way.
+            # An event that begins is not already lasting, so it is applied once in the turn either way.
             if index in begun:
                 others = [other for other in continuing if other != index]
                 result = join(result, self._continued(begun[index], others))
         return result
 
     def _begun(self, tree: Value) -> dict[int, Value]:
-        """The states after each event that may begin now."""
+        """Return the states after each event that may begin in this turn."""
         begun = {}
         for index, event in enumerate(self._rules.events):
             place = f"/random_events/{index}"
@@ -185,7 +186,7 @@ class _Runs:
         return begun
 
     def _continued(self, tree: Value, events: list[int]) -> Value:
-        """The states after some of the events that may have begun in earlier turns."""
+        """Return the states after some of the events that may have begun in earlier turns."""
         return self._in_any_order(tree, [self._again(index) for index in events])
 
     def _decayed(self, tree: Value) -> Value:
@@ -220,7 +221,7 @@ class _Runs:
     # --- rules ---
 
     def _holding(self, condition: Any, place: str, tree: Value, params: Value) -> Value | None:
-        """The data for which a condition may hold."""
+        """Return the data for which a condition may hold."""
         run = Evaluation(self._budget)
         true, false = run.condition(condition, self._data(tree, params))
         self._course.note(place, works=true is not None or false is not None, fails=run.fails, place=place)
@@ -229,13 +230,13 @@ class _Runs:
         return true
 
     def _after(self, data: Value, rule: dict[str, Any], place: str) -> Value | None:
-        """The states after a rule; None when it always fails."""
+        """Return the states after a rule; None if it always fails."""
         fails = 0
         failing = place
         derives: dict[str, Value] = {}
         for name in in_order(rule.get("derives", {})):
             run = Evaluation(self._budget)
-            assert data.object is not None  # noqa: S101 - it is made by `_data`
+            assert data.object is not None  # noqa: S101 - built by `_data`
             known = Value(OBJECT, object=Object(dict(derives), BOTTOM))
             derives[name] = run.result(rule["derives"][name], replaced_member(data.object, "derives", known))
             failing = f"{place}/derives{pointer([name])}" if run.fails and not fails else failing
@@ -253,7 +254,7 @@ class _Runs:
     def _applied(
         self, tree: Value, effects: list[Any], derives: dict[str, Value], place: str, rule: str
     ) -> Outcome:
-        """Apply effects and remember what they schedule; what comes of them is noted for a rule, if given."""
+        """Apply effects and store what they schedule; results are recorded for the rule, if one is given."""
         moment = Moment(self._turn, self._rules.turn_minutes)
         outcome = apply_effects(tree, effects, derives, moment, place, self._budget)
         if rule:
@@ -266,11 +267,11 @@ class _Runs:
                 entries[later.place] = later if before is None else _joined(before, later)
         return outcome
 
-    # --- what may be done, in an order that is not known ---
+    # --- steps in unknown order ---
 
     def _in_any_order(self, tree: Value, steps: list[_Step]) -> Value:
-        """The states after some of several things, each done at most once."""
-        # Every order of n things is part of n times their list.
+        """Return the states after any subset of steps in any order, each at most once."""
+        # Every order of n steps is a subsequence of their list repeated n times.
         for step in steps * len(steps):
             tree = join(tree, step(tree))
         return tree
@@ -296,7 +297,7 @@ class _Runs:
 
 
 def may_hold(rules: Rules, condition: Any, states: Value, params: dict[str, Any], turns: int) -> bool:
-    """Whether a condition may hold in some of these states, in one of the first turns."""
+    """Return True if a condition may hold in some of the states, in one of the first turns."""
     turn = number(1.0, float(turns), whole=True)
     data = _data(states, domains(params), turn, literal(rules.entities))
     run = Evaluation(Budget(_STEPS_OF_ONE))
@@ -307,17 +308,17 @@ def may_hold(rules: Rules, condition: Any, states: Value, params: dict[str, Any]
 
 
 def _data(tree: Value, params: Value, turn: Value, entities: Value) -> Value:
-    """What expressions read."""
+    """Build the data that expressions read."""
     fields = {"state": tree, "params": params, "derives": _NO_MEMBERS, "turn": turn, "entities": entities}
     return Value(OBJECT, object=Object(fields, BOTTOM))
 
 
 def _part(data: Value, name: str) -> Value:
-    """A member of the data of an expression."""
+    """Return a member of the data of an expression."""
     return data.object.fields[name] if data.object is not None else BOTTOM
 
 
 def _joined(one: Later, other: Later) -> Later:
-    """The same effects, scheduled with the derived values of either."""
+    """Join two schedules of the same effects."""
     derives = {name: join(value, other.derives[name]) for name, value in one.derives.items()}
     return one._replace(derives=derives)

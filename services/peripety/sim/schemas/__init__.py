@@ -1,4 +1,4 @@
-"""The JSON Schemas (2020-12) of the engine's documents, generated from the models and committed."""
+"""JSON Schemas (2020-12) of the engine's documents, generated from the models and committed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICY_SPEC = "policy_spec"
 
 @cache
 def schema_document(name: str) -> Mapping[str, Any]:
-    """The JSON Schema of `SCENARIO_SPEC`, `OUTCOME` or `POLICY_SPEC`; shared, so not to be changed."""
+    """Return the JSON Schema of `SCENARIO_SPEC`, `OUTCOME` or `POLICY_SPEC`; shared, so read-only."""
     document: dict[str, Any] = json.loads(
         resources.files(__name__).joinpath(f"{name}.schema.json").read_text("utf-8")
     )

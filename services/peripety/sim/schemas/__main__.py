@@ -1,4 +1,4 @@
-"""Write the JSON Schemas from the models; with `--check`, only compare them."""
+"""Generator of the committed JSON Schemas; with `--check`, it only compares them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _generated(name: str) -> str:
 
 
 def _without_noise(schema: Any) -> Any:
-    """Drop what constrains nothing: titles, null defaults, and null as an optional field's other type."""
+    """Drop keywords without effect: titles, null defaults, and null as an alternative."""
     if isinstance(schema, list):
         return [_without_noise(item) for item in schema]
     if not isinstance(schema, dict):
@@ -42,7 +42,7 @@ def _without_noise(schema: Any) -> Any:
 
 
 def main(arguments: list[str]) -> int:
-    """Write, or compare; the exit status."""
+    """Write or compare the schemas; return the exit status."""
     stale = []
     for name in _MODELS:
         target = Path(__file__).parent / f"{name}.schema.json"

@@ -1,13 +1,12 @@
-"""Dry-runs by generated source: what the interpreter does, as straight Python over local variables.
+"""Code generator for dry-runs: compiles a scenario to one Python function over local variables.
 
-A scenario's rules are lowered to one function that plays a whole run; `peripety.sim._pure` stays what they
-mean. The function never reports anything: where a rule fails or might fail, where a limit might be reached,
-or where a value is not what it was known to be, it *leaves* the run, which the interpreter then plays again
-from its start. A run is a pure function of its seed, so that changes nothing but the time it takes. What
-cannot be lowered at all is played by the interpreter from the first; so are personas that look ahead, and
-dry-runs of which detail is asked for.
+The function plays a whole run and reports nothing else. It abandons the run where a rule fails or might fail,
+where a limit might be reached, or where a value changes its kind. The interpreter then plays the same run
+from its start. A run is a pure function of its seed, so this changes only the time. The interpreter
+remains the definition: it also plays scenarios that cannot be compiled, personas that look ahead, and
+dry-runs with detail.
 
-Of a scenario with one action, one event and one loss this is the source::
+For a scenario with one action, one event and one loss condition, this is the source:
 
     def play(seed, horizon, rows):
         s0 = 20.0
@@ -31,9 +30,9 @@ Of a scenario with one action, one event and one loss this is the source::
                 break
         return outcome, condition, turn, (s0, s1,)
 
-Modules: `slots` (what changes, and the variables for it), `expressions` and `texts` (JSONLogic), `rules`
-(derived values and effects), `actions`, `events` and `template` (the turn around them), `draft` and `limits`
-(what can grow and what it may cost), `draws` (randomness in blocks), `player` (compiles and plays).
+Modules: `slots` (changing values and their variables), `expressions` and `texts` (JSONLogic), `rules`
+(derived values and effects), `actions`, `events` and `template` (the phases of a turn), `draft` and `limits`
+(growth and cost), `draws` (blocks of random numbers), `player` (compilation and execution).
 """
 
 from __future__ import annotations

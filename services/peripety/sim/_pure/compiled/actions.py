@@ -1,4 +1,4 @@
-"""A persona's turn to statements: which actions are legal, with which parameters, and the one taken."""
+"""Code generation for a persona's turn: legal actions, their parameters, and the chosen action."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["ActionWriter"]
 
-# So many draws of the persona come with each turn; those after them are drawn one by one.
+# Draws of the persona that each row contains; further ones are drawn singly.
 _MOST_DRAWS_AHEAD = 8
 _LARGEST_DRAW = (1 << 64) - 1
 
 
 class ActionWriter:
-    """Lowers the actions of a scenario, for the persona that takes them at random.
+    """Generates the statements of actions for a persona that chooses at random.
 
     Attributes:
-        width: how many draws of the persona each turn should come with.
+        width: number of the persona's draws that each row should contain.
     """
 
     def __init__(self, actions: list[Any], writer: RuleWriter, draft: Draft) -> None:
@@ -38,7 +38,7 @@ class ActionWriter:
         self._index = "index" if drawn else "0"
 
     def lines(self) -> list[str]:
-        """The statements of the persona's turn."""
+        """Return the statements of the persona's turn."""
         lines = ["legal = []", *(["index = 0"] if self._index == "index" else [])]
         bodies = []
         for number in range(len(self._actions)):
@@ -57,7 +57,7 @@ class ActionWriter:
         ]
 
     def _action(self, number: int) -> tuple[list[str], list[str]]:
-        """What finds out whether an action is legal, and what takes it."""
+        """Return the statements that test whether an action is legal, and those that perform it."""
         action, params = self._actions[number], self._params[number]
         body = self._writer.rule(action, params.codes)
         offer = f"legal.append({number})"
@@ -66,11 +66,11 @@ class ActionWriter:
             return _guarded(condition, [offer]), body
         condition = self._writer.condition(action["preconditions"], params.codes, PARAM_TRIES)
         if params.read_by([condition.text]):
-            # Anew for each try; what the last try drew is what the action is taken with.
+            # Parameters are drawn for each attempt; the last draw is the one that the action uses.
             drawn = self._sampled(params, [condition.text, *body], self._index)
             attempt = [*drawn, f"index += {params.count}", *_guarded(condition, [offer, "break"])]
             return [f"for _ in range({PARAM_TRIES}):", *indented(attempt)], body
-        # A draw is no state: parameters are drawn only for the action that is taken.
+        # Draws have no state, so parameters are drawn only for the chosen action.
         place = f"index{number}"
         offered = _guarded(condition, [offer, f"{place} = index", f"index += {params.count}"])
         if condition.literal is not True:
@@ -85,7 +85,7 @@ class ActionWriter:
         ]
 
     def _draw(self, index: str, more: int = 0) -> str:
-        """The persona's draw of an index."""
+        """Return the source of the persona's draw at an index."""
         if index == "0":
             return "draws[1]"
         index = f"{index} + {more}" if more else index
@@ -93,10 +93,10 @@ class ActionWriter:
 
 
 class _Params:
-    """The parameters of an action: variables, and how each is drawn.
+    """Parameters of an action: their variables and the source of their draws.
 
     Raises:
-        NotLoweredError: something that may be drawn would not be legal.
+        NotLoweredError: a drawn value may not be legal.
     """
 
     def __init__(self, declared: dict[str, Any], prefix: str, draft: Draft) -> None:
@@ -114,12 +114,12 @@ class _Params:
                 self._options[name] = literals.text
 
     def read_by(self, texts: list[str]) -> set[str]:
-        """The parameters whose variables occur in source."""
+        """Return the parameters whose variables occur in some source."""
         words = {word for text in texts for word in re.findall(r"\w+", text)}
         return {name for name, code in self.codes.items() if code.text in words}
 
     def sample(self, name: str, draw: str) -> str:
-        """Source of the value that a draw gives: what `params.sample` does."""
+        """Return the source of a drawn value, as `params.sample` computes it."""
         schema = self._declared[name]
         if "enum" in schema:
             return f"{self._options[name]}[{_choice(draw, len(schema['enum']))}]"
@@ -134,7 +134,7 @@ class _Params:
 
 
 def _extremes(schema: dict[str, Any]) -> list[Any]:
-    """The values that a parameter can have, or those between which they all are."""
+    """Return the possible values of a parameter, or its extremes."""
     if "enum" in schema:
         return list(schema["enum"])
     if schema["type"] in {"integer", "number"}:

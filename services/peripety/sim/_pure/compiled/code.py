@@ -1,4 +1,4 @@
-"""What the compiler builds a run from: pieces of Python source, and what is known about their values."""
+"""Source fragments with the known properties of their values."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from enum import Enum
 
 __all__ = ["LIMIT", "LONGEST_TEXT", "Code", "Kind", "NotLoweredError", "combined", "weight"]
 
-# Numbers of a compiled run stay below this, far from overflow: a run that has a larger one is played slowly.
+# Bound of numbers in generated code, far from overflow; a run with a larger number is abandoned.
 LIMIT = 1e100
-# Texts of a compiled run have at most this many bytes; none of them can then weigh on fuel or limits.
+# Bound of texts in bytes, so that no text affects fuel or limits.
 LONGEST_TEXT = 1000
 
 
 class NotLoweredError(Exception):
-    """The scenario does something that generated source cannot do exactly as the interpreter does."""
+    """The scenario needs something that generated code cannot do exactly as the interpreter."""
 
 
 class Kind(Enum):
-    """What a value is, known before the run; it never changes."""
+    """Kind of a value, known before the run and constant."""
 
     NUMBER = "number"
     BOOLEAN = "boolean"
@@ -30,7 +30,7 @@ class Kind(Enum):
 
     @property
     def is_list(self) -> bool:
-        """Whether the value is an array; all its items are of one kind."""
+        """True for arrays, whose items are of one kind."""
         return self in _ITEMS
 
     @property
@@ -52,19 +52,19 @@ _ITEMS = {Kind.NUMBERS: Kind.NUMBER, Kind.BOOLEANS: Kind.BOOLEAN, Kind.TEXTS: Ki
 
 @dataclass(frozen=True)
 class Code:
-    """A Python expression.
+    """Python expression with what is known about its value.
 
     Attributes:
-        text: its source.
-        kind: what it yields.
-        steps: the most steps of fuel that the interpreter would need for it, and items it would make.
-        bound: no number in its value is larger, either way.
-        length: the most items of an array.
-        fails: whether it may leave the compiled run.
-        atom: whether it can be an operand without parentheses.
-        literal: its value, when that is known: a number, boolean or text.
-        null: whether it may be null instead.
-        absent: whether null means that nothing is there.
+        text: the source.
+        kind: the kind of its value.
+        steps: upper bound of the interpreter's fuel and produced items.
+        bound: upper bound of the magnitude of numbers in the value.
+        length: maximum length of an array.
+        fails: True if it may abandon the run.
+        atom: True if it needs no parentheses as an operand.
+        literal: the value if known: a number, boolean or text.
+        null: True if the value may be null instead.
+        absent: True if null means that nothing is there.
     """
 
     text: str
@@ -80,12 +80,12 @@ class Code:
 
     @property
     def operand(self) -> str:
-        """Its source as an operand."""
+        """The source, in parentheses if needed."""
         return self.text if self.atom else f"({self.text})"
 
 
 def weight(item: Code) -> int:
-    """What the interpreter charges for an item that it makes: itself, and its characters."""
+    """Return the interpreter's charge for a produced item: itself and its characters."""
     return 1 + (int(item.bound) if item.kind is Kind.TEXT else 0)
 
 
@@ -101,7 +101,7 @@ def combined(
     atom: bool = False,
     null: bool = False,
 ) -> Code:
-    """An operation over evaluated arguments: one step, and what they cost."""
+    """Build an operation over evaluated arguments, with one step and their cost."""
     return Code(
         text,
         kind,

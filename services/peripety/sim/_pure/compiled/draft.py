@@ -1,4 +1,4 @@
-"""What a program under construction knows beside its lines: constants, bounds, and what a turn may cost."""
+"""Context of code generation: constants, value bounds, and the cost of a turn."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_TURNS", "Draft"]
 
-# The longest horizon that the schema allows.
+# The longest horizon of the schema.
 MAX_TURNS = 1000
 
 
 @dataclass
 class _Growth:
-    """How far the numbers of a slot can get: all that is put there, added and multiplied in one turn.
+    """Growth of a slot in one turn: values written, sums added and factors.
 
-    Of texts, which are only ever put there, it is how long they can get.
+    Texts are only written, so their growth is a length.
     """
 
     start: float = 0.0
@@ -32,10 +32,10 @@ class _Growth:
     factor: float = 1.0
 
     def bound(self) -> float:
-        """The largest magnitude within any run.
+        """Return the largest magnitude within any run.
 
-        Each effect is applied at most once a turn. In whatever order they come, nothing is added that is
-        not then multiplied by at most all factors.
+        Each effect is applied at most once a turn. In any order, an added amount is multiplied by at most all
+        factors.
         """
         try:
             return (self.start + MAX_TURNS * self.added) * float(self.factor**MAX_TURNS)
@@ -44,15 +44,14 @@ class _Growth:
 
 
 class Draft:
-    """One attempt to lower a scenario.
+    """One attempt to compile a scenario.
 
     Args:
-        capacity: the most items that an array of a compiled run may have.
-        bounds: how large the numbers of slots can get, by name, as an earlier attempt found; those that are
-            not there are guarded at every write.
+        capacity: maximum length of an array in generated code.
+        bounds: bounds of slots by name, from an earlier attempt; writes to other slots are guarded.
 
     Attributes:
-        names: the constants that the source refers to.
+        names: constants that the source refers to.
     """
 
     def __init__(self, capacity: int, bounds: dict[str, float] | None = None) -> None:
@@ -66,13 +65,13 @@ class Draft:
     # --- constants ---
 
     def constant(self, value: Any) -> str:
-        """The name of a constant: what stands in the document never stands in the source."""
+        """Return the name of a constant; texts of the document never become source."""
         name = f"k{len(self.names)}"
         self.names[name] = value
         return name
 
     def literal(self, value: Any) -> Code:
-        """A JSON value of the document: a leaf, or an array of leaves of one kind."""
+        """Return the code of a JSON literal: a leaf, or an array of leaves of one kind."""
         if isinstance(value, list):
             return self._literals(value)
         kind = leaf_kind(value)
@@ -103,7 +102,7 @@ class Draft:
     # --- slots ---
 
     def read(self, place: Slot | Element) -> Code:
-        """The present value of a slot or an element."""
+        """Return the code that reads a slot or an element."""
         if isinstance(place, Element):
             slot = place.slot
             bound = self._bound_of(slot)
@@ -122,39 +121,39 @@ class Draft:
         return min(limit, self._bounds.get(slot.name, limit))
 
     def is_guarded(self, slot: Slot) -> bool:
-        """Whether the numbers of a slot must be held to the limit when they are written."""
+        """Return True if writes to the slot must check the limit."""
         return self._bounds.get(slot.name, LIMIT) >= LIMIT
 
     def grows(self, slot: Slot, *, to: float = 0.0, by: float = 0.0, times: float = 1.0) -> None:
-        """Note what an effect can make of the numbers of a slot."""
+        """Record the growth that an effect causes in a slot."""
         growth = self._growth.setdefault(slot.name, _Growth())
         growth.start = max(growth.start, to)
         growth.added += by
         growth.factor *= max(1.0, times)
 
     def bounds(self) -> dict[str, float]:
-        """How large the numbers of each slot can get, where that is known to be small."""
+        """Return the bounds of slots that stay within the limit."""
         bounds = {name: growth.bound() for name, growth in self._growth.items()}
         return {name: bound for name, bound in bounds.items() if bound < LIMIT}
 
     # --- costs ---
 
     def held(self, code: Code) -> Code:
-        """A number or text that is known to be within the limit, or else leaves the compiled run."""
+        """Return a number or text within the limit, with a check if the bound is not sufficient."""
         name, limit = ("brief", LONGEST_TEXT) if code.kind is Kind.TEXT else ("held", LIMIT)
         if code.bound <= limit:
             return code
         return replace(code, text=f"{name}({code.text})", bound=limit, fails=True, atom=True)
 
     def evaluation(self, code: Code, times: int = 1) -> Code:
-        """An expression as a whole, evaluated so often in a turn; its fuel cannot run out."""
+        """Charge for a whole expression, evaluated several times in a turn; its fuel must suffice."""
         if code.steps > FUEL:
             raise NotLoweredError("an expression that may run out of fuel")
         self.charge((code.steps + code.length) * times)
         return code
 
     def charge(self, steps: int) -> None:
-        """Add to what a turn may cost in all; then none of its calls can reach the limit of a call."""
+        """Add to the maximum cost of a turn, so that no call can reach its limit."""
         self._steps += steps
         if self._steps > TURN_LIMIT:
             raise NotLoweredError("a turn that may cost too many steps")

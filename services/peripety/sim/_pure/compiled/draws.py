@@ -1,7 +1,7 @@
-"""The draws of a run, a block of turns at once.
+"""Random draws of a run, computed for a block of turns at once.
 
-A large integer is a vector here: in each lane of 128 bits stands one 64-bit number, with room above it for a
-product. So Python's slow operations on one number become as many on those of sixteen turns.
+A large integer serves as a vector: each lane of 128 bits holds one 64-bit number, with room for a product.
+One slow operation on integers so handles sixteen turns.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _FULL = (1 << 64) - 1
 
 
 class Draws:
-    """The first draws of each turn: of the event, and so many of the persona.
+    """First draws of each turn: one for the event, and several for the persona.
 
     Args:
-        width: how many draws of the persona a row has.
+        width: number of the persona's draws in a row.
     """
 
     def __init__(self, width: int) -> None:
@@ -41,10 +41,10 @@ class Draws:
         self._events = _vector([1, *[0] * width] * _BLOCK_TURNS)
         self._policies = _vector([0, *[1] * width] * _BLOCK_TURNS)
         self._full = _vector([_FULL] * lanes)
-        self._counters: dict[int, int] = {}  # by block; threads that fill it at once write the same
+        self._counters: dict[int, int] = {}  # by block; concurrent threads compute equal entries
 
     def of(self, seed: int) -> Iterator[tuple[int, ...]]:
-        """For each turn, from the first: the event's draw, then those of the persona, each of 64 bits."""
+        """Yield for each turn the draw of the event and those of the persona, each of 64 bits."""
         bases = mix(seed ^ _EVENT_KEY) * self._events + mix(seed ^ POLICY_KEY) * self._policies
         return chain.from_iterable(self._block(bases, number) for number in count())
 
@@ -55,11 +55,11 @@ class Draws:
         value = (bases + self._counters[number]) & full
         value = ((value ^ (value >> 30)) & full) * first & full
         value = ((value ^ (value >> 27)) & full) * second & full
-        value ^= value >> 31  # what this leaves above a number is not read
+        value ^= value >> 31  # bits above each number are not read
         return self._rows.iter_unpack(value.to_bytes(self._bytes, "little"))
 
     def _steps(self, turn: int) -> int:
-        """What `draw` adds to its base for each draw of a block of turns."""
+        """Return the counter offset of each draw in a block of turns."""
         indices = [0, *range(self._width)]
         return _vector(
             [

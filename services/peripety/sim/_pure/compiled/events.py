@@ -1,4 +1,4 @@
-"""Random events to statements: at most one that begins, then those that last."""
+"""Code generation for random events: at most one new event, then lasting ones."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["EventWriter"]
 
 
 class EventWriter:
-    """Lowers the events of a scenario.
+    """Generates the statements of a scenario's events.
 
     Attributes:
-        any_lasts: whether some event goes on after its onset.
+        any_lasts: True if some event lasts several turns.
     """
 
     def __init__(self, rules: Rules, writer: RuleWriter) -> None:
@@ -28,7 +28,7 @@ class EventWriter:
         self.any_lasts = any(turns > 1 for turns in self._turns)
 
     def lines(self) -> list[str]:
-        """The statements of a turn's events."""
+        """Return the statements of a turn's events."""
         if not self._events:
             return []
         bodies = [self._writer.rule(event) for event in self._events]
@@ -44,14 +44,14 @@ class EventWriter:
         ]
 
     def _onset(self, number: int) -> list[str]:
-        """An event that begins comes before those that last."""
+        """Return the start of an event; it precedes lasting events."""
         begin = [f"happening.insert(0, {number})"]
         if self._turns[number] > 1:
             begin.append(f"lasting[{number}] = turn + {self._turns[number] - 1}")
         return begin
 
     def _drawn(self, outcomes: list[list[str]]) -> list[str]:
-        """Draw among the eligible, and carry out what came of it."""
+        """Return the draw among eligible events, with the statements of each outcome."""
         conditions = [self._writer.condition(event["when"]) for event in self._events]
         total = 0.0
         for event in self._events:
@@ -62,7 +62,7 @@ class EventWriter:
         return lines + self._eagerly(conditions, outcomes, total)
 
     def _lazily(self, conditions: list[Code], outcomes: list[list[str]]) -> list[str]:
-        """Conditions that cannot fail are asked up to the event that the draw falls on."""
+        """Test conditions in order, up to the drawn event; only for conditions that cannot fail."""
         lines = ["reached = 0.0"]
         for number, (condition, outcome) in enumerate(zip(conditions, outcomes, strict=True)):
             within = f"chance < (reached := reached + {self._events[number]['weight']!r})"
@@ -72,7 +72,7 @@ class EventWriter:
         return lines
 
     def _eagerly(self, conditions: list[Code], outcomes: list[list[str]], total: float) -> list[str]:
-        """What is not eligible adds nothing, so the draw cannot fall on it."""
+        """Evaluate all conditions first; an ineligible event adds no weight."""
         lines, reached = [], "0.0"
         for number, condition in enumerate(conditions):
             weight = repr(self._events[number]["weight"])
@@ -87,7 +87,7 @@ class EventWriter:
         return lines
 
     def _eligible(self, number: int, condition: Code) -> str:
-        """When an event may begin; nothing when it always may."""
+        """Return the test for a new event; empty if it is always eligible."""
         parts = [f"{number} not in lasting"] if self._turns[number] > 1 else []
         if condition.literal is not True:
             parts.append(condition.operand if parts or not condition.atom else condition.text)

@@ -1,7 +1,7 @@
-"""JSONLogic to Python expressions: what `operators` does, for values whose kinds are known.
+"""Code generation for JSONLogic: Python expressions for values of known kinds.
 
-Only what has one obvious Python spelling is lowered; everything else raises `NotLoweredError`. An expression
-whose evaluation would fail raises when it is run, or is not lowered when it would always fail.
+Only operations with one obvious Python form are compiled; others raise `NotLoweredError`. A failing
+expression raises at run time, or is not compiled if it would always fail.
 """
 
 from __future__ import annotations
@@ -32,53 +32,53 @@ __all__ = ["ElementScope", "Expressions", "FoldScope", "Scope"]
 
 _NUMERIC = (Kind.NUMBER, Kind.BOOLEAN, Kind.NULL)
 _NOTHING = Code("None", Kind.NULL)
-# The variables of iterators in the source; an iterator within another sees only its own element.
+# Variables of iterators in the source; a nested iterator sees only its own element.
 _ELEMENT, _TOTAL = "x", "total"
 
 
 class Scope(Protocol):
-    """What variables mean."""
+    """Resolver of variables."""
 
     def read(self, path: Path) -> Code | None:
-        """The value of a variable; None when there is never anything."""
+        """Return the code of a variable; None if it never exists."""
 
 
 class ElementScope:
-    """Within an iterator there is only the element."""
+    """Scope of an iterator: the element only."""
 
     def __init__(self, element: Code) -> None:
         self._element = element
 
     def read(self, path: Path) -> Code | None:
-        """The element, under the empty path; it has nothing inside."""
+        """Return the element for the empty path; it has no members."""
         return None if path else self._element
 
 
 class FoldScope:
-    """Within `reduce` there are the element and what came of those before it."""
+    """Scope of `reduce`: the element and the accumulator."""
 
     def __init__(self, current: Code, accumulator: Code) -> None:
         self._variables: dict[Path, Code] = {("current",): current, ("accumulator",): accumulator}
 
     def read(self, path: Path) -> Code | None:
-        """One of the two; nothing is inside them."""
+        """Return one of the two variables; they have no members."""
         if not path:
             raise NotLoweredError("both at once")
         return self._variables.get(path)
 
 
 class Expressions:
-    """Lowers expressions into a draft."""
+    """Compiler of expressions."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
 
     def condition(self, logic: Any, scope: Scope) -> Code:
-        """A whole condition, as something whose truth Python reads as JSONLogic does; `{}` is true."""
+        """Compile a condition to code with the same truth value in Python; `{}` is true."""
         return Code("True", Kind.BOOLEAN, literal=True) if logic == {} else self.truth(logic, scope)
 
     def truth(self, logic: Any, scope: Scope) -> Code:
-        """An expression of which only the truth matters; its kind is then no matter either."""
+        """Compile an expression of which only the truth value matters."""
         name, operand = _operation(logic)
         if name in {"and", "or"}:
             return self._joined(name, [self.truth(item, scope) for item in _several(operand)])
@@ -90,7 +90,7 @@ class Expressions:
         return self.value(logic, scope)
 
     def value(self, logic: Any, scope: Scope) -> Code:
-        """An expression whose value matters."""
+        """Compile an expression for its value."""
         if isinstance(logic, list):
             return self._array([self.value(item, scope) for item in logic])
         if not isinstance(logic, dict):
@@ -190,7 +190,7 @@ class Expressions:
     # --- comparison ---
 
     def comparison(self, symbol: str, operand: Any, scope: Scope) -> Code:
-        """Python chains comparisons as JSONLogic does: from left to right, up to the first that fails."""
+        """Compile a comparison: Python chains comparisons as JSONLogic does, up to the first failure."""
         items = _at_least_two(self._values(operand, scope))
         texts = sum(item.kind is Kind.TEXT for item in items)
         if texts and texts < len(items) and len(items) > 2:  # noqa: PLR2004
@@ -230,7 +230,7 @@ class Expressions:
         bound = 1.0
         for factor in factors:
             bound *= factor.bound
-        # A product may be -0, which adding 0 makes 0.
+        # Adding 0 turns -0 into 0.
         return self._number(" * ".join(f.operand for f in factors) + " + 0.0", factors, bound)
 
     def difference(self, operand: Any, scope: Scope) -> Code:
@@ -244,7 +244,7 @@ class Expressions:
             first, divisors = Code("1.0", Kind.NUMBER, bound=1.0, steps=0), [first]
         bound = first.bound
         for divisor in divisors:
-            # Division by zero raises, as it should: it leaves the run.
+            # Division by zero raises and so abandons the run.
             bound = bound / abs(_known(divisor)) if _known(divisor) else float("inf")
         items = [first, *divisors]
         return self._number(
@@ -266,7 +266,7 @@ class Expressions:
     def extreme(self, name: str, operand: Any, scope: Scope) -> Code:
         items = self._arguments(operand, scope)
         if isinstance(operand, dict) and items[0].kind is Kind.NUMBERS:
-            (numbers,) = items  # of none Python's min and max raise as well
+            (numbers,) = items  # Python's min and max also raise for an empty array
             return combined(
                 f"{name}({numbers.text})",
                 Kind.NUMBER,
@@ -301,7 +301,7 @@ class Expressions:
         return [_as_number(item) for item in self._arguments(operand, scope)]
 
     def held(self, code: Code) -> Code:
-        """A value within the limits of compiled runs."""
+        """Return a value within the limits of generated code."""
         return self._draft.held(code)
 
     def _number(
@@ -350,7 +350,7 @@ class Expressions:
         elements, logic, inner = self._iterated(operand, scope)
         body = self.truth(logic, inner)
         truths = f"[{body.text} for {_ELEMENT} in {elements.operand}]"
-        # Of no elements `all` is false.
+        # `all` of an empty array is false.
         texts = {"all": f"all({truths} or [False])", "some": f"any({truths})", "none": f"not any({truths})"}
         return self._iteration(texts[name], Kind.BOOLEAN, elements, body)
 
@@ -405,18 +405,18 @@ class Expressions:
 
 
 def _operation(logic: Any) -> tuple[str, Any]:
-    """The operator and operand of an operation; no operator for what is none."""
+    """Return the operator and operand of an operation; the operator of a value is ""."""
     if not isinstance(logic, dict):
         return "", None
     if len(logic) != 1:
-        raise NotLoweredError("an object that is no operation")
+        raise NotLoweredError("an object that is not an operation")
     ((name, operand),) = logic.items()
     return name, operand
 
 
 def _several(operand: Any) -> list[Any]:
     if not isinstance(operand, list) or not operand:
-        raise NotLoweredError("an operand that is no list")
+        raise NotLoweredError("an operand that is not a list")
     return operand
 
 
@@ -440,12 +440,12 @@ def _at_least_two(items: list[Code]) -> list[Code]:
 
 
 def _comparable(item: Code) -> Code:
-    """A value as something that Python compares as a number; it reads booleans as 0 and 1 itself."""
+    """Return code that Python compares as a number; booleans already are."""
     return item if item.kind is Kind.BOOLEAN and not item.null else _as_number(item)
 
 
 def _as_number(item: Code) -> Code:
-    """A value as a number, when it is always one; null is 0."""
+    """Return code of the value as a number; null is 0."""
     if item.kind in {Kind.NUMBER, Kind.BOOLEAN} and item.null:
         item = replace(item, text=f"{item.operand} or 0.0", null=False, atom=False)
     if item.kind is Kind.NUMBER:
@@ -474,14 +474,14 @@ def _as_number(item: Code) -> Code:
 
 
 def _certain(item: Code) -> Code:
-    """A value that is never null."""
+    """Return code that is never null."""
     if item.null:
         raise NotLoweredError("a value that may be null")
     return item
 
 
 def _known(divisor: Code) -> float:
-    """The value of a divisor; 0 when it is not known, or is 0."""
+    """Return the value of a divisor; 0 if unknown or 0."""
     return float(divisor.literal) if isinstance(divisor.literal, float) else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Whether a state could outgrow its limits: in a compiled run it must not even come near them."""
+"""Static check that a compiled run cannot exceed the limits of a state."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["check_limits"]
 
 
 def check_limits(rules: Rules, layout: Layout, capacity: int) -> None:
-    """Hold the largest state that a compiled run can have to the limits.
+    """Compare the largest possible state of a compiled run with the limits.
 
     Raises:
-        NotLoweredError: it may exceed them.
+        NotLoweredError: the state may exceed them.
     """
     tree = rules.initial_size
     kinds = [slot.kind for slot in layout.slots.values()]
-    # An entry of a schedule is pending once at most. A text in it may stand for a derived value of any kind.
+    # A schedule has at most one pending entry. A text in it may refer to a derived value of any kind.
     schedules = [effect for effect, _ in all_effects(rules) if effect["op"] == "schedule"]
     entries = measure(schedules)
     derived = sum(_texts(effect["effects"]) for effect in schedules)
     arrays = sum(kind.is_list for kind in kinds) + derived
-    # The key of a leaf that is not there at first counts as well.
+    # The key of an initially absent leaf counts as well.
     texts = 2 * len(kinds) + capacity * (kinds.count(Kind.TEXTS) + derived)
     if (
         tree.nodes + len(kinds) + entries.nodes + arrays * capacity > MAX_STATE_NODES
@@ -41,5 +41,5 @@ def check_limits(rules: Rules, layout: Layout, capacity: int) -> None:
 
 
 def _texts(effects: list[Any]) -> int:
-    """How many effects have a text as their value, those inside others included."""
+    """Return the number of effects with a text as value, including nested ones."""
     return sum(isinstance(effect.get("value"), str) + _texts(effect.get("effects", [])) for effect in effects)

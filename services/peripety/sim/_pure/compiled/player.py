@@ -1,4 +1,4 @@
-"""Plays runs by generated source, as long as that is exact."""
+"""Execution of generated code, with fallback to the interpreter."""
 
 from __future__ import annotations
 
@@ -28,45 +28,45 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMES", "Player", "Players"]
 
-# Capacities of arrays to try: the larger, the fewer runs are left; the smaller, the cheaper the worst turn.
+# Array capacities to try: larger ones abandon fewer runs, smaller ones lower the worst-case cost of a turn.
 _CAPACITIES = (256, 64, 16)
-# Who looks ahead on copies of a state is left to the interpreter, which has states.
+# Personas that look ahead need copies of states, which only the interpreter has.
 _LOWERED_PERSONAS = frozenset({"idle", "random"})
-# After so many runs it shows whether playing them this way is worth it.
+# Runs after which the share of abandoned runs decides whether generated code pays off.
 _TRIAL_RUNS = 16
 
 
-class Deopt(Exception):  # noqa: N818 - it is no error: the run is played again by the interpreter
-    """The run does something that generated source does not do."""
+class Deopt(Exception):  # noqa: N818 - not an error: the interpreter plays the run again
+    """The run needs something that generated code cannot do."""
 
 
-# What generated source raises where the interpreter would find that a rule fails, or might.
+# Exceptions of generated code where, in the interpreter, a rule fails or might fail.
 _LEAVING = (Deopt, CoreError, ArithmeticError, ValueError, IndexError)
 
 
 def _held(number: float) -> float:
-    """A number within the limit."""
+    """Return a number if it is within the limit."""
     if -LIMIT <= number <= LIMIT:
         return number
     raise Deopt
 
 
 def _brief(text: str) -> str:
-    """A text within the limit."""
+    """Return a text if it is within the limit."""
     if len(text.encode("utf-8")) > LONGEST_TEXT:
         raise Deopt
     return text
 
 
 def _sum_of(numbers: Iterable[float]) -> float:
-    """The sum from left to right; the built-in one rounds differently in newer versions of Python."""
+    """Add from left to right; the built-in sum rounds differently in newer versions of Python."""
     total = 0.0
     for number in numbers:
         total += number
     return total
 
 
-# All that generated source can name, beside its constants.
+# Names available to generated source, besides its constants.
 NAMES = {
     "Deopt": Deopt,
     "POLICY_KEY": POLICY_KEY,
@@ -83,14 +83,14 @@ NAMES = {
 
 
 class Players:
-    """The players of a scenario, each made when it is first asked for."""
+    """Players of a scenario by persona, each compiled on first use."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._players: dict[str, Player | None] = {}
 
     def under(self, persona: str) -> Player | None:
-        """The player of a persona; None when the interpreter does better."""
+        """Return the player of a persona; None if the interpreter is preferable."""
         if persona not in _LOWERED_PERSONAS:
             return None
         if persona not in self._players:
@@ -100,11 +100,11 @@ class Players:
 
 
 class Player:
-    """Plays the runs of a scenario under one persona.
+    """Compiled runs of a scenario under one persona.
 
     Attributes:
         source: the generated source.
-        left: how many runs it had to leave to the interpreter.
+        left: number of runs that were abandoned.
     """
 
     def __init__(self, rules: Rules, layout: Layout, draft: Draft, persona: str) -> None:
@@ -114,17 +114,17 @@ class Player:
         self.source, width = write_run(rules, layout, draft, persona)
         self._draws = Draws(width)
         namespace = {**NAMES, **draft.names}
-        exec(compile(self.source, "<scenario>", "exec"), namespace)  # noqa: S102 - it holds no text of a document
+        exec(compile(self.source, "<scenario>", "exec"), namespace)  # noqa: S102 - the source contains no text of a document
         self._play: Any = namespace["play"]
         self._runs = self.left = 0
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether most runs can be played to their end."""
+        """True while most runs complete in generated code."""
         return self._runs < _TRIAL_RUNS or 2 * self.left < self._runs
 
     def play(self, seed: int, horizon: int) -> Ending | None:
-        """A whole run; None when it must be played by the interpreter instead."""
+        """Play a whole run; return None if the interpreter must play it."""
         if not 1 <= horizon <= MAX_TURNS:
             return None
         self._runs += 1
@@ -137,7 +137,7 @@ class Player:
         return Ending(outcome, condition, turns, partial(self._tree, values))
 
     def _tree(self, values: tuple[Any, ...]) -> bytes:
-        """The state tree, canonical."""
+        """Return the final state tree, canonical."""
         root = {"state": copy.deepcopy(self._rules.initial)}
         for slot, value in zip(self._slots, values, strict=True):
             if value is not None or slot.initial is not MISSING:
@@ -146,7 +146,7 @@ class Player:
 
 
 def _lowered(rules: Rules, persona: str) -> Player | None:
-    """The player of a scenario, with the largest arrays whose worst turn is cheap enough."""
+    """Compile a scenario with the largest array capacity whose worst-case turn is within the limits."""
     for capacity in _CAPACITIES:
         try:
             layout = Layout(rules)
@@ -155,5 +155,5 @@ def _lowered(rules: Rules, persona: str) -> Player | None:
             write_run(rules, layout, attempt, persona)
             return Player(rules, layout, Draft(capacity, attempt.bounds()), persona)
         except (NotLoweredError, CoreError, SyntaxError, RecursionError, MemoryError):
-            continue  # the last three: more nesting than Python can compile
+            continue  # the last three: nesting beyond Python's compiler
     return None

@@ -1,7 +1,7 @@
-"""Derived values and effects to Python statements: what `effects` does to the tree, done to slots.
+"""Code generation for derived values and effects, on local variables.
 
-A list of effects is a transaction; here the first effect that cannot be applied leaves the run, so nothing
-is ever rolled back. Changes are not recorded, and the log is not part of a state.
+A list of effects is a transaction. In generated code, the first effect that fails abandons the run, and
+nothing is rolled back. Changes are not recorded, and the log is not part of a state.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["RuleScope", "RuleWriter"]
 
 Codes = dict[str, Code]
 
-# What the interpreter charges for a change of a leaf: itself, the values before and after, a lot of text.
+# The interpreter's charge for changing a leaf: the change, both values, and a long text.
 _CHANGE_STEPS = 4
 
 
 class RuleScope:
-    """What the variables of a rule mean."""
+    """Variables in scope of a rule."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class RuleScope:
         self._named = {"params": params or {}, "derives": derives if derives is not None else {}}
 
     def read(self, path: Path) -> Code | None:
-        """A variable: of the state, a parameter, a derived value, the turn, or a fact about an entity."""
+        """Return the code of a variable: state, parameter, derived value, turn, or entity."""
         if not path:
             raise NotLoweredError("everything at once")
         root, *rest = path
@@ -78,10 +78,10 @@ class RuleScope:
 
 
 class RuleWriter:
-    """Lowers the rules of a scenario into a draft.
+    """Compiler of the rules of a scenario.
 
     Attributes:
-        later: the statements of each schedule, by the number under which it is pending.
+        later: statements of each schedule, by its number.
     """
 
     def __init__(self, rules: Rules, layout: Layout, draft: Draft) -> None:
@@ -93,21 +93,21 @@ class RuleWriter:
         self.later: list[list[str]] = []
 
     def scope(self, params: Codes | None = None, derives: Codes | None = None) -> RuleScope:
-        """The scope of a rule."""
+        """Return the scope of a rule."""
         return RuleScope(self._rules, self._layout, self._draft, params, derives)
 
     def condition(self, logic: Any, params: Codes | None = None, times: int = 1) -> Code:
-        """A condition, evaluated so often in a turn."""
+        """Compile a condition that is evaluated several times in a turn."""
         code = self._expressions.condition(logic, self.scope(params))
         return self._draft.evaluation(code, times)
 
     def rule(self, rule: dict[str, Any], params: Codes | None = None) -> list[str]:
-        """The statements of an action or event: its derived values, then its effects."""
+        """Return the statements of an action or event: derived values, then effects."""
         lines, derives = self._derived(rule.get("derives", {}), params)
         return lines + self._effects(rule["effects"], derives)
 
     def decay(self) -> list[str]:
-        """The statements of decay, in the order of its paths."""
+        """Return the statements of decay, in path order."""
         lines: list[str] = []
         for text in sorted(self._rules.decay):
             effect = {"op": "dec", "path": text, "value": self._rules.decay[text]}
@@ -117,7 +117,7 @@ class RuleWriter:
     # --- derived values ---
 
     def _derived(self, expressions: dict[str, Any], params: Codes | None) -> tuple[list[str], Codes]:
-        """Each after those it reads, by name otherwise."""
+        """Compile derived values in dependency order, otherwise by name."""
         lines: list[str] = []
         derives: Codes = {}
         scope = self.scope(params, derives)
@@ -164,7 +164,7 @@ class RuleWriter:
         return lines
 
     def _resolved(self, value: Any, derives: Codes) -> Code:
-        """A literal, or the derived value that a string names."""
+        """Return a literal, or the derived value that a string refers to."""
         return derives[value] if isinstance(value, str) and value in derives else self._draft.literal(value)
 
     def _target(self, path: Path) -> Slot | Element:
@@ -173,7 +173,7 @@ class RuleWriter:
 
     def _array(self, target: Slot | Element) -> str:
         if isinstance(target, Element) or not target.kind.is_list:
-            raise NotLoweredError("an array that is none")
+            raise NotLoweredError("a value that is not an array")
         return target.name
 
     def set(self, target: Slot | Element, value: Code) -> list[str]:
@@ -209,10 +209,10 @@ class RuleWriter:
         return self._changed(target, value, "{} -= {}")
 
     def multiply(self, target: Slot | Element, value: Code) -> list[str]:
-        return self._changed(target, value, "{0} = {0} * {1} + 0.0")  # -0, which a product may be, becomes 0
+        return self._changed(target, value, "{0} = {0} * {1} + 0.0")  # adding 0 turns -0 into 0
 
     def _changed(self, target: Slot | Element, value: Code, form: str) -> list[str]:
-        """Arithmetic on a number; an overflow is ruled out by bounds, or leaves the run."""
+        """Compile arithmetic on a number; bounds rule out overflow, or a guard abandons the run."""
         slot, kind = _holder(target)
         if kind is not Kind.NUMBER or value.kind is not Kind.NUMBER or value.null:
             raise NotLoweredError("arithmetic on something else than numbers")
@@ -231,7 +231,7 @@ class RuleWriter:
     # --- schedules ---
 
     def _schedule(self, effect: dict[str, Any], derives: Codes) -> list[str]:
-        """Put an entry at the end of what is pending; it brings along the derived values that it needs."""
+        """Append an entry to the schedule, with the derived values that its effects need."""
         used = sorted(_derived_names(effect["effects"]) & derives.keys())
         frozen = {name: _variable(f"f{position}", derives[name]) for position, name in enumerate(used)}
         number = len(self.later)
@@ -271,7 +271,7 @@ _WRITERS: dict[str, Callable[[RuleWriter, Any, Any], list[str]]] = {
 
 
 def _holder(target: Slot | Element) -> tuple[Slot, Kind]:
-    """The slot that a write changes, and the kind of what is written there."""
+    """Return the slot that a write changes, and the kind of the written value."""
     return (target.slot, target.slot.kind.item) if isinstance(target, Element) else (target, target.kind)
 
 
@@ -280,17 +280,17 @@ def _written(target: Slot | Element) -> str:
 
 
 def _variable(name: str, value: Code) -> Code:
-    """A variable that holds a value."""
+    """Return the code of a variable that holds a value."""
     return Code(name, value.kind, bound=value.bound, length=value.length, null=value.null)
 
 
 def _copied(code: Code) -> str:
-    """A value of its own: arrays are changed in place."""
+    """Return code that copies an array, since arrays are changed in place."""
     return f"[*{code.operand}]" if code.kind.is_list else code.text
 
 
 def _derived_names(effects: list[Any]) -> set[str]:
-    """The strings in effects that may stand for derived values."""
+    """Return the strings in effects that may refer to derived values."""
     names = set()
     for effect in effects:
         value = effect.get("value")

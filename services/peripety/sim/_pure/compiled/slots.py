@@ -1,8 +1,8 @@
-"""Which values of the state change in a run, and by which local variables they are known.
+"""Slots: the changing values of a state, each with a local variable.
 
-Only what some effect writes can change: a leaf (number, boolean, text) or an array of leaves. Each is assumed
-to keep the kind that it starts with, or first gets; the lowering of the effects holds every write to that.
-What is null at first, or not there, is `None` until it is written. All else in the state is a constant.
+Only values that some effect writes can change: leaves (numbers, booleans, texts) and arrays of leaves. Each
+is assumed to preserve its first kind, which every write is checked against. A value that is null or absent at
+first is `None` until written. Everything else in the state is a constant.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _LEAVES: dict[type, Kind] = {bool: Kind.BOOLEAN, float: Kind.NUMBER, str: Kind.T
 
 @dataclass(frozen=True)
 class Slot:
-    """A local variable of the run.
+    """Local variable of the run.
 
     Attributes:
-        name: what it is called.
-        path: where its value stands in the state.
-        kind: what it holds.
-        initial: what it starts with; None or `MISSING` for what comes and goes.
+        name: the name of the variable.
+        path: the path of its value in the state.
+        kind: the kind of its value.
+        initial: the first value; None or `MISSING` if it may be absent.
     """
 
     name: str
@@ -41,23 +41,23 @@ class Slot:
 
     @property
     def is_optional(self) -> bool:
-        """Whether its value may be `None`."""
+        """True if the value may be `None`."""
         return self.initial is None or self.initial is MISSING
 
 
 @dataclass(frozen=True)
 class Element:
-    """An item of an array that changes; it may not be there."""
+    """Item of a changing array; it may not exist."""
 
     slot: Slot
     index: int
 
 
 class Layout:
-    """The slots of a scenario, in the order of their paths.
+    """Slots of a scenario, in path order.
 
     Raises:
-        NotLoweredError: something else than leaves and arrays of leaves changes.
+        NotLoweredError: something other than leaves and arrays of leaves changes.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -67,7 +67,7 @@ class Layout:
         given = dict(_given(rules))
         for path in paths:
             if any(path[:end] in self.slots for end in range(2, len(path))):
-                continue  # an element of an array that changes as a whole
+                continue  # an element of an array that is a slot itself
             initial = lookup(self._root, path)
             if initial is MISSING and not isinstance(lookup(self._root, path[:-1]), dict):
                 raise NotLoweredError("a write to where nothing can be")
@@ -79,7 +79,7 @@ class Layout:
             self.slots[path] = Slot(f"s{len(self.slots)}", path, kind, initial)
 
     def target(self, path: Path) -> Slot | Element:
-        """What an effect writes to."""
+        """Return the target of an effect."""
         if path in self.slots:
             return self.slots[path]
         slot, index = self.slots.get(path[:-1]), path[-1]
@@ -88,7 +88,7 @@ class Layout:
         return Element(slot, index)
 
     def find(self, variable: Path) -> Slot | Element | Any:
-        """What a variable under `state` reads: a slot, an element, a constant, or `MISSING`."""
+        """Return what a variable under `state` reads: a slot, an element, a constant, or `MISSING`."""
         value: Any = self._root
         path: Path = ()
         for segment in variable:
@@ -106,7 +106,7 @@ class Layout:
 
 
 def leaf_kind(value: Any) -> Kind:
-    """The kind of a leaf."""
+    """Return the kind of a leaf."""
     if value is None:
         return Kind.NULL
     if type(value) not in _LEAVES:
@@ -115,7 +115,7 @@ def leaf_kind(value: Any) -> Kind:
 
 
 def items_kind(items: list[Any]) -> Kind:
-    """The kind that all items of an array have; of an empty one any will do."""
+    """Return the common kind of an array's items; an empty array gets an arbitrary one."""
     kinds = {leaf_kind(item) for item in items} or {Kind.NUMBER}
     if len(kinds) > 1:
         raise NotLoweredError("an array of several kinds")
@@ -123,7 +123,7 @@ def items_kind(items: list[Any]) -> Kind:
 
 
 def all_effects(rules: Rules) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Every effect of the scenario, those scheduled for later included, with the rule that it is of."""
+    """Yield every effect of the scenario, including those inside schedules, with its rule."""
     pending = [(effect, rule) for rule in [*rules.actions, *rules.events] for effect in rule["effects"]]
     while pending:
         effect, rule = pending.pop()
@@ -144,7 +144,7 @@ def _written(rules: Rules) -> Iterator[Path]:
 
 
 def _given(rules: Rules) -> Iterator[tuple[Path, Any]]:
-    """For each path a leaf that is put there: what it is for, when nothing is there at first."""
+    """Yield a leaf written to each path; it determines the kind of an initially absent value."""
     for effect, rule in all_effects(rules):
         value = effect.get("value")
         if isinstance(value, dict):

@@ -1,20 +1,20 @@
-"""The shape of generated statements."""
+"""Layout of generated statements."""
 
 from __future__ import annotations
 
 __all__ = ["dispatch", "indented"]
 
-# So many alternatives are asked one after the other; more of them are halved first.
+# Alternatives that are tested one after the other; more are bisected first.
 _MOST_IN_A_ROW = 3
 
 
 def indented(lines: list[str]) -> list[str]:
-    """Lines as the body of a statement."""
+    """Indent lines as the body of a statement."""
     return [f"    {line}" for line in lines or ["pass"]]
 
 
 def dispatch(variable: str, bodies: list[list[str]], first: int = 0) -> list[str]:
-    """Statements that carry out the body whose number, counted from `first`, a variable holds."""
+    """Return statements that execute the body whose number, counted from `first`, is in a variable."""
     if len(bodies) > _MOST_IN_A_ROW:
         half = len(bodies) // 2
         return [

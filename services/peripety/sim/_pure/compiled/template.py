@@ -1,4 +1,4 @@
-"""The function that plays a run: the order of a turn, around the statements of the rules."""
+"""Generated function of a run: the phases of a turn around the statements of the rules."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["write_run"]
 
 
 def write_run(rules: Rules, layout: Layout, draft: Draft, persona: str) -> tuple[str, int]:
-    """The source of a run under a persona.
+    """Generate the source of a run under a persona.
 
     Returns:
-        The source of `play(seed, horizon, rows)`, and how many draws of the persona a row must have. `play`
-        returns how the run ended, by which condition, after how many turns, and the values of the slots.
+        The source of `play(seed, horizon, rows)`, and the number of the persona's draws in a row. `play`
+        returns the outcome, the condition, the number of turns, and the values of the slots.
     """
     writer = RuleWriter(rules, layout, draft)
     actions = ActionWriter(rules.actions, writer, draft) if persona == "random" else None
@@ -62,7 +62,7 @@ def _initial(slot: Slot, draft: Draft) -> str:
 
 
 def _opening(later: list[list[str]]) -> list[str]:
-    """Apply what is due: whatever that schedules is for another turn, under its own entry."""
+    """Return the statements that apply due entries; entries they schedule are due in later turns."""
     if not later:
         return []
     return [

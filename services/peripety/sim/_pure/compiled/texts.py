@@ -1,4 +1,4 @@
-"""The operators of JSONLogic that make texts, or look for what is missing."""
+"""Code generation for string operators and for `missing`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TEXT_OPERATORS"]
 
-# The most characters of a number or boolean as text.
+# The longest text of a number or boolean.
 _LONGEST_NUMBER = 32
 
 
@@ -42,7 +42,7 @@ def _substr(lower: Expressions, operand: Any, scope: Scope) -> Code:
         raise NotLoweredError("a place that is an array")
     text = _as_text(source)
     arguments = ", ".join([text.text, *(place.text for place in places), *["None"] * (2 - len(places))])
-    # A place may be a text that is no number.
+    # A position may be a text that is not a number.
     fails = any(place.kind is Kind.TEXT for place in places)
     items, bound = [text, *places], int(text.bound)
     return combined(
@@ -66,7 +66,7 @@ def _as_text(item: Code) -> Code:
 
 
 def _characters(item: Code) -> int:
-    """The most bytes that a value has as text."""
+    """Return the maximum number of bytes of a value as text."""
     if item.kind.is_list:
         return item.length * (1 + _characters(replace(item, kind=item.kind.item)))
     return int(item.bound) if item.kind is Kind.TEXT else _LONGEST_NUMBER
@@ -89,7 +89,7 @@ def _missing_some(lower: Expressions, operand: Any, scope: Scope) -> Code:
 
 
 def _absent(lower: Expressions, paths: list[Any], scope: Scope) -> Code:
-    """Those of some paths where nothing is, null, or an empty text."""
+    """Compile the list of paths whose value is absent, null, or empty."""
     if not all(isinstance(path, str) for path in paths):
         raise NotLoweredError("paths that are computed")
     names = [lower.value(path, scope) for path in paths]
@@ -102,7 +102,7 @@ def _absent(lower: Expressions, paths: list[Any], scope: Scope) -> Code:
         bound=max((name.bound for name in names), default=0.0),
         length=len(names),
         steps=2 + sum(1 + weight(name) for name in names),
-        # An element that is not there is missing as well, but reading it leaves the run.
+        # An absent element counts as missing as well, but reading it abandons the run.
         fails=any(code is not None and code.fails for code in found),
         atom=True,
     )

@@ -1,1 +1,1 @@
-"""Policies in the reference core: docs/policies.md, part for part."""
+"""Policies in the reference implementation, in the order of docs/policies.md."""

@@ -1,4 +1,4 @@
-"""Conditions: what of them depends on the tool alone, and the other members as tests in their fixed order."""
+"""Conditions of policies: a filter by tool, and the other members as tests in a fixed order."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["Condition"]
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """One member of a condition: whether it holds, and where it stands in its rule."""
+    """One member of a condition: its test and its path in the rule."""
 
     place: str
     holds: Callable[[Read], bool]
 
 
 class Condition:
-    """When a rule takes hold.
+    """Condition of a rule.
 
     Args:
-        when: the condition of a document.
-        lists: what it may name.
+        when: the condition of the document.
+        lists: the lists that it may refer to.
     """
 
     def __init__(self, when: dict[str, Any], lists: Lists) -> None:
@@ -39,10 +39,10 @@ class Condition:
         self._members = [*_members(when, lists)]
 
     def fits(self, tool: Annotation) -> bool:
-        """Whether it can hold for a tool, whatever the rest of a request.
+        """Return True if it can match calls of a tool.
 
-        Nothing in this can fail, and where it is false, the condition comes to that before anything fails:
-        members that depend on the tool alone stand before all others but `roles`, which cannot fail either.
+        These tests cannot fail. If one is false, the condition is false before anything fails: members that
+        depend on the tool precede all others but `roles`, which cannot fail either.
         """
         when = self._when
         return (
@@ -54,10 +54,10 @@ class Condition:
         )
 
     def holds(self, read: Read) -> bool:
-        """Whether it holds for a request whose tool it fits.
+        """Return True if it matches a request whose tool fits.
 
         Raises:
-            CoreError: it cannot be evaluated; the path says which member.
+            CoreError: it cannot be evaluated; the path is that of the member.
         """
         for member in self._members:
             try:
@@ -69,7 +69,7 @@ class Condition:
 
 
 def _members(when: dict[str, Any], lists: Lists) -> Iterator[_Member]:
-    """The members that depend on more than the tool."""
+    """Yield the members that depend on more than the tool."""
     if "roles" in when:
         roles = frozenset(when["roles"])
         yield _Member("/when/roles", lambda read: not roles.isdisjoint(read.roles))

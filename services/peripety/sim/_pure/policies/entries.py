@@ -1,4 +1,4 @@
-"""What values are held against: entries in sets, so that many are found as fast as few."""
+"""Entries of matchers, as sets: the cost of a lookup does not depend on their number."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Entries:
 
     Args:
         kind: the kind.
-        entries: as they are written, without names of lists.
+        entries: the entries as written, without references to lists.
 
     Raises:
-        CoreError: one cannot be read.
+        CoreError: an entry is invalid.
     """
 
     def __init__(self, kind: str, entries: Iterable[str]) -> None:
         self._kind = kind
         self._everything = False
-        # Texts that a value is equal to, and those that it lies below: paths, and hosts.
+        # Texts that equal a value, and texts that are ancestors of one: paths and hosts.
         self._whole: set[str] = set()
         self._above: set[str] = set()
         for entry in entries:
@@ -35,7 +35,7 @@ class Entries:
         self._lengths = sorted({len(text) for text in self._above})
 
     def match(self, value: str) -> bool:
-        """Whether a value, as it was read, matches one of them."""
+        """Return True if a normalized value matches an entry."""
         if self._everything or value in self._whole:
             return True
         if self._kind == "path":
@@ -51,7 +51,7 @@ class Entries:
         elif self._kind == "domain":
             self._add_hosts("", entry, "BAD_DOMAIN")
         elif self._kind == "email" and entry.startswith("*@"):
-            # With its @, a host is told from an address, and from a host of the kind domain.
+            # With the @, a host of addresses differs from an address, and from a host of the kind domain.
             self._add_hosts("@", entry.removeprefix("*@"), "BAD_EMAIL")
         else:
             self._whole.add(READERS[self._kind](entry))
@@ -65,7 +65,7 @@ class Entries:
             self._whole.add(before + read_host(pattern, code, bracketed=not before))
 
     def _hold_path(self, value: str) -> bool:
-        """Whether one of them is a path, or above it."""
+        """Return True if an entry is the path or an ancestor of it."""
         return any(
             value[length : length + 1] in {"", "/"} and value[:length] in self._above
             for length in self._lengths
@@ -73,7 +73,7 @@ class Entries:
         )
 
     def _hold_host(self, value: str) -> bool:
-        """Whether a host is below one of them."""
+        """Return True if an entry is a parent domain of the host."""
         return any(
             value[-length - 1] == "." and value[-length:] in self._above
             for length in self._lengths
@@ -83,20 +83,20 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """What the values of a matcher are held against: entries of its own, and those of lists."""
+    """Entries of a matcher: its own, and those of lists."""
 
     parts: tuple[Entries, ...]
 
     def match(self, value: str) -> bool:
-        """Whether a value, as it was read, matches an entry."""
+        """Return True if a normalized value matches an entry."""
         return any(part.match(value) for part in self.parts)
 
 
 class Lists:
-    """The lists of a policy: each is read once, and shared by all that name it.
+    """Lists of a policy, each parsed once and shared by all references.
 
     Args:
-        lists: those of a document.
+        lists: the lists of the document.
     """
 
     def __init__(self, lists: Mapping[str, Any]) -> None:
@@ -106,7 +106,7 @@ class Lists:
         }
 
     def among(self, kind: str, among: Iterable[str]) -> Among:
-        """What entries stand for, with the values of lists in the place of their names."""
+        """Expand the references to lists in a matcher's entries."""
         entries = [*among]
         pending = [*_names(entries)]
         reached: dict[str, Entries] = {}

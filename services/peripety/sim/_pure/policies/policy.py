@@ -1,4 +1,4 @@
-"""A compiled policy: who decides a request, and what rules hold for."""
+"""Compiled policy of the reference: the deciding rule of a request, and the requests that rules match."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _UNKNOWN_TOOL = -2
 
 
 class Policy:
-    """A compiled policy.
+    """Compiled policy.
 
     Args:
-        document: in canonical form; it has passed the checks.
+        document: in canonical form, validated.
     """
 
     def __init__(self, document: bytes) -> None:
@@ -38,26 +38,26 @@ class Policy:
         self._fitting: dict[tuple[str, str], list[int]] = {}
 
     def requests(self, requests: Sequence[bytes]) -> list[Read | None]:
-        """Requests, read; None for one whose tool the policy is not about."""
+        """Parse requests; None for one with an unknown tool."""
         return [self._read(parse(request)) for request in requests]
 
     def read(self, requests: object) -> None:
-        """Nothing is read: the reference reads requests from JSON."""
+        """Return None: the reference prepares requests from JSON only."""
 
     def decided(self, request: object, /) -> None:
-        """Nothing is decided, since nothing is read."""
+        """Return None: the reference decides prepared requests only."""
 
     def decided_each(self, requests: object, /) -> None:
-        """Nothing is decided, since nothing is read."""
+        """Return None: the reference decides prepared requests only."""
 
     def deciding(self, requests: list[Read | None]) -> tuple[bytes, bytes]:
-        """Who decides each request, and for which ones conditions could not be evaluated before that."""
+        """Return the deciding rules, and the requests with conditions that failed before them."""
         found = [self._found(read) for read in requests]
         deciding = pack(f"<{len(found)}i", *(index for index, _ in found))
         return deciding, _bits(number for number, (_, errors) in enumerate(found) if errors)
 
     def unevaluated(self, requests: list[Read | None], index: int) -> bytes:
-        """The conditions up to the deciding one that could not be evaluated for a request."""
+        """Return the conditions up to the deciding rule that could not be evaluated for a request."""
         return canonical(
             [
                 {"rule": rule, "code": error.code, "message": error.message, "path": error.path}
@@ -66,7 +66,7 @@ class Policy:
         )
 
     def matches(self, requests: list[Read | None], rules: bytes | None) -> list[tuple[bytes, bytes]]:
-        """For each rule, the requests that it holds for, and those that fail."""
+        """Return for each rule the requests that it matches, and those for which it fails."""
         conditions = self._conditions if rules is None else self._compiled(parse_canonical(rules))
         by_tool: dict[Annotation, list[int]] = {}
         for number, read in enumerate(requests):
@@ -96,7 +96,7 @@ class Policy:
         return _NO_RULE, errors
 
     def _rules_for(self, tool: Annotation) -> list[int]:
-        """The rules that can take hold of calls of a tool."""
+        """Return the rules that can match calls of a tool."""
         name = (tool.server, tool.name)
         fitting = self._fitting.get(name)
         if fitting is None:

@@ -1,4 +1,4 @@
-"""Tools as a policy annotates them, and requests as they are read for that."""
+"""Annotated tools of a policy, and prepared requests."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["Annotation", "Read"]
 
 
 class Annotation:
-    """What a policy knows of a tool.
+    """Annotation of a tool.
 
     Attributes:
-        server: the server that offers it.
-        name: its name.
-        roles: those of its arguments.
-        read_only: whether it is annotated so.
-        destructive: whether it is annotated so.
+        server: the server of the tool.
+        name: the name of the tool.
+        roles: the roles of its arguments.
+        read_only: True if annotated as read-only.
+        destructive: True if annotated as destructive.
     """
 
     def __init__(self, tool: dict[str, Any]) -> None:
@@ -35,16 +35,16 @@ class Annotation:
         self.roles = frozenset(role for roles in self._roles_at.values() for role in roles)
 
     def paths(self, roles: frozenset[str]) -> Iterator[str]:
-        """The paths of the arguments with one of the roles, in the order of the annotations."""
+        """Return the paths of the arguments with one of the roles, in annotation order."""
         return (path for path, at in self._roles_at.items() if not roles.isdisjoint(at))
 
 
 class Read:
-    """A request, with what is known of its tool; its arguments are read when they are first asked for.
+    """Prepared request; its arguments are normalized on first use.
 
     Args:
         request: the request.
-        tool: its tool.
+        tool: the annotation of its tool.
     """
 
     def __init__(self, request: dict[str, Any], tool: Annotation) -> None:
@@ -59,10 +59,10 @@ class Read:
         self._read: dict[tuple[frozenset[str], str], list[str] | CoreError] = {}
 
     def values(self, roles: frozenset[str], kind: str) -> list[str]:
-        """The values of a kind among the arguments with one of the roles.
+        """Return the normalized values of the arguments with one of the roles.
 
         Raises:
-            CoreError: `BAD_VALUE`, or that of the kind; it is about the first that cannot be read.
+            CoreError: `BAD_VALUE`, or the code of the kind, for the first invalid value.
         """
         found = self._read.get((roles, kind))
         if found is None:
@@ -98,6 +98,6 @@ def _at(value: Any, path: str) -> Any:
 
 
 def _is_index(segment: str) -> bool:
-    # As long as any array can be: longer digits are no index of one.
+    # No array has an index with more digits.
     digits = segment.isascii() and segment.isdigit() and len(segment) <= len("100000")
     return digits and (segment == "0" or not segment.startswith("0"))

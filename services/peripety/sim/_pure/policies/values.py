@@ -1,4 +1,4 @@
-"""The kinds of values that matchers compare: how each is read."""
+"""Kinds of values that matchers compare, with their normal forms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_HOST = 253
 
 
 def _path(text: str) -> str:
-    """A path in its one spelling: `/a/b`, or `` for the root."""
+    """Normalize a path: `/a/b`, or `` for the root."""
     if not text.startswith("/") or "\0" in text:
         raise CoreError("BAD_PATH", "a path has to be absolute: to begin with / and have no U+0000")
     kept: list[str] = []
@@ -37,15 +37,15 @@ def _path(text: str) -> str:
 
 
 def read_host(text: str, code: str, *, bracketed: bool) -> str:
-    """A host in its one spelling.
+    """Normalize a host.
 
     Args:
         text: the host.
-        code: of the error, when it is none.
-        bracketed: whether it may be an IPv6 address in brackets.
+        code: code of the error for an invalid host.
+        bracketed: True if an IPv6 address in brackets is allowed.
 
     Raises:
-        CoreError: it is none.
+        CoreError: the host is invalid.
     """
     host = text.lower().removesuffix(".")
     try:
@@ -88,4 +88,4 @@ READERS: dict[str, Callable[[str], str]] = {
     "email": _email,
     "identifier": str,
 }
-"""For each kind, the function that reads a value; it raises CoreError."""
+"""For each kind, the function that normalizes a value; it raises CoreError."""

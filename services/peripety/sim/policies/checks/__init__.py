@@ -1,6 +1,6 @@
-"""Static checks: what a schema cannot say about a policy, found before anything is decided.
+"""Static checks of a policy, beyond its JSON Schema.
 
-Every function here takes parts of a document that already fits the schema, and yields findings.
+Each function receives parts of a document that is valid against the schema, and yields findings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ __all__ = ["check_policy"]
 
 
 def check_policy(spec: dict[str, Any]) -> list[Finding]:
-    """What is wrong with a policy that fits the schema; at most 50 findings, errors before warnings."""
+    """Return the findings of a policy that is valid against the schema.
+
+    There are at most 50, errors before warnings.
+    """
     tools, lists = Tools(spec["tools"]), NamedLists(spec.get("lists", {}))
     errors: list[Finding] = []
     warnings: list[Finding] = []

@@ -1,4 +1,4 @@
-"""Checks of the lists of a policy, and of what stands among the values of a matcher."""
+"""Static checks of the lists of a policy, and of the values of matchers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["NamedLists", "check_entries", "check_lists"]
 
 MAX_ENTRIES = 10_000
-"""Most entries of one matcher, with the values of lists in the place of their names, which count as well."""
+"""Maximum entries of one matcher, counting references to lists and the values of those lists."""
 
 
 class NamedLists:
-    """The lists of a policy, and how much comes of each."""
+    """Lists of a policy with their expanded sizes."""
 
     def __init__(self, lists: Mapping[str, Any]) -> None:
         self.lists = lists
@@ -30,7 +30,7 @@ class NamedLists:
             self._measure(name)
 
     def size(self, entries: Sequence[str]) -> int:
-        """How many entries there are once lists stand in the place of their names, which count as well."""
+        """Return the number of entries after expansion; references to lists count as well."""
         return len(entries) + sum(self._sizes[name] for name in self._named(entries))
 
     def _named(self, entries: Sequence[str]) -> list[str]:
@@ -50,7 +50,7 @@ class NamedLists:
         return False
 
     def _measure(self, name: str) -> None:
-        """Sizes of a list and of all below it, the deepest first, without recursion."""
+        """Compute the sizes of a list and its nested lists, depth first and without recursion."""
         pending = [name]
         while pending:
             at = pending[-1]
@@ -64,18 +64,18 @@ class NamedLists:
 
 
 def check_lists(lists: NamedLists) -> Iterator[Finding]:
-    """Findings about the lists."""
+    """Yield the findings about the lists."""
     for name, named in lists.lists.items():
         place = f"/lists{pointer([name])}"
         if name in lists.circular:
-            yield Finding("LIST_CYCLE", place, f"the list '{name[:80]}' leads back to itself")
+            yield Finding("LIST_CYCLE", place, f"the list '{name[:80]}' refers to itself")
         yield from check_entries(named["values"], named["kind"], f"{place}/values", lists)
 
 
 def check_entries(entries: Sequence[str], kind: str, place: str, lists: NamedLists) -> Iterator[Finding]:
-    """Findings about the values of a list, or about what stands among those of a matcher."""
+    """Yield the findings about the values of a list or of a matcher."""
     if lists.size(entries) > MAX_ENTRIES:
-        message = f"more than {MAX_ENTRIES} entries come of it, counting the names of lists in it"
+        message = f"more than {MAX_ENTRIES} entries, counting references to lists and their values"
         yield Finding("LIST_TOO_LONG", place, message)
     for index, entry in enumerate(entries):
         if entry.startswith("@"):
@@ -84,12 +84,14 @@ def check_entries(entries: Sequence[str], kind: str, place: str, lists: NamedLis
         try:
             Entries(kind, [entry])
         except CoreError as error:
-            yield Finding("BAD_ENTRY", f"{place}/{index}", f"it cannot be read as a {kind}: {error.message}")
+            yield Finding("BAD_ENTRY", f"{place}/{index}", f"not a valid {kind}: {error.message}")
 
 
 def _check_named(name: str, kind: str, place: str, lists: NamedLists) -> Iterator[Finding]:
     if name not in lists.lists:
         yield Finding("UNKNOWN_LIST", place, unknown("list", name, lists.lists))
     elif lists.lists[name]["kind"] != kind:
-        message = f"the list '{name[:80]}' is of the kind {lists.lists[name]['kind']}, and {kind} is needed"
+        message = (
+            f"the list '{name[:80]}' has the kind {lists.lists[name]['kind']}; use a list of the kind {kind}"
+        )
         yield Finding("WRONG_LIST_KIND", place, message)

@@ -1,4 +1,4 @@
-"""How names that nothing has are told."""
+"""Messages about unknown names."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _MAX_COMPARED = 1000
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """A sentence about a name that nothing has, with the one that may be meant.
+    """Return a message about an unknown name, with the closest known one.
 
     Args:
-        what: what it should name, such as `list`.
-        name: the name.
-        known: the names that there are.
+        what: kind of the name, such as `list`.
+        name: the unknown name.
+        known: the existing names.
     """
     names = sorted(known)
     close = get_close_matches(name[:200], names[:_MAX_COMPARED], n=1)
     if close:
         hint = f"did you mean '{close[0]}'?"
     elif names:
-        hint = f"there are {', '.join(names[:_MAX_LISTED])}" + (" …" if len(names) > _MAX_LISTED else "")
+        hint = f"known: {', '.join(names[:_MAX_LISTED])}" + (" …" if len(names) > _MAX_LISTED else "")
     else:
-        hint = "there are none"
-    return f"there is no {what} '{name[:80]}'; {hint}"
+        hint = "the policy defines none"
+    return f"unknown {what} '{name[:80]}'; {hint}"

@@ -1,4 +1,4 @@
-"""Checks of the rules of a policy: their ids, and conditions that the tools cannot meet or that fail."""
+"""Static checks of the rules of a policy: ids, and conditions that no tool can meet or that would fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_INVARIANTS = "structural-"
 
 
 def check_rules(spec: dict[str, Any], tools: Tools, lists: NamedLists) -> Iterator[Finding]:
-    """Findings about the invariants and rules of a policy, each id and condition in turn."""
+    """Yield the findings about the invariants and rules of a policy, one rule at a time."""
     seen: dict[str, str] = {}
     for section in ("invariants", "rules"):
         for index, rule in enumerate(spec.get(section, ())):
@@ -35,15 +35,19 @@ def check_rules(spec: dict[str, Any], tools: Tools, lists: NamedLists) -> Iterat
 def _check_id(rule_id: str, place: str, section: str, seen: dict[str, str]) -> Iterator[Finding]:
     first = seen.setdefault(rule_id, place)
     if first != place:
-        yield Finding("DUPLICATE_ID", f"{place}/id", f"the id '{rule_id}' is taken by {first}/id")
+        yield Finding("DUPLICATE_ID", f"{place}/id", f"duplicate id '{rule_id}', already used at {first}/id")
     if rule_id == UNKNOWN_TOOL:
-        message = f"every policy has the invariant {UNKNOWN_TOOL} by itself; choose another id"
+        message = f"the id {UNKNOWN_TOOL} is reserved for the built-in invariant; choose another id"
         yield Finding("BAD_RULE_ID", f"{place}/id", message)
     elif section == "invariants" and not rule_id.startswith(_OF_INVARIANTS):
-        message = f"the id of an invariant begins with {_OF_INVARIANTS}, such as {_OF_INVARIANTS}{rule_id}"
+        message = (
+            f"the id of an invariant must begin with {_OF_INVARIANTS}, such as {_OF_INVARIANTS}{rule_id}"
+        )
         yield Finding("BAD_RULE_ID", f"{place}/id", message[:300])
     elif section == "rules" and rule_id.startswith(_OF_INVARIANTS):
-        message = f"only ids of invariants begin with {_OF_INVARIANTS}; leave it out, or move the rule there"
+        message = (
+            f"only ids of invariants may begin with {_OF_INVARIANTS}; remove the prefix, or move the rule"
+        )
         yield Finding("BAD_RULE_ID", f"{place}/id", message)
 
 
@@ -60,7 +64,7 @@ def _check_condition(
     fitting = tools.all
     for member, allowed in _members(when, tools):
         if not fitting & allowed:
-            message = "no tool of the policy has this and what stands before it, so the rule never takes hold"
+            message = "no tool meets this and the preceding members, so the rule never matches"
             yield Finding("NEVER_HOLDS", f"{place}{member}", message, Severity.WARNING)
             fitting = 0
             break
@@ -81,7 +85,7 @@ def _check_roles(roles: Sequence[str], place: str, tools: Tools) -> Iterator[Fin
 
 
 def _members(when: Mapping[str, Any], tools: Tools) -> Iterator[tuple[str, int]]:
-    """The members that depend on nothing but the tool: where each stands, and the tools that have it."""
+    """Yield the members of a condition that depend only on the tool: path, and bit set of matching tools."""
     if "servers" in when:
         yield "/servers", _union(when["servers"], tools.of_server)
     if "tools" in when:
@@ -104,11 +108,11 @@ def _union(names: Sequence[str], sets: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What the variables of a condition may name.
+    """Variables that a condition of a policy may read.
 
     Attributes:
         tools: the tools of the policy.
-        fitting: the set of those that the rest of the condition can hold for.
+        fitting: bit set of tools that the rest of the condition can match.
     """
 
     example: ClassVar[str] = "arguments.a"
@@ -118,19 +122,19 @@ class _Scope:
     fitting: int
 
     def check_variable(self, text: str, path: Path, place: str) -> Iterator[Finding]:
-        """Findings about a variable."""
+        """Yield the findings about a variable."""
         root, *rest = (str(segment) for segment in path)
         if root not in self._ROOTS:
             message = f"'{text[:80]}' must start with {', '.join(self._ROOTS[:-1])} or {self._ROOTS[-1]}"
             yield Finding("UNKNOWN_VARIABLE", place, message)
         elif root in {"server", "tool"} and rest:
-            yield Finding("UNKNOWN_VARIABLE", place, f"there is nothing inside '{root}', which is a text")
+            yield Finding(
+                "UNKNOWN_VARIABLE", place, f"'{root}' is a text without members; use '{root}' alone"
+            )
         elif root == "arguments" and self.fitting:
             presence = self.tools.presence(self.fitting, rest)
             if presence is Presence.POSSIBLE:
                 return
             severity = Severity.ERROR if presence is Presence.IMPOSSIBLE else Severity.WARNING
-            message = (
-                f"no tool that the rule can take hold of has the argument '{text[:80]}' in its input_schema"
-            )
+            message = f"no tool that the rule can match has the argument '{text[:80]}' in its input_schema"
             yield Finding("UNKNOWN_ARGUMENT", place, message, severity)

@@ -1,4 +1,4 @@
-"""How often a JSON Schema has one value looked at: parts that refer to parts twice make that grow fast."""
+"""Cost estimate of JSON Schema validation: shared references can make it grow exponentially."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_LOOKS", "looks"]
 
 MAX_LOOKS = 4_096
-"""A schema that has one value looked at more often is refused."""
+"""Maximum number of subschemas that may be applied to one value."""
 
 _LISTS = ("allOf", "anyOf", "oneOf")
 _ALONE = ("not", "if", "then", "else")
@@ -31,9 +31,9 @@ _EACH = (
 
 
 def looks(schema: Mapping[str, Any]) -> int:
-    """How many parts of a schema may look at one value; no further than `MAX_LOOKS` + 1.
+    """Return the maximum number of subschemas applied to one value, capped at `MAX_LOOKS` + 1.
 
-    A part that comes back to itself within an inner value is counted once: the depth of the value ends that.
+    A recursive reference inside a nested value counts once, because the depth of the value bounds it.
 
     Args:
         schema: a parsed JSON document.
@@ -45,7 +45,7 @@ def looks(schema: Mapping[str, Any]) -> int:
     while waiting:
         part = waiting[-1]
         place = id(part)
-        if place not in inner_of:  # the first time: what it refers to is counted before it
+        if place not in inner_of:  # first visit: count the referenced parts before this one
             counts[place] = 1
             inner_of[place] = (same, choices) = [*_of_same_value(part, known)], [*_of_inner_values(part)]
             waiting += (one for one in (*same, *chain(*choices)) if id(one) not in inner_of)
@@ -59,7 +59,7 @@ def looks(schema: Mapping[str, Any]) -> int:
 
 
 class _Places:
-    """Where references lead."""
+    """Resolver of references inside a schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = schema
@@ -76,7 +76,7 @@ class _Places:
                 waiting += part
 
     def of(self, reference: Any) -> Any:
-        """The part that a reference leads to; None where that is not known."""
+        """Return the part that a reference resolves to, or None if it is unknown."""
         if not isinstance(reference, str):
             return None
         if reference in self._named:
@@ -94,7 +94,7 @@ class _Places:
 
 
 def _of_same_value(part: Mapping[str, Any], known: _Places) -> Iterator[Any]:
-    """The parts that look at the same value."""
+    """Yield the subschemas that apply to the same value."""
     found = [one for key in _LISTS for one in _listed(part.get(key))]
     found += [part.get(key) for key in _ALONE]
     found += [one for key in _NAMED for one in _valued(part.get(key))]
@@ -103,7 +103,7 @@ def _of_same_value(part: Mapping[str, Any], known: _Places) -> Iterator[Any]:
 
 
 def _of_inner_values(part: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """The parts that look at a value in it; of each list, one looks at the same."""
+    """Yield groups of subschemas for nested values; of each group, at most one applies to a given value."""
     choices = [_valued(part.get("properties")), _listed(part.get("prefixItems")), _listed(part.get("items"))]
     choices += [[one] for one in _valued(part.get("patternProperties"))]
     choices += [[part.get(key)] for key in _EACH]

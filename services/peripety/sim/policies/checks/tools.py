@@ -1,4 +1,4 @@
-"""Checks of the tools of a policy, and what rules may expect of them."""
+"""Static checks of the tools of a policy, and lookups for the checks of its rules."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Presence", "Tools", "check_tools"]
 
-# A variable that so many tools do not know is looked for no further; one of the others may.
+# Tools that are examined for one variable; the remaining ones may declare it.
 _TOOLS_LOOKED_AT = 256
 
-# Whatever of these a schema has may allow more than its own properties say.
+# Keywords that may allow more than the own `properties` of a schema.
 _ELSEWHERE = frozenset(
     {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"}
 )
 
 
 class Presence(IntEnum):
-    """Whether an argument can be there, as far as the schema of a tool tells."""
+    """Presence of an argument according to the schema of a tool."""
 
     IMPOSSIBLE = 0
-    """The schema refuses it."""
+    """The schema rejects the argument."""
     UNDECLARED = 1
-    """The schema allows it, as it allows anything."""
+    """The schema does not declare the argument, but allows it."""
     POSSIBLE = 2
 
 
 def check_tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """Findings about the tools."""
+    """Yield the findings about the tools."""
     seen: dict[tuple[str, str], int] = {}
     for index, tool in enumerate(tools):
         first = seen.setdefault((tool["server_name"], tool["tool_name"]), index)
         if first != index:
-            message = f"'{_shown(tool)}' is there already, as /tools/{first}"
+            message = f"duplicate tool '{_shown(tool)}', already at /tools/{first}"
             yield Finding("DUPLICATE_TOOL", f"/tools/{index}", message)
         if "input_schema" not in tool:
             continue
@@ -54,9 +54,7 @@ def check_tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
 
 def _defects(schema: Mapping[str, Any]) -> list[Finding]:
     if looks(schema) > MAX_LOOKS:
-        message = (
-            f"more than {MAX_LOOKS} parts of it look at one value; let fewer of them refer to each other"
-        )
+        message = f"more than {MAX_LOOKS} subschemas apply to one value; reduce the references between them"
         return [Finding("BAD_SCHEMA", "", message)]
     return defects(schema)
 
@@ -75,7 +73,7 @@ def _shown(tool: Mapping[str, Any]) -> str:
 
 
 class Tools:
-    """The tools of a policy, for questions about sets of them: bit `n` of a set is tool `n`."""
+    """Tools of a policy as bit sets: bit `n` is tool `n`."""
 
     def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:
         self._tools = tools
@@ -94,7 +92,10 @@ class Tools:
             self.destructive |= bit if tool.get("destructive") else 0
 
     def presence(self, among: int, path: Sequence[str]) -> Presence:
-        """The best that a set of tools knows of an argument; a tool without a schema may have any."""
+        """Return the strongest presence of an argument in a set of tools.
+
+        A tool without a schema may have any argument.
+        """
         best = Presence.IMPOSSIBLE
         for looked_at, tool in enumerate(self._members(among)):
             if looked_at == _TOOLS_LOOKED_AT or "input_schema" not in tool:
