@@ -1,4 +1,4 @@
-"""What is refused of a request's options, schema and tools before any provider is asked."""
+"""Checks of a request's options, schema and tools, before a provider is called."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEPT_VERDICTS = 256
 
 
 def check_options(request: GenerateRequest) -> None:
-    """Refuse options that no provider could make sense of.
+    """Reject options that are invalid for every provider.
 
     Raises:
         InvalidArgumentError: an option is out of range.
@@ -59,7 +59,7 @@ def check_options(request: GenerateRequest) -> None:
 
 
 def check_schema(schema: ResponseSchema) -> None:
-    """Refuse a schema that cannot be worked with, or that points outside of itself.
+    """Reject a schema that is not usable, or that references other documents.
 
     Raises:
         InvalidArgumentError: the name or the document is wrong.
@@ -75,7 +75,7 @@ def check_schema(schema: ResponseSchema) -> None:
 
 
 def check_tools(tools: Sequence[Tool], choice: ToolChoice | None) -> None:
-    """Refuse tools that cannot be told apart or described, and a choice among tools that are not there.
+    """Reject tools with invalid or duplicate names, and a tool choice that names an unknown tool.
 
     Raises:
         InvalidArgumentError: a name, a schema or the choice is wrong.
@@ -108,15 +108,18 @@ def _problems_of_choice(choice: ToolChoice, names: Sequence[str]) -> Iterator[Fi
 
 
 def _problem_of(schema: Mapping[str, Any]) -> str | None:
-    """Why a JSON Schema cannot be used; None when it can."""
+    """Return why a JSON Schema cannot be used; None if it can."""
     return _problem_in(json.dumps(schema, ensure_ascii=False))
 
 
 @lru_cache(_KEPT_VERDICTS)
 def _problem_in(text: str) -> str | None:
-    """The same of a schema as it is written: callers send the same ones again and again."""
+    """Return the same for the schema's JSON text.
+
+    Cached, because clients send the same schemas repeatedly.
+    """
     schema = json.loads(text)
-    # Whoever resolves a reference to elsewhere reads files and addresses that the caller could not reach.
+    # A resolver of external references would read files and addresses that the client cannot reach itself.
     if any(not reference.startswith("#") for reference in _references(schema)):
         return "refers to another document; copy what it needs into its own $defs"
     try:

@@ -1,4 +1,4 @@
-"""The one form that messages are brought into before a provider is asked, and what is refused of them."""
+"""Message normalization: one canonical form of messages, and the rejection of invalid ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_ANSWER", "merge_messages", "never_empty"]
 
 NO_ANSWER = ChatMessage.assistant("(no answer)")
-"""What is told of an answer that says nothing: no provider takes an empty message."""
+"""Placeholder text of an empty answer: providers reject empty messages."""
 
 _OWNERS: dict[type[Part], ChatRole] = {
     ToolCall: ChatRole.ASSISTANT,
@@ -34,14 +34,14 @@ _OWNERS: dict[type[Part], ChatRole] = {
 
 
 def merge_messages(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Bring messages into the form that every provider takes.
+    """Return messages in the canonical form that every provider accepts.
 
-    Neighbours of one role become one message, neighbouring texts one text, and the results of tools come
-    first in their message. What a message becomes depends on no later one of another role, so a history that
-    is only appended to stays a prefix of itself.
+    Neighbouring messages of one role are merged, as are neighbouring texts; tool results come first in their
+    message. The form of a message depends on no later message of another role. A history that is only
+    appended to therefore stays a prefix of itself.
 
     Raises:
-        InvalidArgumentError: there is no message; one is empty or has a part of another role; the first or
+        InvalidArgumentError: messages are missing; one is empty or has a part of another role; the first or
             last is not the user's; a call has no result in the next message, or a result no call before it.
     """
     violations = list(_violations(messages))
@@ -56,9 +56,9 @@ def merge_messages(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
 
 
 def never_empty(answer: ChatMessage) -> ChatMessage:
-    """An answer as a history keeps it: one that says nothing at all is told in words.
+    """Return the answer for the history; an empty answer gets a placeholder text.
 
-    A model may use up its tokens on thoughts that it does not show.
+    A model may use all its tokens for hidden reasoning.
     """
     return NO_ANSWER if _is_empty(answer) else answer
 
@@ -97,7 +97,7 @@ def _merged(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
 
 
 def _append(parts: list[Part], more: list[Part]) -> None:
-    """Append the parts of another message; where texts meet, a paragraph ends."""
+    """Append the parts of another message; two texts are separated by a paragraph."""
     match parts[-1:] + more[:1]:
         case [Text(before), Text(after)]:
             parts[-1:] = [Text(f"{before}\n\n{after}"), *more[1:]]
@@ -106,7 +106,7 @@ def _append(parts: list[Part], more: list[Part]) -> None:
 
 
 def _with_joined_texts(parts: Iterable[Part]) -> list[Part]:
-    """The parts of one message, with neighbouring texts as one and without empty ones."""
+    """Return the parts of one message, with neighbouring texts merged and empty ones removed."""
     joined: list[Part] = []
     for part in parts:
         last = joined[-1] if joined else None
@@ -118,7 +118,7 @@ def _with_joined_texts(parts: Iterable[Part]) -> list[Part]:
 
 
 def _unanswered(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
-    """Calls without a result and results without a call, by the ids in each two neighbouring messages."""
+    """Yield calls without a result and results without a call, by id, in each pair of messages."""
     seen: set[str] = set()
     waiting: list[str] = []
     for index, message in enumerate(messages):

@@ -1,4 +1,4 @@
-"""Following streams of events to their end, or leaving them early without leaving anything open."""
+"""Event streams: reading them to the end, or leaving them early without leaks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def following(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Close `events` when the block ends, however it ends: a call behind it is then over at once."""
+    """Close `events` when the block ends, so that a call behind it ends at once (cf.
+
+    `contextlib.aclosing`).
+    """
     try:
         yield events
     finally:
@@ -38,7 +41,7 @@ async def following(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]
 
 
 async def completion_of(events: AsyncIterator[GatewayEvent]) -> Completion:
-    """Follow an answer to its end and return it whole."""
+    """Read an answer to its end and return it whole."""
     completion: Completion | None = None
     async with following(events):
         async for event in events:
@@ -50,7 +53,7 @@ async def completion_of(events: AsyncIterator[GatewayEvent]) -> Completion:
 
 
 def told_again(completion: Completion) -> Iterator[GatewayEvent]:
-    """Tell an answer that is there already, as a stream like any other."""
+    """Yield an existing answer as a stream of events."""
     for part in completion.message.parts:
         yield from _deltas(part)
     yield Completed(completion)

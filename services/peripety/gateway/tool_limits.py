@@ -1,4 +1,4 @@
-"""What a provider takes of tools besides their names: how many, and what their arguments may be called."""
+"""Limits of providers on tools, besides their names: their number, and the names of arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ARGUMENTS = {ProviderName.ANTHROPIC: re.compile(r"[A-Za-z0-9_.-]{1,64}")}
 
 
 def not_taken(tools: Sequence[Tool], provider: ProviderName) -> Iterator[FieldViolation]:
-    """What a provider would refuse of tools, whatever they are called; nothing when it takes them all."""
+    """Yield the violations for which a provider would reject tools; empty if it accepts all of them."""
     most, argument = _MOST.get(provider), _ARGUMENTS.get(provider)
     if most is not None and len(tools) > most:
         yield FieldViolation("tools", f"are {len(tools)}, and {provider.value} takes at most {most}")

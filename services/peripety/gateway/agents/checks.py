@@ -1,4 +1,4 @@
-"""What is wrong with a manifest and its inputs: all of it at once, before anything runs."""
+"""Validation of a manifest and its inputs: all violations are collected before a run starts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MANIFEST = ".manifest"
 
 
 def check_manifest(manifest: Manifest, inputs: Mapping[str, str]) -> None:
-    """Refuse a manifest that cannot be worked through with these inputs.
+    """Reject a manifest that cannot run with these inputs.
 
     Raises:
-        InvalidArgumentError: a field is wrong, or an input is used by no phase; the violations name all.
+        InvalidArgumentError: a field is wrong, or no phase uses an input; the violations name all of them.
     """
     violations = list(_of_all(manifest))
     for index, phase in enumerate(manifest.phases):
@@ -46,10 +46,10 @@ def check_manifest(manifest: Manifest, inputs: Mapping[str, str]) -> None:
 
 
 def check_replaced(manifest: Manifest, index: int, inputs: Mapping[str, str]) -> None:
-    """Refuse a phase that was put in the place of another one, if it cannot be worked through there.
+    """Reject a replacement phase that cannot run at its position in the manifest.
 
     Raises:
-        InvalidArgumentError: a field of it is wrong.
+        InvalidArgumentError: a field of the phase is wrong.
     """
     _refuse(list(_of_phase(".phase", manifest, index, manifest.phases[index], inputs)))
 
@@ -102,7 +102,7 @@ def _of_options(field: str, options: Options) -> Iterator[FieldViolation]:
 
 
 def _found(prefix: str, check: Callable[[], None]) -> Iterator[FieldViolation]:
-    """What a check of the gateway finds, with its fields where they stand in the manifest."""
+    """Yield the violations that a gateway check raises, with field paths inside the manifest."""
     try:
         check()
     except InvalidArgumentError as error:

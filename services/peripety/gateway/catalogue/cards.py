@@ -1,4 +1,4 @@
-"""Reads cards of models from TOML: what a card leaves out stands on the card that it is like."""
+"""Reader of model files (TOML). A model inherits missing keys from the model named in `like`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Cards"]
 
-# What a card does not take over from the card that it is like: it says who the model is.
+# Keys that identify a model and are therefore not inherited.
 _ITS_OWN = frozenset({"provider", "name", "names", "like", "released", "retired"})
 _MODEL = TypeAdapter(ModelData)
 
 
 class Cards:
-    """The cards of one or more files, the later file before the earlier one.
+    """Model entries of one or more files; a later file overrides an earlier one.
 
-    A later file may add cards, and change what an earlier one says of a model: of a card with the same
-    provider and name it keeps what it does not say otherwise.
+    A later file may add models and change single keys: a model with the same provider and name inherits all
+    keys that the later file leaves out.
     """
 
     def __init__(self) -> None:
@@ -34,14 +34,14 @@ class Cards:
         self._sources: dict[tuple[str, str], str] = {}
 
     def add(self, text: str, source: str) -> None:
-        """Take the cards of a file.
+        """Add the models of a file.
 
         Args:
             text: the TOML document.
             source: the file's name, for errors.
 
         Raises:
-            InvalidArgumentError: the document is no list of cards.
+            InvalidArgumentError: the document is not a list of models.
         """
         try:
             document = tomllib.loads(text, parse_float=Decimal)
@@ -62,10 +62,10 @@ class Cards:
         self._cards = added | {key: card for key, card in self._cards.items() if key not in added}
 
     def models(self) -> list[ModelData]:
-        """Return the models, in the order in which their names are to be tried.
+        """Return the models, in the order in which their name patterns are tried.
 
         Raises:
-            InvalidArgumentError: a card is wrong; the message names the file, the model and the key.
+            InvalidArgumentError: an entry is wrong; the message names the file, the model and the key.
         """
         return [self._model(key) for key in self._cards]
 
@@ -83,7 +83,7 @@ class Cards:
         return model
 
     def _complete(self, key: tuple[str, str], asking: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-        """The card with all that it takes over from others."""
+        """Return an entry with all inherited keys."""
         card = self._cards[key]
         provider, name = key
         like = (provider, card.get("like", "*"))
@@ -111,7 +111,7 @@ def _key(card: Any, place: str, source: str) -> tuple[str, str]:
 
 
 def _over(card: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
-    """The card on top of another one, tables such as `cache` key by key."""
+    """Return the entry merged over its base; tables such as `cache` are merged key by key."""
     merged = {**base, **card}
     for field in ("cache", "traits"):
         if isinstance(card.get(field), dict) and isinstance(base.get(field), dict):
@@ -120,7 +120,7 @@ def _over(card: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _contradiction(model: ModelData) -> str | None:
-    """What cannot be true of a model, with its place."""
+    """Return a contradiction within a model's data, with its key; None if the data is consistent."""
     lists = Counter((price.effective, price.min_input_tokens, price.peak) for price in model.prices)
     for (effective, tokens, _), count in lists.items():
         day = effective or "no day"

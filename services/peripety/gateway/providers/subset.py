@@ -1,9 +1,9 @@
-"""What a provider can be told of a JSON Schema, and what had to be left out for that.
+"""Schema dialects: conversion of a JSON Schema to the subset that a provider supports.
 
-Providers that make the sampler follow a schema know only a part of JSON Schema, and refuse the rest. A bound
-that is not in it is left out, which lets the model write more than the schema allows. A shape that it cannot
-say at all, such as an object with keys of any name, leaves the sampler out for the whole answer. The answer
-is checked against the original schema in either case.
+Providers whose samplers follow a schema support only a part of JSON Schema, and reject the rest. An
+unsupported bound is dropped, which allows the model more than the schema. An unsupported shape, such as an
+object with arbitrary keys, disables the sampler for the whole answer. The answer is validated against the
+original schema in either case.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Subset", "Written", "anything", "write_schema"]
 
-# They say how the schema is read or described, and nothing about the answer.
+# Keywords that only describe the schema and do not constrain the answer.
 _SILENT = frozenset({"$schema", "$id", "$comment", "title", "examples", "default", "deprecated"})
 _OBJECT = frozenset({"properties", "required", "additionalProperties"})
 _CHOICES = frozenset({"anyOf", "oneOf"})
@@ -33,25 +33,25 @@ _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(
 
 
 def anything(_value: Any) -> bool:
-    """Takes a keyword whatever its value is."""
+    """Return True: any value of a keyword is supported."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """The part of JSON Schema that a provider knows.
+    """The subset of JSON Schema that a provider supports.
 
     Attributes:
-        name: what holds the model to the schema, for messages: "strict mode".
-        keywords: those that are passed on as they are, and which values of each.
-        leaves_out: whether keys can be left out; else every key is required, and an optional one may be null.
-        object_root: whether the answer has to be an object, and not a choice.
-        recursive: whether a part may contain itself.
-        parts_choices: whether choices may begin with the same key.
-        open: whether a part may be anything, and an object have keys of any name; else every part has a type
+        name: name of the enforcement, for messages: "strict mode".
+        keywords: the keywords that are passed on unchanged, with a predicate for their values.
+        leaves_out: whether keys can be optional; else every key is required, and an optional one may be null.
+        object_root: whether the root must be an object, and not a union.
+        recursive: whether recursion is supported.
+        parts_choices: whether alternatives may start with the same key.
+        open: whether a part may be unconstrained, and objects have arbitrary keys; else every part has a type
             and every object is closed.
-        max_depth: how deep objects may be nested.
-        max_keys: how many keys there may be.
+        max_depth: the maximum nesting of objects.
+        max_keys: the maximum number of keys.
     """
 
     name: str
@@ -65,19 +65,19 @@ class Subset:
     max_keys: int | None = None
 
     def takes(self, keyword: str, value: Any) -> bool:
-        """Whether a keyword is passed on as it is."""
+        """Return True if a keyword is passed on unchanged."""
         return keyword in self.keywords and self.keywords[keyword](value)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A schema in the words of a subset.
+    """A schema converted to a subset.
 
     Attributes:
-        schema: the schema; None when the subset cannot express it.
-        dropped: what it does not say any more, or why there is none, as warnings with places in the original.
-        optional: how many keys may be left out.
-        unions: how many parts are of several types.
+        schema: the schema; None if the subset cannot express it.
+        dropped: the dropped constraints, or the reason for None, as warnings with paths in the original.
+        optional: the number of optional keys.
+        unions: the number of parts with several types.
     """
 
     schema: dict[str, Any] | None
@@ -87,7 +87,7 @@ class Written:
 
 
 def write_schema(document: Mapping[str, Any], subset: Subset) -> Written:
-    """Bring a schema (2020-12) into the words of a subset."""
+    """Convert a schema (2020-12) to a subset."""
     writing = _Writing(document, subset)
     try:
         schema = writing.run()
@@ -98,7 +98,7 @@ def write_schema(document: Mapping[str, Any], subset: Subset) -> Written:
 
 
 class _InexpressibleError(Exception):
-    """The subset cannot say it: the message says what, the place where."""
+    """Raised when the subset cannot express a part: its message describes the problem, its place the part."""
 
     def __init__(self, place: Place, problem: str) -> None:
         super().__init__(problem)
@@ -106,7 +106,7 @@ class _InexpressibleError(Exception):
 
 
 class _Writing:
-    """One walk over a schema."""
+    """One pass over a schema."""
 
     def __init__(self, document: Mapping[str, Any], subset: Subset) -> None:
         self._document = document
@@ -157,7 +157,7 @@ class _Writing:
         return written
 
     def _keywords(self, node: Mapping[str, Any], place: Place, depth: int) -> dict[str, Any]:
-        """What is said besides the keys of an object; beside a reference, providers take nothing else."""
+        """Return the keywords other than an object's keys; a reference excludes all others."""
         written: dict[str, Any] = {}
         for keyword in node:
             if "$ref" not in node or keyword.startswith("$"):
@@ -244,7 +244,7 @@ class _Writing:
         written["additionalProperties"] = False
 
     def _resolved(self, node: Any) -> Mapping[str, Any]:
-        """The node, or the one that it refers to."""
+        """Return the node, or the target of its reference."""
         target = (
             target_of(self._document, node["$ref"]) if isinstance(node, dict) and "$ref" in node else node
         )
@@ -266,7 +266,7 @@ def _types(node: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _types_of(node: Mapping[str, Any], place: Place) -> list[str]:
-    """The types of the values that are allowed, which providers want to be told."""
+    """Return the types of the allowed values, which providers require."""
     values = [node["const"]] if "const" in node else node["enum"]
     kinds = {_NAMES.get(type(value)) for value in values}
     if None in kinds:
