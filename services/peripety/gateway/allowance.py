@@ -48,7 +48,7 @@ class Allowance:
     def used_up(self) -> Finding | None:
         """Return a finding that names the exhausted limit; None while every limit has room."""
         if self._most is not None and self.answers >= self._most:
-            return _used_up(f"the {self._most} answers that were allowed are used up")
+            return _used_up(f"limit of {self._most} answers reached")
         try:
             self.left()
         except ResourceExhaustedError as error:
@@ -96,15 +96,15 @@ class Allowance:
         usage = self.spent.usage
         match details.get("cap"):
             case "max_time":
-                return _used_up(f"the {budget.max_seconds:g} s that were allowed are over")
+                return _used_up(f"time limit of {budget.max_seconds:g} s exceeded")
             case "max_cost":
                 limit, used = f"${in_dollars(budget.max_cost or 0)}", f"${in_dollars(self.spent.cost or 0)}"
             case "max_calls":
                 limit, used = f"{budget.max_calls} calls", str(self.spent.calls)
             case _:
                 limit, used = f"{budget.max_tokens} tokens", str(usage.input_tokens + usage.output_tokens)
-        return _used_up(f"of the {limit} that were allowed {used} are used, and another answer may take more")
+        return _used_up(f"budget of {limit} exhausted: {used} used, and another answer may exceed it")
 
 
 def _used_up(what: str) -> Finding:
-    return Finding("BUDGET_USED_UP", "", f"{what}; allow more")
+    return Finding("BUDGET_USED_UP", "", f"{what}; raise the limit")

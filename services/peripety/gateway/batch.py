@@ -177,10 +177,10 @@ async def _ready(results: asyncio.Queue[ItemResult | None]) -> list[ItemResult]:
 
 def _problem_of(item_id: str, seen: set[str]) -> PeripetyError | None:
     if not 0 < len(item_id.encode()) <= _MAX_ID_BYTES:
-        return InvalidArgumentError(f".item_id must have 1 to {_MAX_ID_BYTES} bytes")
+        return InvalidArgumentError(f".item_id: must have 1 to {_MAX_ID_BYTES} bytes")
     if item_id in seen:
         return InvalidArgumentError(
-            f".item_id '{item_id}' was used in this call already; name each item differently",
+            f".item_id: duplicate in this call: '{item_id}'; use a unique id for each item",
             code="DUPLICATE_ITEM",
         )
     return None

@@ -55,7 +55,7 @@ def check_options(request: GenerateRequest) -> None:
     ]
     if request.cache.expected_reuse < 0:
         violations.append(FieldViolation("cache.expected_reuse", "must be 0 or more"))
-    _refuse("The options cannot be used", violations)
+    _refuse("options invalid", violations)
 
 
 def check_schema(schema: ResponseSchema) -> None:
@@ -66,12 +66,12 @@ def check_schema(schema: ResponseSchema) -> None:
     """
     if not _SCHEMA_NAME.fullmatch(schema.name):
         _refuse(
-            "The schema cannot be used",
+            "schema invalid",
             [FieldViolation("schema.name", "must be 1 to 64 letters, digits, '_' or '-'")],
         )
     problem = _problem_of(schema.document)
     if problem is not None:
-        _refuse("The schema cannot be used", [FieldViolation("schema.document", problem)])
+        _refuse("schema invalid", [FieldViolation("schema.document", problem)])
 
 
 def check_tools(tools: Sequence[Tool], choice: ToolChoice | None) -> None:
@@ -87,7 +87,7 @@ def check_tools(tools: Sequence[Tool], choice: ToolChoice | None) -> None:
         if not tool.name:
             violations.append(FieldViolation(f"tools[{index}].name", "is empty"))
         if name in names:
-            violations.append(FieldViolation(f"tools[{index}].name", f"'{tool.name}' is there already"))
+            violations.append(FieldViolation(f"tools[{index}].name", f"must be unique: '{tool.name}'"))
         if problem is None and tool.input_schema.get("type") != "object":
             problem = 'must be the schema of an object: "type": "object"'
         if problem is not None:
@@ -95,16 +95,16 @@ def check_tools(tools: Sequence[Tool], choice: ToolChoice | None) -> None:
         names.add(name)
     if choice is not None:
         violations += _problems_of_choice(choice, [tool.name for tool in tools])
-    _refuse("The tools cannot be offered", violations)
+    _refuse("tools invalid", violations)
 
 
 def _problems_of_choice(choice: ToolChoice, names: Sequence[str]) -> Iterator[FieldViolation]:
     if not names and choice.mode is not ToolChoiceMode.NONE:
-        yield FieldViolation("tool_choice", "is set, and no tools are offered")
+        yield FieldViolation("tool_choice", "requires tools")
     elif choice.mode is ToolChoiceMode.NAMED and choice.name not in names:
-        yield FieldViolation("tool_choice.name", "must be one of the tools that are offered")
+        yield FieldViolation("tool_choice.name", "must be one of the offered tools")
     elif choice.mode is not ToolChoiceMode.NAMED and choice.name is not None:
-        yield FieldViolation("tool_choice.name", "is only for the mode that names a tool")
+        yield FieldViolation("tool_choice.name", "is only valid for the mode that names a tool")
 
 
 def _problem_of(schema: Mapping[str, Any]) -> str | None:
@@ -121,7 +121,7 @@ def _problem_in(text: str) -> str | None:
     schema = json.loads(text)
     # A resolver of external references would read files and addresses that the client cannot reach itself.
     if any(not reference.startswith("#") for reference in _references(schema)):
-        return "refers to another document; copy what it needs into its own $defs"
+        return "refers to another document; copy the definitions into its own $defs"
     try:
         check(schema, None)
     except ValueError as error:

@@ -62,5 +62,5 @@ def unknown_provider() -> InvalidArgumentError:
     known = ", ".join(_NAMES)
     return refuse(
         ".model",
-        f"names no provider that is known here: write provider/model with one of {known}, or leave it empty",
+        f"has an unknown provider; write provider/model with one of {known}, or leave it empty",
     )

@@ -51,7 +51,7 @@ def merge_messages(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
         violations = list(_unanswered(merged))
     if violations:
         reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
-        raise InvalidArgumentError(f"The prompt cannot be sent: {reasons}", violations=violations)
+        raise InvalidArgumentError(f"prompt invalid: {reasons}", violations=violations)
     return merged
 
 
@@ -70,7 +70,7 @@ def _is_empty(message: ChatMessage) -> bool:
 def _violations(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
     for index, message in enumerate(messages):
         if _is_empty(message):
-            yield FieldViolation(f"messages[{index}].parts", "is empty; leave the message out")
+            yield FieldViolation(f"messages[{index}].parts", "is empty; remove the message")
         for place, part in enumerate(message.parts):
             owner = _OWNERS.get(type(part), message.role)
             if owner is not message.role:
@@ -78,11 +78,13 @@ def _violations(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
                     f"messages[{index}].parts[{place}]", f"is only for the role {owner.value}"
                 )
     if not messages:
-        yield FieldViolation("messages", "is empty; a system text alone asks for nothing")
+        yield FieldViolation("messages", "is empty; add a user message")
     elif messages[0].role is not ChatRole.USER:
         yield FieldViolation("messages[0].role", "must be user; instructions go into system")
     elif messages[-1].role is not ChatRole.USER:
-        yield FieldViolation(f"messages[{len(messages) - 1}].role", "must be user, who asks for the answer")
+        yield FieldViolation(
+            f"messages[{len(messages) - 1}].role", "must be user: the last message requests the answer"
+        )
 
 
 def _merged(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
@@ -124,12 +126,14 @@ def _unanswered(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
     for index, message in enumerate(messages):
         results = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
         for missing in [call_id for call_id in waiting if call_id not in results]:
-            yield FieldViolation(f"messages[{index}]", f"must hold the result of the tool call '{missing}'")
+            yield FieldViolation(
+                f"messages[{index}]", f"must contain the result of the tool call '{missing}'"
+            )
         for position, stray in enumerate(results):
             if stray in waiting and stray not in results[:position]:
                 continue
             yield FieldViolation(
-                f"messages[{index}]", f"has a result for '{stray}', which no call before it waits for"
+                f"messages[{index}]", f"has a result for '{stray}', which matches no earlier call"
             )
         waiting = [call.call_id for call in message.tool_calls]
         for repeated in [call_id for call_id in waiting if call_id in seen]:

@@ -36,7 +36,7 @@ _ERRORS_ONLY = 1
 def main(arguments: list[str] | None = None) -> int:
     """Serve until a stop signal; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m peripety.gateway.local_server", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes a free one")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 selects a free one")
     options = parser.parse_args(arguments)
     try:
         server = _start(options.port)

@@ -97,7 +97,7 @@ class GatewayServicer(GatewayServiceServicer):
         if request.conversation_id:
             return self._parts.conversations.stream(question_from_proto(request))
         if request.HasField("expected_turn_count"):
-            raise refuse(".expected_turn_count", "is for a conversation: name one, or leave it out")
+            raise refuse(".expected_turn_count", "requires a conversation; set its id, or remove this field")
         return self._parts.gateway.stream(generate_request(request))
 
     async def GenerateMany(  # noqa: N802 - the contract's name

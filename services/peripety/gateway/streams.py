@@ -48,7 +48,7 @@ async def completion_of(events: AsyncIterator[GatewayEvent]) -> Completion:
             if isinstance(event, Completed):
                 completion = event.completion
     if completion is None:
-        raise InternalError("A stream of events ended without its last one")
+        raise InternalError("event stream ended without a Completed event")
     return completion
 
 

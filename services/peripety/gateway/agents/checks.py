@@ -33,11 +33,11 @@ def check_manifest(manifest: Manifest, inputs: Mapping[str, str]) -> None:
         field = f"{_MANIFEST}.phases[{index}]"
         violations += _of_phase(field, manifest, index, phase, inputs)
         if phase.phase_id in {earlier.phase_id for earlier in manifest.phases[:index]}:
-            violations.append(FieldViolation(f"{field}.phase_id", f"'{phase.phase_id}' is there already"))
+            violations.append(FieldViolation(f"{field}.phase_id", f"must be unique: '{phase.phase_id}'"))
     used = {name for phase in manifest.phases for name in names_in(phase.input_template)}
     violations += [
         FieldViolation(
-            f".inputs[{name}]", f"is used by no phase; leave it out, or put {{{{{name}}}}} into one"
+            f".inputs[{name}]", f"is not used by any phase; remove it, or add {{{{{name}}}}} to a template"
         )
         for name in inputs
         if name not in used
@@ -69,7 +69,7 @@ def _of_phase(
     if not _PHASE_ID.fullmatch(phase.phase_id):
         yield FieldViolation(f"{field}.phase_id", "must be lower_snake_case, of at most 64 characters")
     if not phase.input_template.strip():
-        yield FieldViolation(f"{field}.input_template", "is required: it is what the user says")
+        yield FieldViolation(f"{field}.input_template", "is required: the user message of the phase")
     earlier = {before.phase_id for before in manifest.phases[:index]}
     for name in names_in(phase.input_template):
         problem = _problem_of_name(name, inputs, earlier)
@@ -78,7 +78,7 @@ def _of_phase(
     offered = {tool.name for tool in manifest.tools}
     for place, name in enumerate(phase.tool_names):
         if name not in offered:
-            yield FieldViolation(f"{field}.tool_names[{place}]", f"'{name}' is no tool of the manifest")
+            yield FieldViolation(f"{field}.tool_names[{place}]", f"is not a tool of the manifest: '{name}'")
     if phase.max_tool_rounds < 0:
         yield FieldViolation(f"{field}.max_tool_rounds", "must be 0, for the default, or more")
     yield from _of_options(f"{field}.options", phase.options)
@@ -86,14 +86,16 @@ def _of_phase(
         schema = phase.schema
         yield from _found(f"{field}.", lambda: check_schema(schema))
         if schema.advisory:
-            yield FieldViolation(f"{field}.schema.advisory", "must be unset: a run asks again by itself")
+            yield FieldViolation(f"{field}.schema.advisory", "must be unset: a run repairs invalid answers")
 
 
 def _problem_of_name(name: str, inputs: Collection[str], earlier: Collection[str]) -> str | None:
     phase = phase_named(name)
     if phase is None:
-        return None if name in inputs else f"names {{{{{name}}}}}, which .inputs does not hold"
-    return None if phase in earlier else f"names {{{{{name}}}}}, and no phase before it is called '{phase}'"
+        return None if name in inputs else f"refers to {{{{{name}}}}}, which .inputs does not contain"
+    return (
+        None if phase in earlier else f"refers to {{{{{name}}}}}, but no earlier phase has the id '{phase}'"
+    )
 
 
 def _of_options(field: str, options: Options) -> Iterator[FieldViolation]:
@@ -114,5 +116,5 @@ def _refuse(violations: list[FieldViolation]) -> None:
     if violations:
         reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
         raise InvalidArgumentError(
-            f"The agent cannot run: {reasons}", code="MANIFEST_INVALID", violations=violations
+            f"manifest invalid: {reasons}", code="MANIFEST_INVALID", violations=violations
         )

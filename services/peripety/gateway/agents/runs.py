@@ -83,7 +83,7 @@ class Runs(DurableRuns[Run, RunEvent]):
 
         def decide(run: Run) -> Change[RunEvent]:
             if run.state is not RunState.WAITING_FOR_TOOLS:
-                raise _wrong_state(run, "waits for no tools", "NOT_WAITING_FOR_TOOLS")
+                raise _wrong_state(run, "does not wait for tool results", "NOT_WAITING_FOR_TOOLS")
             _check_results(run.progress.pending, results)
             answered = (*run.progress.answered, tuple(results))
             return changed(
@@ -206,9 +206,9 @@ def _without_time(budget: Budget | None) -> Budget | None:
 def _index_of(phase_id: str, run: Run) -> int:
     index = next((at for at, one in enumerate(run.manifest.phases) if one.phase_id == phase_id), None)
     if index is None:
-        raise NotFoundError(f".phase.phase_id: the run has no phase '{phase_id[:64]}'", code="UNKNOWN_PHASE")
+        raise NotFoundError(f".phase.phase_id: unknown phase: '{phase_id[:64]}'", code="UNKNOWN_PHASE")
     if index > run.progress.phase:
-        raise _wrong_state(run, f"has not come to phase '{phase_id}'", "PHASE_NOT_REACHED")
+        raise _wrong_state(run, f"has not reached phase '{phase_id}'", "PHASE_NOT_REACHED")
     return index
 
 
@@ -216,21 +216,21 @@ def _check_results(pending: Sequence[ToolCall], results: Sequence[ToolResult]) -
     given = [result.call_id for result in results]
     wanted = [call.call_id for call in pending]
     violations = [
-        FieldViolation(".results", f"must hold a result for the call '{call.call_id}' of {call.name}")
+        FieldViolation(".results", f"must contain a result for the call '{call.call_id}' of {call.name}")
         for call in pending
         if call.call_id not in given
     ]
     violations += [
-        FieldViolation(f".results[{index}].call_id", "is no call that the run waits for, or is there already")
+        FieldViolation(f".results[{index}].call_id", "is not a pending call, or is a duplicate")
         for index, call_id in enumerate(given)
         if call_id not in wanted or call_id in given[:index]
     ]
     if violations:
         reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
-        raise InvalidArgumentError(f"The run cannot go on: {reasons}", violations=violations)
+        raise InvalidArgumentError(f"run cannot continue: {reasons}", violations=violations)
 
 
 def _wrong_state(run: Run, problem: str, code: str) -> FailedPreconditionError:
     return FailedPreconditionError(
-        f"The run {problem}: its state is {run.state.name}", code=code, details={"state": run.state.name}
+        f"run {problem}: its state is {run.state.name}", code=code, details={"state": run.state.name}
     )

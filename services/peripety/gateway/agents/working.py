@@ -78,7 +78,7 @@ async def spent_on(run: Run, conversations: Conversations) -> Spent:
     try:
         return (await conversations.get(run.conversation_id)).spent
     except NotFoundError:
-        _log.warning("the conversation of a run is gone", extra={"run_id": run.run_id})
+        _log.warning("conversation of a run was deleted", extra={"run_id": run.run_id})
         return run.progress.spent
 
 
@@ -178,7 +178,7 @@ class Work:
                 # A fallback model starts only before any delta was released, so nothing has to be retracted.
                 if told and not isinstance(event, FallingBack):
                     self._recorder.tell(event)
-        raise InternalError("A stream of events ended without its last one")
+        raise InternalError("event stream ended without a Completed event")
 
     async def _kept(self, number: int, said: ChatMessage) -> Completion | None:
         """Return the committed answer to a request of the phase; None if the turn does not exist."""
@@ -266,8 +266,8 @@ class Work:
         left = budget.max_seconds - self._worked() / _MICROSECONDS
         if left <= 0:
             raise ResourceExhaustedError(
-                f"The run has worked for the {budget.max_seconds:g} s that its budget allows:"
-                " start a new one with more, or do its last phase anew",
+                f"run exceeded the time limit of its budget: {budget.max_seconds:g} s;"
+                " start a new run with more, or rerun its last phase",
                 code="BUDGET_EXHAUSTED",
             ) from None
         return left
@@ -296,7 +296,7 @@ def _results(phase: Phase, calls: Iterable[ToolCall], given: Sequence[ToolResult
 
 def _too_many_rounds(phase: Phase) -> FailedPreconditionError:
     return FailedPreconditionError(
-        f"The model called tools in more than {phase.tool_rounds} rounds of phase '{phase.phase_id}', though"
-        " it could not any more: allow more with max_tool_rounds, or ask for less",
+        f"phase '{phase.phase_id}': the model called tools in more than {phase.tool_rounds} rounds;"
+        " raise max_tool_rounds, or simplify the task",
         code="TOOL_ROUNDS_USED_UP",
     )

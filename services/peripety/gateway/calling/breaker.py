@@ -127,7 +127,7 @@ class Breaker:
 
     def _refusal(self, seconds: float) -> UnavailableError:
         return UnavailableError(
-            f"The {self._provider} server failed too often and is left alone for a while; try again later",
+            f"provider {self._provider}: circuit breaker open after repeated failures; try again later",
             code="PROVIDER_CIRCUIT_OPEN",
             retry_after=seconds,
         )

@@ -94,12 +94,12 @@ class Gate:
             self._refuse_what_costs_too_much(demand.cost, self._limits.pico_dollars_per_minute)
         for limit, amount, way_out in (
             (self._limits.input_tokens_per_minute, demand.input_tokens, "shorten the prompt"),
-            (self._limits.output_tokens_per_minute, demand.output_tokens, "ask for a shorter answer"),
+            (self._limits.output_tokens_per_minute, demand.output_tokens, "request a shorter answer"),
         ):
             if limit is not None and amount > limit:
                 raise ResourceExhaustedError(
-                    f"The request may use {amount} tokens, and {self._account} is limited to {limit} a"
-                    f" minute: {way_out}, or raise PERIPETY_LIMITS",
+                    f"request too large: it may use {amount} tokens, and the limit of {self._account} is"
+                    f" {limit} per minute; {way_out}, or raise PERIPETY_LIMITS",
                     code="LIMIT_TOO_SMALL",
                 )
 
@@ -108,15 +108,15 @@ class Gate:
             raise price_unknown(self._account, "the dollars_per_minute of PERIPETY_LIMITS")
         if cost > limit:
             raise ResourceExhaustedError(
-                f"The request may cost {in_dollars(cost)} dollars, and {self._account} is limited to"
-                f" {in_dollars(limit)} a minute: shorten the prompt, ask for a shorter answer, or raise"
-                " PERIPETY_LIMITS",
+                f"request too expensive: it may cost {in_dollars(cost)} dollars, and the limit of"
+                f" {self._account} is {in_dollars(limit)} per minute; shorten the prompt, request a"
+                " shorter answer, or raise PERIPETY_LIMITS",
                 code="LIMIT_TOO_SMALL",
             )
 
     def _used_up(self, wait: float) -> ResourceExhaustedError:
         return ResourceExhaustedError(
-            f"The limits of {self._account} are used up; try again later, or raise PERIPETY_LIMITS",
+            f"limits of {self._account} reached; try again later, or raise PERIPETY_LIMITS",
             code="LIMIT_REACHED",
             retry_after=None if wait == math.inf else wait,
         )

@@ -48,7 +48,7 @@ class Cards:
         except tomllib.TOMLDecodeError as error:
             raise _bad(source, f"is not TOML: {error}") from None
         if unknown := document.keys() - {"model"}:
-            raise _bad(source, f"{min(unknown)}: is not known; a file of models has [[model]] tables only")
+            raise _bad(source, f"{min(unknown)}: unknown key; a model file has only [[model]] tables")
         cards = document.get("model", [])
         if not isinstance(cards, list):
             raise _bad(source, "model: must be an array of tables; write [[model]]")
@@ -56,7 +56,7 @@ class Cards:
         for index, card in enumerate(cards):
             key = _key(card, f"model[{index}]", source)
             if key in added:
-                raise _bad(source, f"{'/'.join(key)}: has two cards; make them one")
+                raise _bad(source, f"{'/'.join(key)}: duplicate model; merge the two entries")
             added[key] = _over(card, self._cards.get(key, {}))
         self._sources |= dict.fromkeys(added, source)
         self._cards = added | {key: card for key, card in self._cards.items() if key not in added}
@@ -92,11 +92,13 @@ class Cards:
             return known
         if like not in self._cards:
             way_out = (
-                'add the provider\'s card for any other name, "*"' if like[1] == "*" else "it has no card"
+                'add the provider\'s entry for any other name, "*"' if like[1] == "*" else "add its entry"
             )
-            raise _bad(self._sources[key], f"{'/'.join(key)}: like: {'/'.join(like)} is not there; {way_out}")
+            raise _bad(
+                self._sources[key], f"{'/'.join(key)}: like: unknown model {'/'.join(like)}; {way_out}"
+            )
         if like in {*asking, key}:
-            raise _bad(self._sources[key], f"{'/'.join(key)}: like: the card would be like itself")
+            raise _bad(self._sources[key], f"{'/'.join(key)}: like: circular reference; remove it")
         base = self._complete(like, (*asking, key))
         return _over(known, {field: value for field, value in base.items() if field not in _ITS_OWN})
 
@@ -104,7 +106,7 @@ class Cards:
 def _key(card: Any, place: str, source: str) -> tuple[str, str]:
     for field in ("provider", "name"):
         if not isinstance(card, dict) or not isinstance(card.get(field), str) or not card[field]:
-            raise _bad(source, f"{place}.{field}: is required, a text")
+            raise _bad(source, f"{place}.{field}: is required, as text")
     if not isinstance(card.get("like", ""), str):
         raise _bad(source, f"{place}.like: must be the name of a model of the same provider")
     return card["provider"], card["name"]
@@ -125,16 +127,16 @@ def _contradiction(model: ModelData) -> str | None:
     for (effective, tokens, _), count in lists.items():
         day = effective or "no day"
         if count > 1:
-            return f"prices: two hold from {day} on for {tokens} tokens; leave one out"
+            return f"prices: two prices from {day} on for {tokens} tokens; remove one"
         if lists[effective, 0, None] == 0:
-            return f"prices: those of {day} lack one for small prompts at any hour"
+            return f"prices: {day} lacks a price for small prompts at any hour"
     for index, price in enumerate(model.prices):
         if unknown := price.cache_write.keys() - model.cache.ttls.keys():
-            return f"prices[{index}].cache_write: {min(unknown)} is none of cache.ttls"
+            return f"prices[{index}].cache_write: '{min(unknown)}' is not in cache.ttls"
     if model.max_output_tokens and model.default_output_tokens > model.max_output_tokens:
-        return "default_output_tokens: is more than max_output_tokens"
+        return "default_output_tokens: exceeds max_output_tokens"
     return None
 
 
 def _bad(source: str, problem: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"Bad file of models {source}: {problem}", code="BAD_CONFIGURATION")
+    return InvalidArgumentError(f"model file {source}: {problem}", code="BAD_CONFIGURATION")

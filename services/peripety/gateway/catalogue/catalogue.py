@@ -56,7 +56,7 @@ class Catalogue:
             try:
                 text = more.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not UTF-8"
+                reason = getattr(error, "strerror", None) or "not UTF-8"
                 raise InvalidArgumentError(
                     f"PERIPETY_MODELS: cannot read {more}: {reason}", code="BAD_CONFIGURATION"
                 ) from None

@@ -120,8 +120,8 @@ def price_unknown(model: str, cap: str) -> FailedPreconditionError:
         cap: the cap, for the message.
     """
     return FailedPreconditionError(
-        f"What {model} costs is not known, and {cap} limits money: give its price in the file of"
-        " PERIPETY_MODELS, or limit tokens instead",
+        f"price of {model} unknown, but {cap} limits the cost; add its price to the file of PERIPETY_MODELS,"
+        " or limit tokens instead",
         code="PRICE_UNKNOWN",
     )
 

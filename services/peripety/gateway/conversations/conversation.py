@@ -130,4 +130,6 @@ class Conversation:
 
 def under_way() -> ConflictError:
     """Return the error of a turn that starts while another one is in progress."""
-    return ConflictError("This conversation is waiting for an answer; wait too", code="TURN_UNDER_WAY")
+    return ConflictError(
+        "conversation busy: another turn is in progress; retry after it", code="TURN_UNDER_WAY"
+    )

@@ -140,7 +140,7 @@ class Conversations:
         found = await self.turn(done.conversation_id, done.turn) if done.turn else None
         if found is None:
             raise InvalidArgumentError(
-                ".request_id names a turn that was taken back; make a new one for each request",
+                ".request_id: belongs to a turn that was rewound; use a new id for each request",
                 code="TURN_TAKEN_BACK",
             )
         return found.turn.completion

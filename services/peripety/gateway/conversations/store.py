@@ -318,13 +318,13 @@ def _conversation(row: Row[Any]) -> StoredConversation:
 
 def _check_count(turn_count: int, conversation: StoredConversation) -> None:
     if not 0 <= turn_count <= conversation.turn_count:
-        raise refuse(".turn_count", f"must be from 0 to {conversation.turn_count}, the turns that there are")
+        raise refuse(".turn_count", f"must be from 0 to {conversation.turn_count}, the number of turns")
 
 
 def stale(conversation_id: str, turn_count: int) -> ConflictError:
     """Return the error of a change that expected another length of the conversation."""
     return ConflictError(
-        f"The conversation has {turn_count} turns: somebody else changed it; read it again, then go on",
+        f"conversation changed: it has {turn_count} turns; read it again, then retry",
         code="STALE_TURN",
         details={"conversation_id": conversation_id, "turn_count": str(turn_count)},
     )
@@ -332,5 +332,5 @@ def stale(conversation_id: str, turn_count: int) -> ConflictError:
 
 def _unknown(conversation_id: str) -> NoReturn:
     raise NotFoundError(
-        f".conversation_id: there is no conversation '{conversation_id[:64]}'", code="UNKNOWN_CONVERSATION"
+        f".conversation_id: unknown conversation: '{conversation_id[:64]}'", code="UNKNOWN_CONVERSATION"
     )

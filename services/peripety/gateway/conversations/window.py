@@ -114,6 +114,6 @@ class _Limits:
 
 def _full() -> FailedPreconditionError:
     return FailedPreconditionError(
-        "The history of this conversation is full: start a new one, rewind it, or fork its first turns",
+        "conversation history is full; start a new conversation, rewind it, or fork its first turns",
         code="HISTORY_FULL",
     )

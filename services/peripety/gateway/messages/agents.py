@@ -120,7 +120,7 @@ def state_from_proto(state: pb.RunState.ValueType) -> RunState | None:
         InvalidArgumentError: the state is not in the contract.
     """
     if state and state not in _STATES:
-        raise refuse(".state", "must be a state that the contract names")
+        raise refuse(".state", "must be a known state")
     return _STATES.get(state)
 
 

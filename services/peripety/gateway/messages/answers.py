@@ -273,6 +273,4 @@ def _value(data: bytes) -> object:
     try:
         return sim.parse(data)
     except SpecError:
-        raise UnavailableError(
-            "The gateway service sent a value that is not JSON", code="GATEWAY_MALFORMED"
-        ) from None
+        raise UnavailableError("gateway service: value is not JSON", code="GATEWAY_MALFORMED") from None

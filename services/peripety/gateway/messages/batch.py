@@ -36,7 +36,7 @@ async def items_from_proto(requests: AsyncIterator[pb.GenerateManyRequest]) -> A
             check_request_id(request.request_id)
             batch_id = request.request_id
         if len(request.items) > _MAX_ITEMS:
-            raise refuse(".items", f"has more than {_MAX_ITEMS} items; send less in one message")
+            raise refuse(".items", f"has more than {_MAX_ITEMS} items; send fewer in one message")
         for item in request.items:
             yield _item(batch_id, item)
 

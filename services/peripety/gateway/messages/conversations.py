@@ -74,7 +74,7 @@ def charter_from_proto(request: pb.CreateConversationRequest) -> Charter:
         InvalidArgumentError: a field is wrong.
     """
     if request.budget.HasField("max_time"):
-        raise refuse(".budget.max_time", "is for single requests; a conversation may take any time")
+        raise refuse(".budget.max_time", "is only valid for single requests; remove it")
     return Charter(
         system=request.system,
         tools=tuple(tool_from_proto(f".tools[{index}]", tool) for index, tool in enumerate(request.tools)),
@@ -90,10 +90,10 @@ def history_from_proto(field: str, history: pb.HistoryPolicy) -> HistoryPolicy:
         InvalidArgumentError: a limit is negative, or the strategy is not in the contract.
     """
     if history.strategy not in _STRATEGIES:
-        raise refuse(f"{field}.strategy", "must be a strategy that the contract names")
+        raise refuse(f"{field}.strategy", "must be a known strategy")
     for name in ("max_turns", "max_input_tokens"):
         if getattr(history, name) < 0:
-            raise refuse(f"{field}.{name}", "must be 0, for no limit of its own, or more")
+            raise refuse(f"{field}.{name}", "must be 0 (no separate limit) or more")
     return HistoryPolicy(_STRATEGIES[history.strategy], history.max_turns, history.max_input_tokens)
 
 
@@ -114,12 +114,12 @@ def check_turn(prompt: pb.Prompt) -> None:
     """
     for name in ("system", "tools"):
         if getattr(prompt, name):
-            raise refuse(f".prompt.{name}", "must be empty: the conversation has its own")
+            raise refuse(f".prompt.{name}", "must be empty: the conversation defines it")
     for index, message in enumerate(prompt.messages):
         if message.role == pb.CHAT_ROLE_ASSISTANT:
             raise refuse(
                 f".prompt.messages[{index}].role",
-                "must not be CHAT_ROLE_ASSISTANT: the conversation has the answers that were given in it",
+                "must not be CHAT_ROLE_ASSISTANT: the conversation already contains its answers",
             )
 
 

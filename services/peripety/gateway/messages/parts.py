@@ -85,7 +85,7 @@ def part_from_proto(field: str, part: pb.ContentPart) -> Part:
         case "provider_state":
             return ProviderState(part.provider_state.issuer, part.provider_state.data)
         case _:
-            raise refuse(field, "must be one of the kinds that the contract names")
+            raise refuse(field, "must be a known kind")
 
 
 def message_to_proto(message: ChatMessage) -> pb.ChatMessage:
@@ -138,7 +138,7 @@ def choice_from_proto(field: str, choice: pb.ToolChoice) -> ToolChoice:
     Raises InvalidArgumentError for a mode that is not in the contract.
     """
     if choice.mode not in _CHOICES:
-        raise refuse(f"{field}.mode", "must be a mode that the contract names")
+        raise refuse(f"{field}.mode", "must be a known mode")
     return ToolChoice(_CHOICES[choice.mode], choice.name or None, choice.disable_parallel)
 
 

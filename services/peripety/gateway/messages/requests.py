@@ -61,7 +61,7 @@ def object_schema(request: pb.GenerateObjectRequest) -> ResponseSchema:
     """Return the schema of a requested object."""
     schema = _schema("", request)
     if schema is None:
-        raise refuse(".schema", "is required: say what the object has to be valid against")
+        raise refuse(".schema", "is required: the JSON Schema of the object")
     return schema
 
 
@@ -106,7 +106,7 @@ def options_from_proto(field: str, options: pb.GenerationOptions) -> Options:
         InvalidArgumentError: an option is invalid.
     """
     if options.response_cache not in _RESPONSE_CACHE_MODES:
-        raise refuse(f"{field}.response_cache", "must be a mode that the contract names")
+        raise refuse(f"{field}.response_cache", "must be a known mode")
     has = options.HasField
     return Options(
         model=options.model or None,
@@ -175,7 +175,7 @@ def budget_from_proto(field: str, budget: common.Budget) -> Budget:
     }
     for name, cap in caps.items():
         if cap < 0:
-            raise refuse(f"{field}.{name}", "must be 0, for no cap, or more")
+            raise refuse(f"{field}.{name}", "must be 0 (no cap) or more")
     if budget.max_cost.pico_units and budget.max_cost.currency_code != "USD":
         raise refuse(f"{field}.max_cost.currency_code", "must be USD: prices are in dollars")
     return Budget(
@@ -210,7 +210,7 @@ def schema_to_proto(schema: ResponseSchema) -> pb.ResponseSchema:
 
 def _cache(field: str, cache: pb.CacheConfig) -> CacheConfig:
     if cache.ttl not in _CACHE_TTLS:
-        raise refuse(f"{field}.ttl", "must be a lifetime that the contract names")
+        raise refuse(f"{field}.ttl", "must be a known lifetime")
     return CacheConfig(not cache.disabled, _CACHE_TTLS[cache.ttl], cache.expected_reuse)
 
 

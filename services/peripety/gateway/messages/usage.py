@@ -29,7 +29,7 @@ def query_from_proto(request: pb.GetUsageRequest) -> UsageQuery:
     """
     for index, dimension in enumerate(request.group_by):
         if dimension not in _DIMENSIONS:
-            raise refuse(f".group_by[{index}]", "must be a dimension that the contract names")
+            raise refuse(f".group_by[{index}]", "must be a known dimension")
     return UsageQuery(
         start=_moment(".start_time", request.start_time) if request.HasField("start_time") else None,
         end=_moment(".end_time", request.end_time) if request.HasField("end_time") else None,

@@ -126,7 +126,7 @@ def readings(text: str, *, cut: bool = False) -> Iterator[Reading]:
         else:
             yield replace(_read(text, stretch, cut=cut), size=stretch.end - stretch.start)
     if not found:
-        yield Reading(None, findings=(Finding("NOT_JSON", "", "there is no object or array in it"),))
+        yield Reading(None, findings=(Finding("NOT_JSON", "", "it contains no object or array"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +356,7 @@ def _faults(document: str) -> Iterator[Finding]:
         if isinstance(value, _Pairs):
             for key, times in Counter(key for key, _ in value).items():
                 if times > 1:
-                    message = f"the key is there {times} times in one object; keep one of them"
+                    message = f"the key occurs {times} times in one object; remove the duplicates"
                     yield Finding("DUPLICATE_KEY", pointer((*place, key)), message)
             pending += [((*place, key), inner) for key, inner in reversed(value)]
         elif isinstance(value, list):

@@ -52,9 +52,7 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _MAX_FINDINGS_TOLD = 20
 _ANSWER_INVALID = "ANSWER_INVALID"
 _CUT_OFF = ("CUT_OFF:", "TRUNCATED:")
-_INSTRUCTION = (
-    "That answer was refused. Answer again with the whole JSON document and every finding put right."
-)
+_INSTRUCTION = "That answer was refused. Answer again with the whole JSON document and every finding fixed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ def parse_json_with_schema(text: str, schema: Mapping[str, Any]) -> Any:
         raise _not_json(answer.reading)
     if answer.findings:
         raise InvalidArgumentError(
-            f"The answer does not match its schema: {answer.findings[0].message}",
+            f"answer does not match its schema: {answer.findings[0].message}",
             code="SCHEMA_MISMATCH",
             violations=[finding.violation for finding in answer.findings],
         )
@@ -218,7 +216,7 @@ def _used(completion: Completion) -> dict[str, str]:
 async def _judge(judge: Judge, completion: Completion, schema: ResponseSchema) -> Verdict:
     if completion.stop_reason is StopReason.REFUSAL:
         raise FailedPreconditionError(
-            f"The model {completion.model} declined to answer; put the request differently",
+            f"model {completion.model} declined to answer; rephrase the request",
             code="ANSWER_REFUSED",
             details=_used(completion),
         )
@@ -263,7 +261,7 @@ def _answer_invalid(completion: Completion, findings: Sequence[Finding]) -> Fail
     first = findings[0]
     place = f" at {first.path}" if first.path else ""
     return FailedPreconditionError(
-        f"The model gave no valid answer, even when told what was wrong: {first.message}{place}",
+        f"model answer still invalid after one repair: {first.message}{place}",
         code=_ANSWER_INVALID,
         details=_used(completion),
         violations=[finding.violation for finding in findings],
@@ -272,7 +270,7 @@ def _answer_invalid(completion: Completion, findings: Sequence[Finding]) -> Fail
 
 def _not_json(reading: Reading) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"The answer is not JSON: {reading.findings[0].message}",
+        f"answer is not JSON: {reading.findings[0].message}",
         code="NOT_JSON",
         violations=[finding.violation for finding in reading.findings],
     )

@@ -142,7 +142,7 @@ def _part(piece: _Piece) -> Part:
         case GrowingCall():
             arguments = _arguments(piece)
             if arguments is None:
-                raise malformed(f"the arguments of a call of '{piece.name}' are no JSON object")
+                raise malformed(f"the arguments of a call of '{piece.name}' are not a JSON object")
             return ToolCall(piece.call_id, piece.name, arguments)
         case _:
             return piece.kind("".join(piece.pieces))

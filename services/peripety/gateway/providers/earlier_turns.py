@@ -32,9 +32,9 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     except ValueError:
         arguments = None
     if not isinstance(arguments, dict):
-        reason = f"has a call '{call.call_id}' whose arguments are no JSON object"
+        reason = f"has a call '{call.call_id}' whose arguments are not a JSON object"
         raise InvalidArgumentError(
-            f"The prompt cannot be sent: messages {reason}", violations=[FieldViolation("messages", reason)]
+            f"prompt invalid: messages {reason}", violations=[FieldViolation("messages", reason)]
         )
     return arguments
 

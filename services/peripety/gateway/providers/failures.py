@@ -123,60 +123,60 @@ class Failures:
     def _refused_key(self, status: int) -> PeripetyError:
         # The server's message may contain part of the key, so it is not passed on.
         return FailedPreconditionError(
-            f"The {self.endpoint.name} server refused the credentials ({status}): check"
+            f"provider {self.endpoint.name}: credentials rejected ({status}); check"
             f" {self.endpoint.key_variable}",
             code="PROVIDER_REFUSED_KEY",
         )
 
     def _unknown_model(self, told: str) -> PeripetyError:
         return NotFoundError(
-            f"The {self.endpoint.name} server does not know the model '{self.model}', or the URL is not that"
-            f" of its API: check MODEL_NAME and {self.endpoint.base_variable}{told}",
+            f"provider {self.endpoint.name}: unknown model '{self.model}', or wrong API URL; check"
+            f" MODEL_NAME and {self.endpoint.base_variable}{told}",
             code="MODEL_NOT_FOUND",
         )
 
     def _out_of_credit(self) -> PeripetyError:
         return ResourceExhaustedError(
-            f"The account at the {self.endpoint.name} server has no credit left; waiting does not help",
+            f"provider {self.endpoint.name}: the account has no credit left; waiting does not help",
             code="PROVIDER_QUOTA_EXHAUSTED",
         )
 
     def _too_many(self, retry_after: float | None) -> PeripetyError:
         return ResourceExhaustedError(
-            f"The {self.endpoint.name} server limits the rate of requests; try again later",
+            f"provider {self.endpoint.name}: rate limit of requests reached; try again later",
             code="PROVIDER_RATE_LIMITED",
             retry_after=retry_after,
         )
 
     def _redirects(self, status: int) -> PeripetyError:
         return FailedPreconditionError(
-            f"The {self.endpoint.name} server redirects ({status}); that is not followed because the key"
-            f" would go along: set {self.endpoint.base_variable} to the final URL",
+            f"provider {self.endpoint.name}: redirect ({status}) not followed, because it would receive"
+            f" the key; set {self.endpoint.base_variable} to the final URL",
             code="PROVIDER_REDIRECTS",
         )
 
     def _refused_request(self, status: int, told: str, *, too_long: bool) -> PeripetyError:
         if too_long:
             return InvalidArgumentError(
-                f"The prompt does not fit into the context of the model '{self.model}': shorten it, or use"
+                f"prompt exceeds the context of the model '{self.model}'; shorten it, or use"
                 f" another model{told}",
                 code="CONTEXT_LENGTH_EXCEEDED",
             )
         return InvalidArgumentError(
-            f"The {self.endpoint.name} server refused the request ({status}){told}",
+            f"provider {self.endpoint.name}: request rejected ({status}){told}",
             code="PROVIDER_REFUSED_REQUEST",
         )
 
     def _busy(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
         return UnavailableError(
-            f"The {self.endpoint.name} server is busy with something else ({status}); try again{told}",
+            f"provider {self.endpoint.name}: busy ({status}); try again{told}",
             code="PROVIDER_BUSY",
             retry_after=retry_after,
         )
 
     def _failed(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
         return UnavailableError(
-            f"The {self.endpoint.name} server failed ({status}){told}",
+            f"provider {self.endpoint.name}: server failed ({status}){told}",
             code="PROVIDER_FAILED",
             retry_after=retry_after,
         )

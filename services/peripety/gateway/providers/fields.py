@@ -69,11 +69,11 @@ def count_in(value: Any) -> int:
 
 def malformed(problem: str) -> UnavailableError:
     """Return the error of a malformed stream."""
-    return UnavailableError(f"The server's stream cannot be read: {problem}", code="STREAM_MALFORMED")
+    return UnavailableError(f"malformed response stream: {problem}", code="STREAM_MALFORMED")
 
 
 def truncated(missing: str) -> UnavailableError:
     """Return the error of a truncated stream."""
     return UnavailableError(
-        f"The answer was cut off: the stream ended {missing}; try again", code="STREAM_TRUNCATED"
+        f"answer truncated: the stream ended {missing}; try again", code="STREAM_TRUNCATED"
     )

@@ -45,9 +45,7 @@ def decoded(line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError:
-        raise UnavailableError(
-            "The provider sent bytes that are not UTF-8", code="STREAM_MALFORMED"
-        ) from None
+        raise UnavailableError("provider response is not UTF-8", code="STREAM_MALFORMED") from None
 
 
 def require_size(size: int, limit: int) -> None:
@@ -57,6 +55,4 @@ def require_size(size: int, limit: int) -> None:
         UnavailableError: it is larger than `limit` bytes.
     """
     if size > limit:
-        raise UnavailableError(
-            f"The provider sent an event of more than {limit} bytes", code="STREAM_MALFORMED"
-        )
+        raise UnavailableError(f"provider event exceeds {limit} bytes", code="STREAM_MALFORMED")

@@ -103,7 +103,7 @@ class HttpProvider:
         )
         tokens = object_in(told).get(counting.field)
         if not isinstance(tokens, int):
-            raise malformed(f"{counting.field} is no count of tokens")
+            raise malformed(f"{counting.field} is not a token count")
         return tokens
 
     async def aclose(self) -> None:

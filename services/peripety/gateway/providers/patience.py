@@ -77,13 +77,13 @@ class Patience:
     def _exhausted(self, next_by: float, caller_by: float) -> PeripetyError:
         if caller_by <= min(next_by, self._total_by):
             return DeadlineError(
-                f"The time ran out while the {self._server} server was answering; allow more"
+                f"deadline exceeded while provider {self._server} was answering; allow more time"
             )
         limits = self._timeouts
         if self._total_by <= next_by:
-            problem = f"did not end its answer within {limits.total:g} s"
+            problem = f"answer not complete within {limits.total:g} s"
         elif self._first_by is not None:
-            problem = f"did not begin to answer within {limits.first_event:g} s"
+            problem = f"answer not started within {limits.first_event:g} s"
         else:
-            problem = f"paused for {limits.between_chunks:g} s in the middle of its answer"
-        return UnavailableError(f"The {self._server} server {problem}", code="PROVIDER_TIMEOUT")
+            problem = f"answer paused for {limits.between_chunks:g} s"
+        return UnavailableError(f"provider {self._server}: {problem}", code="PROVIDER_TIMEOUT")

@@ -26,7 +26,8 @@ def refuse_inexpressible(call: Call, violations: Iterable[FieldViolation]) -> No
     if found:
         reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in found)
         raise InvalidArgumentError(
-            f"The model {call.data.provider}/{call.model} cannot be asked that: {reasons}", violations=found
+            f"model {call.data.provider}/{call.model} does not support the request: {reasons}",
+            violations=found,
         )
 
 
@@ -39,7 +40,7 @@ def forces_tool(request: GenerateRequest) -> bool:
 def forced_tool(call: Call) -> Iterator[FieldViolation]:
     """Yield the violation of a required tool call, for models that do not support it."""
     if forces_tool(call.request) and not call.data.traits.forced_tool_choice:
-        reason = "cannot demand a tool of this model; leave the choice to it, or ask another model"
+        reason = "cannot require a tool call of this model; leave the choice to it, or use another model"
         yield FieldViolation("tool_choice.mode", reason)
 
 
@@ -47,11 +48,11 @@ def one_call_at_a_time(request: GenerateRequest) -> Iterator[FieldViolation]:
     """Yield the violation of one call at a time, for providers that do not support it."""
     choice = request.tool_choice or ToolChoice()
     if choice.disable_parallel and choice.mode is not ToolChoiceMode.NONE:
-        reason = "cannot be set for this model; leave it out, or ask another model"
+        reason = "cannot be set for this model; remove it, or use another model"
         yield FieldViolation("tool_choice.disable_parallel", reason)
 
 
 def too_many_stops(request: GenerateRequest, most: int) -> Iterator[FieldViolation]:
     """Yield the violation of more stop sequences than a provider accepts."""
     if len(request.stop_sequences) > most:
-        yield FieldViolation("stop_sequences", f"may be {most} at most for this model; leave some out")
+        yield FieldViolation("stop_sequences", f"must be at most {most} for this model; remove some")

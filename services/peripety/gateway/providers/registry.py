@@ -96,7 +96,7 @@ class Providers:
         name = name or provider.model or ""
         if not name:
             raise FailedPreconditionError(
-                f"The provider {provider.name} needs the model to ask for: set MODEL_NAME, or name"
+                f"provider {provider.name}: model is missing; set MODEL_NAME, or use"
                 f" {provider.name}/<model> in the request",
                 code="PROVIDER_NOT_CONFIGURED",
             )

@@ -76,9 +76,9 @@ def endpoint_of(name: ProviderName, config: Config) -> Endpoint:
     base_url, key = _given(needs, config)
     base_url = base_url or needs.base_url
     if base_url is None:
-        raise _unset(needs.base_variable, name, "the URL of the server to ask")
+        raise _unset(needs.base_variable, name, "server URL")
     if needs.key and key is None:
-        raise _unset(needs.key_variable, name, "the key of your account")
+        raise _unset(needs.key_variable, name, "API key")
     # The configured model belongs to the configured provider.
     model = config.model_name if name is config.model_provider else None
     base_url = _without_version(base_url.rstrip("/"), needs)
@@ -115,5 +115,5 @@ def _without_version(base_url: str, needs: _Needs) -> str:
 
 def _unset(variable: str, name: ProviderName, meaning: str) -> FailedPreconditionError:
     return FailedPreconditionError(
-        f"The provider {name.value} needs {meaning}: set {variable}", code="PROVIDER_NOT_CONFIGURED"
+        f"provider {name.value}: {meaning} is missing; set {variable}", code="PROVIDER_NOT_CONFIGURED"
     )

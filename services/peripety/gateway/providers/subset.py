@@ -118,9 +118,9 @@ class _Writing:
 
     def run(self) -> dict[str, Any]:
         if self._subset.object_root and self._document.get("type") != "object":
-            raise _InexpressibleError((), "the answer has to be an object")
+            raise _InexpressibleError((), "the answer must be an object")
         if not self._subset.recursive and (place := place_of_loop(self._document)) is not None:
-            raise _InexpressibleError(place, "this part may contain itself")
+            raise _InexpressibleError(place, "this part is recursive")
         return self._schema(self._document, (), 0)
 
     def _schema(self, node: Any, place: Place, depth: int) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class _Writing:
     def _open_schema(self, node: Any, place: Place, depth: int) -> dict[str, Any]:
         if not isinstance(node, dict):
             if node is False:
-                self._drop(place, f"{self._subset.name} cannot be told that nothing may stand here")
+                self._drop(place, f"{self._subset.name} cannot express that no value is valid")
             return {}
         written = self._keywords(node, place, depth)
         for keyword in [each for each in node if each in _OBJECT and "$ref" not in node]:
@@ -165,7 +165,7 @@ class _Writing:
             elif keyword not in _SILENT | {"description"}:
                 here = (*place, keyword)
                 self._drop(
-                    here, f"beside $ref, {self._subset.name} takes nothing; the answer is checked for it"
+                    here, f"beside $ref, {self._subset.name} takes no keyword; the answer is checked for it"
                 )
         return written
 
@@ -189,7 +189,7 @@ class _Writing:
             written["enum"] = [value]
         elif keyword not in _OBJECT | _SILENT:
             self._drop(
-                here, f"{self._subset.name} does not know this '{keyword}'; the answer is checked for it"
+                here, f"{self._subset.name} does not support this '{keyword}'; the answer is checked for it"
             )
 
     def _choice(
@@ -197,10 +197,10 @@ class _Writing:
     ) -> None:
         here = (*place, keyword)
         if not place and self._subset.object_root:
-            raise _InexpressibleError(here, "the answer itself may not be a choice")
+            raise _InexpressibleError(here, "the answer itself must not be a choice")
         if keyword == "oneOf":
             if "anyOf" in node:
-                self._drop(here, "one choice fits into a place; the answer is checked for this one")
+                self._drop(here, "only one choice per part is supported; the answer is checked for this one")
                 return
             self._drop(here, "several of the choices may hold at once; the answer is checked for that")
         branches = node[keyword]
@@ -222,10 +222,10 @@ class _Writing:
             raise _InexpressibleError(place, f"objects are nested deeper than {subset.max_depth} levels")
         properties, extra = node.get("properties", {}), node.get("additionalProperties", True)
         if "patternProperties" in node:
-            raise _InexpressibleError(place, "this object takes keys by pattern")
+            raise _InexpressibleError(place, "this object has keys by pattern")
         if extra is not False:
             if isinstance(extra, dict) or not properties:
-                raise _InexpressibleError(place, "this object takes keys of any name")
+                raise _InexpressibleError(place, "this object has keys of any name")
             self._drop((*place, "additionalProperties"), f"{subset.name} lets the model write no other keys")
         self._keys += len(properties)
         if subset.max_keys is not None and self._keys > subset.max_keys:

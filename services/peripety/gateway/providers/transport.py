@@ -127,7 +127,7 @@ class HttpTransport:
             return jiter.from_json(bytes(received))
         except ValueError:
             raise UnavailableError(
-                f"The {self._server} server answered with something that is not JSON", code="STREAM_MALFORMED"
+                f"provider {self._server}: response is not JSON", code="STREAM_MALFORMED"
             ) from None
 
     async def aclose(self) -> None:
@@ -178,7 +178,7 @@ class HttpTransport:
         try:
             answer = await patience.wait_for(self._pool.handle_async_request(request))
         except httpx2.TransportError as error:
-            raise self._lost("PROVIDER_UNREACHABLE", "cannot be reached", error) from None
+            raise self._lost("PROVIDER_UNREACHABLE", "unreachable", error) from None
         try:
             if answer.status_code != _OK:
                 beginning = await self._beginning(answer, patience)
@@ -192,7 +192,7 @@ class HttpTransport:
         try:
             return await patience.wait_for(anext(_body(answer), b""))
         except httpx2.TransportError as error:
-            raise self._lost("STREAM_TRUNCATED", "broke off in the middle of its answer", error) from None
+            raise self._lost("STREAM_TRUNCATED", "connection lost during its answer", error) from None
 
     async def _beginning(self, answer: httpx2.Response, patience: Patience) -> bytes:
         """Return the start of an error's body, up to a limit."""
@@ -208,13 +208,13 @@ class HttpTransport:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != wanted:
             raise FailedPreconditionError(
-                f"The {self._server} server answered with {kind or 'something'} in place of {wanted}: is the"
-                " base URL the one of its API?",
+                f"provider {self._server}: response is {kind or 'untyped'} instead of {wanted}; check"
+                " that the base URL is that of its API",
                 code="NOT_AN_EVENT_STREAM",
             )
 
     def _lost(self, code: str, problem: str, error: httpx2.TransportError) -> UnavailableError:
-        return UnavailableError(f"The {self._server} server {problem} ({error})", code=code)
+        return UnavailableError(f"provider {self._server}: {problem} ({error})", code=code)
 
 
 def _body(answer: httpx2.Response) -> Body:

@@ -164,7 +164,7 @@ class Flight:
             case Failed(error):
                 raise HandedOverError(error)
             case None:
-                raise InternalError("A call has no outcome after its end")
+                raise InternalError("shared call has no outcome after its end")
 
     def _wake(self) -> None:
         self._news.set()

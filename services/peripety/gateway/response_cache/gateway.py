@@ -182,12 +182,12 @@ class CachingModelGateway:
                 else:
                     flight.release(event)
         if completion is None:
-            raise InternalError("A stream of events ended without its last one")
+            raise InternalError("event stream ended without a Completed event")
         return completion
 
 
 def _going_down() -> UnavailableError:
-    return UnavailableError("The gateway is going down; ask again", code="GOING_DOWN")
+    return UnavailableError("gateway is shutting down; retry the request", code="GOING_DOWN")
 
 
 def _may_be_shared(request: GenerateRequest) -> bool:

@@ -19,7 +19,7 @@ __all__ = ["BUDGET_EXHAUSTED", "Shortage", "exhausted", "out_of_time", "shortage
 BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
 
 _WAYS_OUT = {
-    BudgetKind.REQUEST: "raise its budget.{cap}, shorten the prompt, or ask for a shorter answer",
+    BudgetKind.REQUEST: "raise its budget.{cap}, shorten the prompt, or request a shorter answer",
     BudgetKind.CONVERSATION: "start another conversation, or shorten the prompt",
     BudgetKind.DAY: "wait for the next day (UTC), or raise PERIPETY_DAILY_BUDGET",
 }
@@ -77,11 +77,11 @@ def exhausted(scope: Scope, short: Shortage, now: datetime) -> ResourceExhausted
     unit = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "dollars"}[short.cap]
     way_out = _WAYS_OUT[scope.kind].format(cap=short.cap)
     if short.used + short.needed <= short.limit:
-        way_out = "calls under way have set the rest aside; try again when they have ended"
+        way_out = "calls in progress have reserved the rest; try again when they have ended"
     tomorrow = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
     return ResourceExhaustedError(
-        f"The budget of the {scope.kind.value} is used up: {used} of {limit} {unit} are used, and the next"
-        f" call may take {needed}: {way_out}",
+        f"budget of the {scope.kind.value} exhausted: {used} of {limit} {unit} used, and the next call may"
+        f" need {needed}; {way_out}",
         code=BUDGET_EXHAUSTED,
         details={"budget": scope.kind.value, "cap": short.cap, "limit": limit, "used": used},
         retry_after=(tomorrow - now).total_seconds() if scope.kind is BudgetKind.DAY else None,
@@ -91,8 +91,8 @@ def exhausted(scope: Scope, short: Shortage, now: datetime) -> ResourceExhausted
 def out_of_time(seconds: float) -> ResourceExhaustedError:
     """Return the error of a request that exceeded the time limit of its budget."""
     return ResourceExhaustedError(
-        f"The budget of the request is used up: it allows {seconds:g} seconds: raise its budget.max_time, or"
-        " ask for a shorter answer",
+        f"budget of the request exhausted: time limit of {seconds:g} seconds exceeded; raise its"
+        " budget.max_time, or request a shorter answer",
         code=BUDGET_EXHAUSTED,
         details={"budget": BudgetKind.REQUEST.value, "cap": "max_time", "limit": f"{seconds:g}"},
     )

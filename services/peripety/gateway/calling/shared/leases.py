@@ -140,4 +140,4 @@ async def _undo(task: asyncio.Task[T], give_back: Callable[[T], Awaitable[None]]
     try:
         await give_back(await task)
     except UnavailableError as error:
-        _log.warning("what nobody waits for cannot be given back", extra=logs.outline(error))
+        _log.warning("reservation of a cancelled caller cannot be released", extra=logs.outline(error))

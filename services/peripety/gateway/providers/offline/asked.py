@@ -94,7 +94,7 @@ def turn_in(said: Sequence[str]) -> Turn:
     findings = check(_TURN, value)
     if findings:
         raise InvalidArgumentError(
-            "the last message has to be a JSON object with the facts of a turn",
+            "the last message must be a JSON object with the facts of a turn",
             code="FACTS_INVALID",
             violations=[finding.violation for finding in findings],
         )
@@ -122,7 +122,7 @@ def object_in(text: str, schema: Mapping[str, Any], where: str, about: str) -> d
     findings = check(schema, value)
     if findings:
         raise InvalidArgumentError(
-            f"{where} has to be a JSON object with what an answer about {about} is made of",
+            f"{where} must be a JSON object with the input of an answer about {about}",
             code="MATERIAL_INVALID",
             violations=[finding.violation for finding in findings],
         )

@@ -94,7 +94,7 @@ def _judgement(request: GenerateRequest) -> dict[str, Any]:
 
 
 def _patches(_request: GenerateRequest) -> dict[str, Any]:
-    return {"reasoning": f"The rules say what the words of the policy say {MARK}.", "operations": []}
+    return {"reasoning": f"The rules already follow the words of the policy {MARK}.", "operations": []}
 
 
 ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {

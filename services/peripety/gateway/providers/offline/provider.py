@@ -49,8 +49,8 @@ _HOW_TO_GET_A_MODEL = (
 _ANSWERS = {**POLICY_ANSWERS, **TEST_ANSWERS}
 _NO_TEST = f"Nothing more follows from what is known {MARK}."
 _NO_MODEL = (
-    "There is no language model here. The offline provider writes scenarios, tests and the rules of policies "
-    "from your own words and narrates turns from their facts; it cannot converse. To talk to a model, "
+    "No language model is configured. The offline provider writes scenarios, tests and policy rules from the "
+    "words of the request and narrates turns from their facts; it cannot converse. To use a model, "
     f"{_HOW_TO_GET_A_MODEL}. {MARK}"
 )
 

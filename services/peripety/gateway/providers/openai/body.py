@@ -85,6 +85,6 @@ def _in_the_way_of_reasoning(call: Call) -> Iterator[FieldViolation]:
     request, traits = call.request, call.data.traits
     reasons = Capability.REASONING in call.data.capabilities
     if request.tools and reasons and not traits.tools_while_reasoning:
-        reason = f"are not for it while it reasons; ask openai-responses/{call.model}, or another model"
+        reason = f"are not supported while it reasons; use openai-responses/{call.model}, or another model"
         yield FieldViolation("tools", reason)
     yield from forced_tool(call)

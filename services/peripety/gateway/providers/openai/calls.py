@@ -45,7 +45,7 @@ class StreamedCalls:
         """
         index = piece.get("index")
         if index is not None and not isinstance(index, int):
-            raise malformed("the index of a tool call is no number")
+            raise malformed("the index of a tool call is not a number")
         function = object_in(piece.get("function"))
         call = self._call(index, text_in(piece.get("id")), text_in(function.get("name")))
         return self._assembly.add_arguments(call, text_in(function.get("arguments")))

@@ -150,7 +150,7 @@ class ChatCompletionStream:
 
     def _end(self, reason: str) -> list[Delta]:
         if reason == _GIVEN_UP:
-            raise self._failures.in_stream({"message": "it has no machine to go on with", "code": 503})
+            raise self._failures.in_stream({"message": "out of capacity", "code": 503})
         self._finish_reason = reason
         return self._release(cut=reason == "length")
 

@@ -74,6 +74,6 @@ def _text(schema_fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_words(call: Call) -> Iterator[FieldViolation]:
     if call.request.stop_sequences:
-        reason = f"are not known to the Responses API; leave them out, or ask openai/{call.model}"
+        reason = f"are not supported by the Responses API; remove them, or use openai/{call.model}"
         yield FieldViolation("stop_sequences", reason)
     yield from forced_tool(call)

@@ -194,7 +194,7 @@ def _place(event: Mapping[str, Any]) -> tuple[int, int]:
 def _index(event: Mapping[str, Any], field: str) -> int:
     index = event.get(field, 0)
     if not isinstance(index, int):
-        raise malformed(f"{field} is no number")
+        raise malformed(f"{field} is not a number")
     return index
 
 
