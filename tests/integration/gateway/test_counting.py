@@ -86,7 +86,7 @@ async def test_a_conversation_counts_with_all_that_it_sends(tmp_path: Path) -> N
             request = pb.GenerateRequest(request_id=str(uuid.uuid4()), prompt=question, **named)
             *_, last = [event async for event in client.gateway.Generate(request)]
             assert counted.input_tokens == last.completed.usage.input_tokens
-        with pytest.raises(InvalidArgumentError, match="add a user message"):
+        with pytest.raises(InvalidArgumentError, match="system"):
             await client.gateway.CountTokens(pb.CountTokensRequest(prompt=prompt(), **named))
 
 
