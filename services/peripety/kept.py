@@ -1,4 +1,4 @@
-"""What took long to make and never changes, kept while it is used."""
+"""LRU cache of immutable values that are expensive to create."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """Values by their names, as many as were used last. Of one event loop.
+    """LRU cache of values by name, for one event loop.
 
     Args:
-        most: how many are kept.
+        most: the maximum number of values.
     """
 
     def __init__(self, most: int) -> None:
@@ -22,13 +22,13 @@ class Kept(Generic[T]):
         self._values: OrderedDict[str, T] = OrderedDict()
 
     def find(self, name: str) -> T | None:
-        """The value of a name, when it is at hand."""
+        """Return a cached value; None if it is absent."""
         if name in self._values:
             self._values.move_to_end(name)
         return self._values.get(name)
 
     def keep(self, name: str, value: T) -> T:
-        """Keep a value; the one to use, which may have been here already."""
+        """Store a value; return the cached one, which may be an earlier one."""
         self._values.setdefault(name, value)
         self._values.move_to_end(name)
         if len(self._values) > self._most:

@@ -1,4 +1,4 @@
-"""What may be used of language models, as it is set: limits for each provider, and a budget for each day."""
+"""Configured limits of language models: rate limits per provider, and a daily budget."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _Dollars: TypeAlias = Annotated[int, BeforeValidator(_pico_dollars), Field(ge=1)
 
 
 class ProviderLimits(BaseModel):
-    """What may be used of a provider, for each credential and class of models; None is no limit.
+    """Rate limits per credential and model family; None means no limit.
 
     Attributes:
-        requests_per_minute: requests, the repeated ones included.
+        requests_per_minute: requests, retries included.
         input_tokens_per_minute: tokens of prompts.
         output_tokens_per_minute: tokens of answers.
-        pico_dollars_per_minute: money, in 10^-12 dollars; as a setting, `dollars_per_minute` in dollars.
-        concurrency: requests under way at once.
+        pico_dollars_per_minute: cost, in 10^-12 dollars; as a setting, `dollars_per_minute` in dollars.
+        concurrency: concurrent requests.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
@@ -46,17 +46,17 @@ class ProviderLimits(BaseModel):
 
     @property
     def hold_answers(self) -> bool:
-        """Whether they hold only if no answer is longer than was expected."""
+        """Return True if the limits hold only if no answer is longer than estimated."""
         return self.output_tokens_per_minute is not None or self.pico_dollars_per_minute is not None
 
 
 class DailyBudget(BaseModel):
-    """What all requests of a day (UTC) may use together; None is no cap.
+    """Budget of all requests of a day (UTC) together; None means no cap.
 
     Attributes:
         max_calls: requests sent to providers.
         max_tokens: input and output tokens together.
-        max_pico_dollars: money, in 10^-12 dollars; as a setting, `max_cost_dollars` in dollars.
+        max_pico_dollars: cost, in 10^-12 dollars; as a setting, `max_cost_dollars` in dollars.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")

@@ -1,1 +1,4 @@
-"""Language models behind one protocol: providers, conversations, structured answers with one repair."""
+"""Gateway to language models.
+
+One protocol covers all providers, stored conversations and structured answers with one repair.
+"""

@@ -1,4 +1,4 @@
-"""What one order may use of language models, over all the answers that it takes."""
+"""Budget of an order: what one order may use of language models, over all its model requests."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["Allowance"]
 
 
 class Allowance:
-    """Keeps account of what an order uses, and of what that leaves for its next request.
+    """Usage of one order, and the budget that remains for its next request.
 
-    Time runs from the beginning of the order, checks and dry-runs included.
+    Time runs from the start of the order, checks and dry runs included.
 
     Args:
-        budget: what the order may use in all.
-        answers: the most answers; None for no limit of their own.
-        now: seconds on a clock that never goes back.
+        budget: the budget of the whole order.
+        answers: the maximum number of answers; None for no separate limit.
+        now: monotonic clock, in seconds.
 
     Attributes:
-        answers: answers that the model was asked for.
-        spent: what they used; money is not known once an answer that broke off may have cost some.
+        answers: number of answers requested so far.
+        spent: their usage. The cost becomes unknown after a failed request that may have cost something.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class Allowance:
         self.spent = Spent()
 
     def used_up(self) -> Finding | None:
-        """What keeps the model from being asked again; None while there is something left."""
+        """Return a finding that names the exhausted limit; None while every limit has room."""
         if self._most is not None and self.answers >= self._most:
-            return _used_up(f"the {self._most} answers that were allowed are used up")
+            return _used_up(f"limit of {self._most} answers reached")
         try:
             self.left()
         except ResourceExhaustedError as error:
@@ -56,10 +56,10 @@ class Allowance:
         return None
 
     def left(self) -> Budget:
-        """What the next request may use; with it, the gateway stops before a cap would be passed.
+        """Return the budget of the next request; the gateway then stops before a cap is exceeded.
 
         Raises:
-            ResourceExhaustedError: nothing.
+            ResourceExhaustedError: the budget is exhausted.
         """
         usage = self.spent.usage
         used = Amount(self.spent.calls, usage.input_tokens + usage.output_tokens, self.spent.cost or 0)
@@ -67,23 +67,23 @@ class Allowance:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time is over."""
+        """Return True if the time limit is exceeded."""
         most = self._budget.max_seconds
         return most is not None and self._now() - self._begun >= most
 
     def ask(self) -> None:
-        """Count an answer that the model is asked for."""
+        """Count a requested answer."""
         self.answers += 1
 
     def count(self, spent: Spent) -> None:
-        """Count what an answer has used."""
+        """Add the usage of an answer."""
         self.spent += spent
 
     def failed(self, error: PeripetyError) -> Finding | None:
-        """Count what a request used to which no answer came.
+        """Add the usage of a failed request.
 
         Returns:
-            What is used up, where that is why none came; None for any other failure.
+            The exhausted limit if that caused the failure; None for any other failure.
         """
         finding = self._refusal(error)
         self.spent += used_by(error)
@@ -96,15 +96,15 @@ class Allowance:
         usage = self.spent.usage
         match details.get("cap"):
             case "max_time":
-                return _used_up(f"the {budget.max_seconds:g} s that were allowed are over")
+                return _used_up(f"time limit of {budget.max_seconds:g} s exceeded")
             case "max_cost":
                 limit, used = f"${in_dollars(budget.max_cost or 0)}", f"${in_dollars(self.spent.cost or 0)}"
             case "max_calls":
                 limit, used = f"{budget.max_calls} calls", str(self.spent.calls)
             case _:
                 limit, used = f"{budget.max_tokens} tokens", str(usage.input_tokens + usage.output_tokens)
-        return _used_up(f"of the {limit} that were allowed {used} are used, and another answer may take more")
+        return _used_up(f"budget of {limit} exhausted: {used} used, and another answer may exceed it")
 
 
 def _used_up(what: str) -> Finding:
-    return Finding("BUDGET_USED_UP", "", f"{what}; allow more")
+    return Finding("BUDGET_USED_UP", "", f"{what}; raise the limit")

@@ -1,4 +1,4 @@
-"""Many prompts at once: answered in any order, each with its own success or failure."""
+"""Batches: many prompts in one call, answered in any order, each with its own success or failure."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Item:
     """One prompt of a batch.
 
     Attributes:
-        batch_id: the batch; one that is sent again has the same.
-        item_id: names the item in its batch.
-        request: what is asked, or why that cannot be.
+        batch_id: the batch; a retry of the batch has the same id.
+        item_id: unique in its batch.
+        request: the request, or the error that makes it invalid.
     """
 
     batch_id: str
@@ -44,11 +44,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """How one prompt of a batch went.
+    """Result of one prompt of a batch.
 
     Attributes:
         item_id: the item.
-        outcome: its answer, or why there is none.
+        outcome: the answer, or the error.
     """
 
     item_id: str
@@ -56,21 +56,22 @@ class ItemResult:
 
 
 class Batches:
-    """Answers batches of prompts.
+    """Runner of batches.
 
-    An answer is kept where stored answers are, under the id of its batch: whoever sends a batch again, after
-    a connection was lost, asks no model for what was answered. Failures are not kept.
+    Answers are stored in the response cache under the id of the batch. A client that repeats a batch after a
+    lost connection gets the stored answers without further model calls. Failures are not stored.
 
-    Prompts of a batch that begin alike wait until the first of them has filled the provider's prompt cache.
+    Prompts of a batch with a common prefix wait until the first of them has warmed the provider's prompt
+    cache.
 
     Args:
         gateway: answers one prompt.
-        cache: keeps answers.
-        answerer: says who would answer a request, and for whose account.
-        release: when the model of a request lets others read what it has cached.
-        count_hit: is told of each answer that was given to the same batch before, for which no model is
-            called, and of its conversation, which is none.
-        under_way: the most items of a batch that are read and whose results are not taken yet.
+        cache: stores answers.
+        answerer: returns the model and the credential that would answer a request.
+        release: returns when other requests can read what a model has cached.
+        count_hit: called for each answer served from the cache, for which no model is called. Its second
+            argument, the conversation, is always empty.
+        under_way: the maximum number of items that are read and whose results are not consumed yet.
     """
 
     def __init__(
@@ -92,13 +93,14 @@ class Batches:
     async def answer(self, items: AsyncIterator[Item]) -> AsyncIterator[list[ItemResult]]:
         """Answer the items of one batch.
 
-        Items are read only as fast as their results are taken. Leaving the iteration early ends all calls.
+        Back-pressure: items are read only as fast as their results are consumed. Leaving the iteration early
+        cancels all calls.
 
         Yields:
             The results that are ready, in any order.
 
         Raises:
-            PeripetyError: what `items` raises.
+            PeripetyError: any error that `items` raises.
         """
         room = asyncio.Semaphore(self._under_way)
         results: asyncio.Queue[ItemResult | None] = asyncio.Queue()
@@ -116,7 +118,7 @@ class Batches:
     async def _work(
         self, items: AsyncIterator[Item], room: asyncio.Semaphore, results: asyncio.Queue[ItemResult | None]
     ) -> None:
-        """Put the result of each item in the queue, and None at the end."""
+        """Put the result of each item into the queue, and None at the end."""
         seen: set[str] = set()
         gateway = OneFillsTheCache(self._gateway, self._release)
         try:
@@ -154,18 +156,18 @@ class Batches:
             self._count_hit(completion, None)
             return completion
         completion = await gateway.generate(item.request)
-        # Before it is sent: it is answered, whether or not the caller hears of it.
+        # Stored before it is sent, so it is found again even if the client has disconnected.
         await self._cache.write(key, self._cache.keep(key, completion))
         return completion
 
 
 async def _ready(results: asyncio.Queue[ItemResult | None]) -> list[ItemResult]:
-    """Wait for a result, and return all that are there; none at the end."""
+    """Wait for a result, and return all that are ready; an empty list at the end."""
     ready: list[ItemResult] = []
     while not ready or not results.empty():
         result = await results.get()
         if result is None:
-            # It is found again when these results were taken.
+            # Put back: the end marker is read again after these results are consumed.
             if ready:
                 results.put_nowait(None)
             break
@@ -175,15 +177,18 @@ async def _ready(results: asyncio.Queue[ItemResult | None]) -> list[ItemResult]:
 
 def _problem_of(item_id: str, seen: set[str]) -> PeripetyError | None:
     if not 0 < len(item_id.encode()) <= _MAX_ID_BYTES:
-        return InvalidArgumentError(f".item_id must have 1 to {_MAX_ID_BYTES} bytes")
+        return InvalidArgumentError(f".item_id: must have 1 to {_MAX_ID_BYTES} bytes")
     if item_id in seen:
         return InvalidArgumentError(
-            f".item_id '{item_id}' was used in this call already; name each item differently",
+            f".item_id: duplicate in this call: '{item_id}'; use a unique id for each item",
             code="DUPLICATE_ITEM",
         )
     return None
 
 
 def _key(item: Item, asked: str) -> str:
-    """Names an answer by its place in the batch and by what was asked: another question is another item."""
+    """Return the cache key of an answer: its place in the batch and the request.
+
+    A changed request is a new item.
+    """
     return sha256(f"{item.batch_id}\n{asked}\n{item.item_id}".encode()).hexdigest()

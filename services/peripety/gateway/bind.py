@@ -1,4 +1,4 @@
-"""Puts the gateway into a process: for its neighbours directly, for everybody else over gRPC."""
+"""Registration of the gateway in a process: in-process for other services, and over gRPC."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = ["bind"]
 
 
 async def bind(wiring: Wiring) -> None:
-    """Make the configured provider ready, provide `ModelGateway`, and register the services."""
+    """Create the configured providers, provide `ModelGateway`, and register the services."""
     providers = Providers(wiring.config)
     wiring.resources.push_async_callback(providers.aclose)
     clock = Clock()
@@ -87,7 +87,7 @@ async def bind(wiring: Wiring) -> None:
 
 
 def _release(providers: Providers, request: GenerateRequest) -> Release:
-    """When others can read what a request has written to the prompt cache of its model."""
+    """Return when other requests can read what a request has written to the prompt cache of its model."""
     rules = providers.first(request)[1].data.cache
     too_short = fixed_tokens(request.system or "", request.tools) < rules.minimum_tokens
     return Release.AT_ONCE if too_short or not request.cache.enabled else release_of(rules)
@@ -110,7 +110,7 @@ def _caller(wiring: Wiring, clock: Clock, usage: UsageBook) -> Caller:
 
 
 def _room_for_prompts(providers: Providers, request: GenerateRequest) -> int:
-    """What the model of a request can read and still answer, in tokens; 0 when that is not known."""
+    """Return the context window minus the output tokens of a request's model; 0 if unknown."""
     _, call = providers.first(request)
     answer = request.max_output_tokens or call.data.default_output_tokens
     return max(0, call.data.context_tokens - answer)

@@ -1,4 +1,4 @@
-"""What is refused of a request's options, schema and tools before any provider is asked."""
+"""Checks of a request's options, schema and tools, before a provider is called."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEPT_VERDICTS = 256
 
 
 def check_options(request: GenerateRequest) -> None:
-    """Refuse options that no provider could make sense of.
+    """Reject options that are invalid for every provider.
 
     Raises:
         InvalidArgumentError: an option is out of range.
@@ -55,27 +55,27 @@ def check_options(request: GenerateRequest) -> None:
     ]
     if request.cache.expected_reuse < 0:
         violations.append(FieldViolation("cache.expected_reuse", "must be 0 or more"))
-    _refuse("The options cannot be used", violations)
+    _refuse("options invalid", violations)
 
 
 def check_schema(schema: ResponseSchema) -> None:
-    """Refuse a schema that cannot be worked with, or that points outside of itself.
+    """Reject a schema that is not usable, or that references other documents.
 
     Raises:
         InvalidArgumentError: the name or the document is wrong.
     """
     if not _SCHEMA_NAME.fullmatch(schema.name):
         _refuse(
-            "The schema cannot be used",
+            "schema invalid",
             [FieldViolation("schema.name", "must be 1 to 64 letters, digits, '_' or '-'")],
         )
     problem = _problem_of(schema.document)
     if problem is not None:
-        _refuse("The schema cannot be used", [FieldViolation("schema.document", problem)])
+        _refuse("schema invalid", [FieldViolation("schema.document", problem)])
 
 
 def check_tools(tools: Sequence[Tool], choice: ToolChoice | None) -> None:
-    """Refuse tools that cannot be told apart or described, and a choice among tools that are not there.
+    """Reject tools with invalid or duplicate names, and a tool choice that names an unknown tool.
 
     Raises:
         InvalidArgumentError: a name, a schema or the choice is wrong.
@@ -87,7 +87,7 @@ def check_tools(tools: Sequence[Tool], choice: ToolChoice | None) -> None:
         if not tool.name:
             violations.append(FieldViolation(f"tools[{index}].name", "is empty"))
         if name in names:
-            violations.append(FieldViolation(f"tools[{index}].name", f"'{tool.name}' is there already"))
+            violations.append(FieldViolation(f"tools[{index}].name", f"must be unique: '{tool.name}'"))
         if problem is None and tool.input_schema.get("type") != "object":
             problem = 'must be the schema of an object: "type": "object"'
         if problem is not None:
@@ -95,30 +95,33 @@ def check_tools(tools: Sequence[Tool], choice: ToolChoice | None) -> None:
         names.add(name)
     if choice is not None:
         violations += _problems_of_choice(choice, [tool.name for tool in tools])
-    _refuse("The tools cannot be offered", violations)
+    _refuse("tools invalid", violations)
 
 
 def _problems_of_choice(choice: ToolChoice, names: Sequence[str]) -> Iterator[FieldViolation]:
     if not names and choice.mode is not ToolChoiceMode.NONE:
-        yield FieldViolation("tool_choice", "is set, and no tools are offered")
+        yield FieldViolation("tool_choice", "requires tools")
     elif choice.mode is ToolChoiceMode.NAMED and choice.name not in names:
-        yield FieldViolation("tool_choice.name", "must be one of the tools that are offered")
+        yield FieldViolation("tool_choice.name", "must be one of the offered tools")
     elif choice.mode is not ToolChoiceMode.NAMED and choice.name is not None:
-        yield FieldViolation("tool_choice.name", "is only for the mode that names a tool")
+        yield FieldViolation("tool_choice.name", "is only valid for the mode that names a tool")
 
 
 def _problem_of(schema: Mapping[str, Any]) -> str | None:
-    """Why a JSON Schema cannot be used; None when it can."""
+    """Return why a JSON Schema cannot be used; None if it can."""
     return _problem_in(json.dumps(schema, ensure_ascii=False))
 
 
 @lru_cache(_KEPT_VERDICTS)
 def _problem_in(text: str) -> str | None:
-    """The same of a schema as it is written: callers send the same ones again and again."""
+    """Return the same for the schema's JSON text.
+
+    Cached, because clients send the same schemas repeatedly.
+    """
     schema = json.loads(text)
-    # Whoever resolves a reference to elsewhere reads files and addresses that the caller could not reach.
+    # A resolver of external references would read files and addresses that the client cannot reach itself.
     if any(not reference.startswith("#") for reference in _references(schema)):
-        return "refers to another document; copy what it needs into its own $defs"
+        return "refers to another document; copy the definitions into its own $defs"
     try:
         check(schema, None)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Which provider answers: named by a request, given away by its model, or chosen by the configuration."""
+"""Provider selection: by the request, by the model's name, or by the configuration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ANY_MODEL = frozenset(
         ProviderName.SCRIPTED,
     }
 )
-"""Providers whose models may be called anything, also what gives another one away."""
+"""Providers that serve models of any name; a provider is otherwise derived from the model's name."""
 
 
 def choose_provider(
@@ -33,16 +33,16 @@ def choose_provider(
     configured: ProviderName,
     is_set_up: Callable[[ProviderName], bool] = lambda _: False,
 ) -> tuple[ProviderName | None, str]:
-    """The provider that answers, and the bare name of the model; empty for the provider's own.
+    """Return the provider, and the bare name of the model; empty for the provider's default.
 
-    Nobody answers where a model is named that gives no provider away, and the configured one has no models.
-    A model's name may contain slashes of its own: only a provider's name before the first one counts.
+    Return None as the provider if the model's name implies no provider and the configured one has no such
+    models. A model's name may contain slashes: only a provider's name before the first slash counts.
 
     Args:
         model: `provider/model`, or a model; None or empty for the configured one.
-        configured: the provider of whoever names none.
-        is_set_up: whether a provider whose model is named has its settings; a configured one that may have a
-            model of that name is asked where it has not.
+        configured: the default provider.
+        is_set_up: returns whether the provider implied by a model has its settings. If it has not, a
+            configured provider that may serve a model of that name is used.
     """
     model = model or ""
     prefix, _, rest = model.partition("/")
@@ -58,9 +58,9 @@ def choose_provider(
 
 
 def unknown_provider() -> InvalidArgumentError:
-    """The error for a model that nobody here answers for."""
+    """Return the error of a model without a known provider."""
     known = ", ".join(_NAMES)
     return refuse(
         ".model",
-        f"names no provider that is known here: write provider/model with one of {known}, or leave it empty",
+        f"has an unknown provider; write provider/model with one of {known}, or leave it empty",
     )

@@ -1,4 +1,4 @@
-"""How large a prompt is, told without calling a model."""
+"""Token counts of prompts, without a model call."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["TokenCount", "TokenCounter"]
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """The size of a prompt.
+    """Size of a prompt.
 
     Attributes:
         input_tokens: the tokens that a model would read.
-        exact: whether its provider has counted them; otherwise they are estimated, rather too many.
-        cache_plan: what the prompt cache would do; None when it is left alone, or nothing is known of it.
+        exact: whether the provider has counted; otherwise the count is an upper estimate.
+        cache_plan: the predicted effect on the prompt cache; None if it is disabled or unknown.
     """
 
     input_tokens: int
@@ -36,11 +36,11 @@ class TokenCount:
 
 
 class TokenCounter:
-    """Counts the tokens of prompts.
+    """Token counter for prompts.
 
     Args:
-        providers: who may count.
-        plan: says what the prompt cache would do with a call.
+        providers: the providers that may count.
+        plan: returns the predicted effect of a call on the prompt cache.
     """
 
     def __init__(self, providers: Providers, plan: Callable[[Provider, Call], CachePlan | None]) -> None:
@@ -48,11 +48,11 @@ class TokenCounter:
         self._plan = plan
 
     async def count(self, request: GenerateRequest) -> TokenCount:
-        """Ask the provider, or estimate when it does not count or cannot be asked now.
+        """Return the provider's count, or an estimate if the provider does not count or is unavailable.
 
         Raises:
-            InvalidArgumentError: the prompt cannot be sent.
-            FailedPreconditionError: the provider lacks a setting, or refuses the credentials.
+            InvalidArgumentError: the prompt is invalid.
+            FailedPreconditionError: the provider lacks a setting, or rejects the credentials.
             NotFoundError: the provider does not know the model.
         """
         check_tools(request.tools, request.tool_choice)

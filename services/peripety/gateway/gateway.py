@@ -1,4 +1,4 @@
-"""The gateway in this process: checks the request, asks the provider, holds the answer against its schema."""
+"""In-process gateway: checks the request, calls the provider, validates the answer against its schema."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["LocalModelGateway"]
 
 
 class LocalModelGateway:
-    """Implements `ModelGateway` over the providers of this process.
+    """`ModelGateway` over the providers of this process.
 
     Args:
-        providers: who may answer.
-        caller: makes the calls.
+        providers: the providers.
+        caller: executes the calls.
     """
 
     def __init__(self, providers: Providers, caller: Caller) -> None:
@@ -36,7 +36,7 @@ class LocalModelGateway:
         self._caller = caller
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Ask, and follow the answer as it is written; see `ModelGateway.stream`."""
+        """Stream the answer of a request; see `ModelGateway.stream`."""
         check_options(request)
         if request.schema is not None:
             check_schema(request.schema)
@@ -47,7 +47,7 @@ class LocalModelGateway:
                 yield event
 
     def _answer(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """The answer of the first model that gives one, valid, within the budgets of the request."""
+        """Stream the valid answer of the first model that gives one, within the budgets of the request."""
         candidates = Candidates(request, self._providers.select, self._caller, self._caller.purse(request))
         schema = request.schema
         events = (
@@ -57,5 +57,5 @@ class LocalModelGateway:
         return events if seconds is None else within(seconds, events)
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        """Ask, and wait for the whole answer; see `ModelGateway.generate`."""
+        """Return the whole answer of a request; see `ModelGateway.generate`."""
         return await completion_of(self.stream(request))

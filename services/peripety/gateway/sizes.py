@@ -1,4 +1,4 @@
-"""How many tokens a prompt may have, told without its model: rather too many than too few."""
+"""Token estimate of a prompt, without a model: rather too high than too low."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 __all__ = ["fixed_tokens", "message_tokens", "prompt_tokens"]
 
 _BYTES_PER_TOKEN = 3
-"""Tokenizers make a token of four bytes of English, and of three of most other scripts."""
+"""Tokenizers need about one token per four bytes of English, and per three bytes of most other scripts."""
 
 _TOKENS_PER_TEXT = 8
-"""What stands around a text: its role, its place, its marks."""
+"""Overhead per text: role, position and markers."""
 
 
 def prompt_tokens(request: GenerateRequest) -> int:
-    """The tokens of all that is sent for a request."""
+    """Return the estimated tokens of everything that a request sends."""
     schema = [] if request.schema is None else [json.dumps(dict(request.schema.document))]
     messages = sum(map(message_tokens, request.messages))
     return fixed_tokens(request.system or "", request.tools) + messages + _tokens(schema)
 
 
 def fixed_tokens(system: str, tools: Iterable[Tool]) -> int:
-    """The tokens of what a conversation begins with."""
+    """Return the estimated tokens of the fixed prefix of a conversation."""
     offered = [json.dumps([tool.name, tool.description, dict(tool.input_schema)]) for tool in tools]
     return _tokens([system, *offered])
 
 
 def message_tokens(message: ChatMessage) -> int:
-    """The tokens of a message."""
+    """Return the estimated tokens of a message."""
     return _tokens([_text_of(part) for part in message.parts])
 
 

@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def following(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Close `events` when the block ends, however it ends: a call behind it is then over at once."""
+    """Close `events` when the block ends, so that the call behind it ends at once.
+
+    Unlike `contextlib.aclosing`, it accepts iterators that are not generators.
+    """
     try:
         yield events
     finally:

@@ -1,4 +1,4 @@
-"""What a provider takes of tools besides their names: how many, and what their arguments may be called."""
+"""Limits of providers on tools, besides their names: their number, and the names of arguments."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _ARGUMENTS = {ProviderName.ANTHROPIC: re.compile(r"[A-Za-z0-9_.-]{1,64}")}
 
 
 def not_taken(tools: Sequence[Tool], provider: ProviderName) -> Iterator[FieldViolation]:
-    """What a provider would refuse of tools, whatever they are called; nothing when it takes them all."""
+    """Yield the violations for which a provider would reject tools; empty if it accepts all of them."""
     most, argument = _MOST.get(provider), _ARGUMENTS.get(provider)
     if most is not None and len(tools) > most:
-        yield FieldViolation("tools", f"are {len(tools)}, and {provider.value} takes at most {most}")
+        yield FieldViolation("tools", f"are {len(tools)}, and {provider.value} accepts at most {most}")
     if argument is None:
         return
     for index, tool in enumerate(tools):
         for name in tool.input_schema.get("properties", {}):
             if not argument.fullmatch(name):
-                reason = f"has '{name[:80]}'; {provider.value} takes names of 1 to 64 of A-Z a-z 0-9 _ . -"
+                reason = f"has '{name[:80]}'; {provider.value} accepts names of 1 to 64 of A-Z a-z 0-9 _ . -"
                 yield FieldViolation(f"tools[{index}].input_schema.properties", reason)

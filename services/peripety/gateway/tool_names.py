@@ -1,4 +1,4 @@
-"""Names of tools as providers take them: letters, digits, `_` and `-`, and not many of them."""
+"""Wire names of tools: the characters and lengths that every provider accepts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _DIGEST = 8
 
 
 class ToolNames:
-    """Knows the tools that one request offers by the names that they have on the wire.
+    """Mapping between the tools of one request and their wire names.
 
     Args:
-        names: the tools that are offered, and those that were called before.
+        names: the offered tools, and those that were called before.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -31,21 +31,20 @@ class ToolNames:
 
     @classmethod
     def of(cls, request: GenerateRequest) -> ToolNames:
-        """The names in a request: a model may call a tool again that is offered no more."""
+        """Return the names in a request; a model may also call a tool that is no longer offered."""
         called = (call.name for message in request.messages for call in message.tool_calls)
         return cls([*called, *(tool.name for tool in request.tools)])
 
     def from_wire(self, name: str) -> str:
-        """The tool that a model means; a name that was never offered stays what it is."""
+        """Return the tool with a wire name; an unknown name is returned unchanged."""
         return self._offered.get(name, name)
 
 
 def to_wire_name(name: str) -> str:
-    """The name of a tool in characters that every provider takes.
+    """Return a tool's name in characters that every provider accepts.
 
-    A name that is made of these stays as it is. Any other becomes readable characters of it and a digest of
-    it, so that the same name is always written the same way, whatever else is offered beside it: what
-    providers cached of a conversation stays valid.
+    A valid name is returned unchanged. Any other becomes a readable form with a digest appended. The result
+    depends only on the name, not on other tools, so cached prompt prefixes stay valid.
     """
     if _TAKEN_AS_IT_IS.fullmatch(name):
         return name

@@ -1,4 +1,4 @@
-"""What a question that failed has used."""
+"""Usage of a failed request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["used_by"]
 
 
 def used_by(error: PeripetyError) -> Spent:
-    """What a question that failed has used, as far as that is known: money is not, once some may be spent."""
+    """Return the usage of a failed request; the cost is unknown if some may have been incurred."""
     return used_until(error) or _at_least(error)
 
 

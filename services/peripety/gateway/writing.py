@@ -1,4 +1,4 @@
-"""Messages, tools and answers as JSON values, for whoever stores them."""
+"""JSON codec of messages, tools and answers, for storage."""
 
 from __future__ import annotations
 
@@ -55,33 +55,33 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def dumps(value: Any) -> str:
-    """A value as a JSON text for a database."""
-    # Escaped: a model may write half of a surrogate pair, which no database takes as text.
+    """Encode a value as JSON text for a database."""
+    # Escaped, because a model may write a lone surrogate, which databases reject as text.
     return json.dumps(value, separators=(",", ":"))
 
 
 def write_message(message: ChatMessage) -> dict[str, Any]:
-    """Write a message down."""
+    """Encode a message."""
     return {"role": message.role.value, "parts": [_write_part(part) for part in message.parts]}
 
 
 def read_message(written: Mapping[str, Any]) -> ChatMessage:
-    """Read what `write_message` has written."""
+    """Decode a message; inverse of `write_message`."""
     return ChatMessage(ChatRole(written["role"]), tuple(map(_read_part, written["parts"])))
 
 
 def write_tool(tool: Tool) -> dict[str, Any]:
-    """Write a tool down."""
+    """Encode a tool."""
     return asdict(tool)
 
 
 def read_tool(written: Mapping[str, Any]) -> Tool:
-    """Read what `write_tool` has written."""
+    """Decode a tool; inverse of `write_tool`."""
     return Tool(**written)
 
 
 def write_completion(completion: Completion) -> dict[str, Any]:
-    """Write an answer down."""
+    """Encode a completion."""
     report, plan = completion.schema_report, completion.cache_plan
     return {
         "message": write_message(completion.message),
@@ -103,7 +103,7 @@ def write_completion(completion: Completion) -> dict[str, Any]:
 
 
 def read_completion(written: Mapping[str, Any]) -> Completion:
-    """Read what `write_completion` has written."""
+    """Decode a completion; inverse of `write_completion`."""
     report, plan = written["schema_report"], written["cache_plan"]
     return Completion(
         **{
@@ -121,12 +121,12 @@ def read_completion(written: Mapping[str, Any]) -> Completion:
 
 
 def write_findings(findings: Sequence[Finding]) -> list[list[str]]:
-    """Write findings down."""
+    """Encode findings."""
     return [[f.code, f.path, f.message, f.severity.name] for f in findings]
 
 
 def read_findings(written: Sequence[Sequence[str]]) -> tuple[Finding, ...]:
-    """Read what `write_findings` has written."""
+    """Decode findings; inverse of `write_findings`."""
     return tuple(
         Finding(code, path, message, Severity[severity]) for code, path, message, severity in written
     )

@@ -147,14 +147,14 @@ async def test_a_choice_is_put_to_the_provider_or_refused_by_its_name(
 @pytest.mark.parametrize(
     ("messages", "problem"),
     [
-        ([ChatMessage(ChatRole.USER, (ToolResult("c", "3"),))], "no call before it"),
+        ([ChatMessage(ChatRole.USER, (ToolResult("c", "3"),))], "matches no earlier call"),
         (
             [
                 ChatMessage.user("a"),
                 ChatMessage(ChatRole.ASSISTANT, (ToolCall("c", "action:alpha", "{}"),)),
                 ChatMessage.user("b"),
             ],
-            "must hold the result of the tool call 'c'",
+            "must contain the result of the tool call 'c'",
         ),
         (
             [
@@ -162,7 +162,7 @@ async def test_a_choice_is_put_to_the_provider_or_refused_by_its_name(
                 ChatMessage(ChatRole.ASSISTANT, (ToolCall("c", "action:alpha", "{}"),)),
                 ChatMessage(ChatRole.USER, (ToolResult("c", "3"), ToolResult("d", "4"))),
             ],
-            "'d', which no call before it",
+            "'d', which matches no earlier call",
         ),
         (
             [

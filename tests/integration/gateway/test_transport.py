@@ -404,7 +404,7 @@ async def never_end(request: Request, reply: Reply) -> None:
 
 
 SHORT = 0.1
-BEGIN, PAUSE, END = "did not begin", "paused", "did not end"
+BEGIN, PAUSE, END = "not started", "paused", "not complete"
 
 
 @pytest.mark.parametrize(

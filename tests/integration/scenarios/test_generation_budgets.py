@@ -132,6 +132,6 @@ async def test_time_ends_an_answer_that_is_under_way(tmp_path: Path) -> None:
     async with stubborn(tmp_path, delay_ms=60_000) as (stub, _):
         refused = await rejected(stub, common.Budget(max_time=Duration(nanos=300_000_000)))
     (finding,) = refused.findings.findings
-    assert "the 0.3 s that were allowed are over" in finding.message
+    assert "time limit of 0.3 s exceeded" in finding.message
     # What the answer would have cost is not known, and not told as nothing.
     assert (refused.usage.calls, refused.usage.HasField("cost")) == (1, False)

@@ -244,7 +244,7 @@ async def test_money_ends_the_work_before_the_cap_is_passed(tmp_path: Path, spok
 async def test_time_ends_the_work(tmp_path: Path) -> None:
     heard, calls = await spending(tmp_path, OPENAI, common.Budget(max_time=Duration(nanos=10_000_000)))
     (said,) = [f.message for f in heard.rejected.findings.findings if f.code == "BUDGET_USED_UP"]
-    assert said.startswith("the 0.01 s that were allowed are over")
+    assert said.startswith("time limit of 0.01 s exceeded")
     assert calls < 8
 
 

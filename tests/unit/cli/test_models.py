@@ -79,7 +79,7 @@ def test_a_bad_file_of_models_is_an_error_that_names_it(mine: Path) -> None:
     mine.write_text("[[models]]", "utf-8")
     error = run().exception
     assert isinstance(error, InvalidArgumentError)
-    assert str(error).startswith(f"Bad file of models {mine}: models: is not known")
+    assert str(error).startswith(f"model file {mine}: models: unknown key")
 
 
 def test_a_provider_without_named_models_is_an_error_that_says_who_has_some() -> None:

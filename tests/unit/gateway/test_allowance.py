@@ -52,7 +52,7 @@ def test_without_caps_there_is_no_end_to_it_but_the_answers() -> None:
     assert finding is not None
     assert (finding.code, finding.message) == (
         "BUDGET_USED_UP",
-        "the 2 answers that were allowed are used up; allow more",
+        "limit of 2 answers reached; raise the limit",
     )
     assert order.left() == Budget()
 
@@ -70,10 +70,10 @@ def test_an_order_is_late_from_the_end_of_its_time_on_whatever_else_is_left() ->
 @pytest.mark.parametrize(
     ("budget", "told"),
     [
-        (Budget(max_calls=2), "of the 2 calls that were allowed 2 are used"),
-        (Budget(max_tokens=100), "of the 100 tokens that were allowed 100 are used"),
-        (Budget(max_cost=CENT), "of the $0.01 that were allowed $0.01 are used"),
-        (Budget(max_seconds=20), "the 20 s that were allowed are over"),
+        (Budget(max_calls=2), "budget of 2 calls exhausted: 2 used"),
+        (Budget(max_tokens=100), "budget of 100 tokens exhausted: 100 used"),
+        (Budget(max_cost=CENT), "budget of $0.01 exhausted: $0.01 used"),
+        (Budget(max_seconds=20), "time limit of 20 s exceeded"),
     ],
 )
 def test_a_cap_that_is_reached_is_named_with_what_was_used_of_it(budget: Budget, told: str) -> None:
@@ -98,7 +98,7 @@ def test_a_call_for_which_too_little_was_left_is_told_by_what_the_whole_order_us
     order.count(ANSWER)
     finding = order.failed(exhausted("request", "max_cost"))
     assert finding is not None
-    assert "of the $0.02 that were allowed $0.01 are used" in finding.message
+    assert "budget of $0.02 exhausted: $0.01 used" in finding.message
     assert order.spent == ANSWER
 
 
@@ -138,5 +138,5 @@ def test_an_answer_that_time_ended_cost_nobody_knows_what() -> None:
     order = allowance()
     finding = order.failed(exhausted("request", "max_time"))
     assert finding is not None
-    assert finding.message == "the 60 s that were allowed are over; allow more"
+    assert finding.message == "time limit of 60 s exceeded; raise the limit"
     assert order.spent == Spent(1, cost=None, cache_savings=None)

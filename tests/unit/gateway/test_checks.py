@@ -46,7 +46,7 @@ def test_a_prompt_that_asks_nothing_is_refused(given: tuple[ChatMessage, ...], f
 
 
 def test_a_system_text_alone_gets_a_message_that_says_what_to_do() -> None:
-    with pytest.raises(InvalidArgumentError, match="system text alone"):
+    with pytest.raises(InvalidArgumentError, match="add a user message"):
         merge_messages(())
 
 

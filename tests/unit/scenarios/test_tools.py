@@ -147,7 +147,7 @@ def acts(count: int, param: str = "amount") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("scenario", "provider", "told"),
     [
-        (acts(127), ProviderName.OPENAI, "are 129, and openai takes at most 128"),
+        (acts(127), ProviderName.OPENAI, "are 129, and openai accepts at most 128"),
         (acts(511), ProviderName.GEMINI, "at most 512"),
         (acts(1, "größe"), ProviderName.ANTHROPIC, "'größe'"),
         (acts(1, "a" * 65), ProviderName.ANTHROPIC, "1 to 64"),

@@ -1,1 +1,1 @@
-"""Agents: manifests of phases that are worked through over one stored conversation."""
+"""Agents: manifests of phases that run one after another over one stored conversation."""

@@ -1,4 +1,4 @@
-"""What becomes of a run of an agent, as the store keeps it."""
+"""State changes and summaries of agent runs, as the store records them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def changed(
     progress: Progress | None = None,
     error: PeripetyError | None = None,
 ) -> Change[RunEvent]:
-    """What becomes of a run.
+    """Return the change to append to a run.
 
     Args:
-        *events: what to tell of it, in order.
-        state: where it stands now; None leaves it there. In any state but RUNNING nobody holds a lease.
-        progress: how far it is now; None leaves it there.
-        error: why it failed.
+        *events: the events to record, in order.
+        state: the new state; None leaves it unchanged. A run in any state but RUNNING has no lease.
+        progress: the new progress; None leaves it unchanged.
+        error: the error of a failed run.
     """
     values: dict[str, Any] = {}
     if progress is not None:
@@ -40,7 +40,7 @@ def changed(
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run without its weight."""
+    """A run without its manifest, results and history, for lists."""
 
     run_id: str
     name: str

@@ -1,4 +1,4 @@
-"""What is wrong with a manifest and its inputs: all of it at once, before anything runs."""
+"""Validation of a manifest and its inputs: all violations are collected before a run starts."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _MANIFEST = ".manifest"
 
 
 def check_manifest(manifest: Manifest, inputs: Mapping[str, str]) -> None:
-    """Refuse a manifest that cannot be worked through with these inputs.
+    """Reject a manifest that cannot run with these inputs.
 
     Raises:
-        InvalidArgumentError: a field is wrong, or an input is used by no phase; the violations name all.
+        InvalidArgumentError: a field is wrong, or no phase uses an input; the violations name all of them.
     """
     violations = list(_of_all(manifest))
     for index, phase in enumerate(manifest.phases):
         field = f"{_MANIFEST}.phases[{index}]"
         violations += _of_phase(field, manifest, index, phase, inputs)
         if phase.phase_id in {earlier.phase_id for earlier in manifest.phases[:index]}:
-            violations.append(FieldViolation(f"{field}.phase_id", f"'{phase.phase_id}' is there already"))
+            violations.append(FieldViolation(f"{field}.phase_id", f"must be unique: '{phase.phase_id}'"))
     used = {name for phase in manifest.phases for name in names_in(phase.input_template)}
     violations += [
         FieldViolation(
-            f".inputs[{name}]", f"is used by no phase; leave it out, or put {{{{{name}}}}} into one"
+            f".inputs[{name}]", f"is not used by any phase; remove it, or add {{{{{name}}}}} to a template"
         )
         for name in inputs
         if name not in used
@@ -46,10 +46,10 @@ def check_manifest(manifest: Manifest, inputs: Mapping[str, str]) -> None:
 
 
 def check_replaced(manifest: Manifest, index: int, inputs: Mapping[str, str]) -> None:
-    """Refuse a phase that was put in the place of another one, if it cannot be worked through there.
+    """Reject a replacement phase that cannot run at its position in the manifest.
 
     Raises:
-        InvalidArgumentError: a field of it is wrong.
+        InvalidArgumentError: a field of the phase is wrong.
     """
     _refuse(list(_of_phase(".phase", manifest, index, manifest.phases[index], inputs)))
 
@@ -69,7 +69,7 @@ def _of_phase(
     if not _PHASE_ID.fullmatch(phase.phase_id):
         yield FieldViolation(f"{field}.phase_id", "must be lower_snake_case, of at most 64 characters")
     if not phase.input_template.strip():
-        yield FieldViolation(f"{field}.input_template", "is required: it is what the user says")
+        yield FieldViolation(f"{field}.input_template", "is required: the user message of the phase")
     earlier = {before.phase_id for before in manifest.phases[:index]}
     for name in names_in(phase.input_template):
         problem = _problem_of_name(name, inputs, earlier)
@@ -78,7 +78,7 @@ def _of_phase(
     offered = {tool.name for tool in manifest.tools}
     for place, name in enumerate(phase.tool_names):
         if name not in offered:
-            yield FieldViolation(f"{field}.tool_names[{place}]", f"'{name}' is no tool of the manifest")
+            yield FieldViolation(f"{field}.tool_names[{place}]", f"is not a tool of the manifest: '{name}'")
     if phase.max_tool_rounds < 0:
         yield FieldViolation(f"{field}.max_tool_rounds", "must be 0, for the default, or more")
     yield from _of_options(f"{field}.options", phase.options)
@@ -86,14 +86,16 @@ def _of_phase(
         schema = phase.schema
         yield from _found(f"{field}.", lambda: check_schema(schema))
         if schema.advisory:
-            yield FieldViolation(f"{field}.schema.advisory", "must be unset: a run asks again by itself")
+            yield FieldViolation(f"{field}.schema.advisory", "must be unset: a run repairs invalid answers")
 
 
 def _problem_of_name(name: str, inputs: Collection[str], earlier: Collection[str]) -> str | None:
     phase = phase_named(name)
     if phase is None:
-        return None if name in inputs else f"names {{{{{name}}}}}, which .inputs does not hold"
-    return None if phase in earlier else f"names {{{{{name}}}}}, and no phase before it is called '{phase}'"
+        return None if name in inputs else f"refers to {{{{{name}}}}}, which .inputs does not contain"
+    return (
+        None if phase in earlier else f"refers to {{{{{name}}}}}, but no earlier phase has the id '{phase}'"
+    )
 
 
 def _of_options(field: str, options: Options) -> Iterator[FieldViolation]:
@@ -102,7 +104,7 @@ def _of_options(field: str, options: Options) -> Iterator[FieldViolation]:
 
 
 def _found(prefix: str, check: Callable[[], None]) -> Iterator[FieldViolation]:
-    """What a check of the gateway finds, with its fields where they stand in the manifest."""
+    """Yield the violations that a gateway check raises, with field paths inside the manifest."""
     try:
         check()
     except InvalidArgumentError as error:
@@ -114,5 +116,5 @@ def _refuse(violations: list[FieldViolation]) -> None:
     if violations:
         reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
         raise InvalidArgumentError(
-            f"The agent cannot run: {reasons}", code="MANIFEST_INVALID", violations=violations
+            f"manifest invalid: {reasons}", code="MANIFEST_INVALID", violations=violations
         )

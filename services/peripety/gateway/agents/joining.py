@@ -1,4 +1,4 @@
-"""Neighbouring pieces of an answer, which are recorded as one."""
+"""Coalescing of neighbouring deltas of an answer into one recorded event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["joined"]
 
 
 def joined(before: RunEvent, after: RunEvent) -> RunEvent | None:
-    """Two pieces of the same text as one; None when they are none."""
+    """Return two deltas of the same text as one; None if they cannot be joined."""
     match before, after:
         case (TextDelta(), TextDelta()):
             return TextDelta(before.text + after.text)

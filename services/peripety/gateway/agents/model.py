@@ -1,4 +1,4 @@
-"""What an agent is, and a run of one."""
+"""Data types of agents and of their runs."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ _DEFAULT_TOOL_ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One question of an agent, with its own instructions.
+    """One model request of an agent, with its own instructions.
 
     Attributes:
-        phase_id: names it in its manifest.
-        input_template: what the user says, with places to fill in; see `templates`.
-        system: its instructions; empty for none.
-        options: how to generate; what is unset is the manifest's.
-        tool_names: the tools that it may call.
-        schema: what its answer has to be valid against; None for free text.
-        max_tool_rounds: the most rounds of tool calls; 0 leaves it to the engine.
+        phase_id: unique in its manifest.
+        input_template: the user message, with placeholders; see `templates`.
+        system: instructions of this phase; empty for none.
+        options: generation options; unset fields fall back to the manifest's.
+        tool_names: the tools that the phase may call.
+        schema: JSON Schema of the answer; None for free text.
+        max_tool_rounds: the maximum number of tool-call rounds; 0 uses the engine's default.
     """
 
     phase_id: str
@@ -66,21 +66,21 @@ class Phase:
 
     @property
     def tool_rounds(self) -> int:
-        """The most rounds of tool calls."""
+        """Return the effective maximum number of tool-call rounds."""
         return self.max_tool_rounds or _DEFAULT_TOOL_ROUNDS
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an agent does.
+    """Definition of an agent.
 
     Attributes:
-        name: its name, for people.
-        phases: in order, at least one.
-        system: instructions that hold in all phases.
-        tools: those that phases can name.
-        options: how to generate, unless a phase says otherwise.
-        history: how much of the history is sent.
+        name: display name.
+        phases: the phases in order, at least one.
+        system: instructions of every phase.
+        tools: the tools that phases can reference by name.
+        options: generation options that a phase can override.
+        history: the part of the history that is sent.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Manifest:
 
 
 class RunState(Enum):
-    """Where a run stands."""
+    """State of a run."""
 
     RUNNING = "running"
     WAITING_FOR_TOOLS = "waiting_for_tools"
@@ -103,16 +103,16 @@ class RunState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PhaseResult:
-    """What a phase came to.
+    """Result of a phase.
 
     Attributes:
         phase_id: the phase.
-        input: what the user said, with everything filled in.
-        completion: what the model answered.
-        spent: what all of it used, tool rounds and repairs included.
-        turns_before: turns that the conversation had before the phase.
-        started: when, in microseconds since 1970.
-        ended: when, in microseconds since 1970.
+        input: the user message after substitution.
+        completion: the model's answer.
+        spent: usage of the whole phase, tool rounds and repairs included.
+        turns_before: number of conversation turns before the phase.
+        started: start, in microseconds since 1970.
+        ended: end, in microseconds since 1970.
     """
 
     phase_id: str
@@ -126,16 +126,16 @@ class PhaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is inside of its phases.
+    """Position of a run within its phases.
 
     Attributes:
-        phase: which phase it is in, or failed in, from 0; the number of phases when all are done.
-        turns_before: turns that the conversation had before this phase.
-        started: when the phase began, in microseconds since 1970.
-        answered: the results of tools for each round of the phase that has them.
+        phase: index of the current or failed phase, from 0; the number of phases when all are done.
+        turns_before: number of conversation turns before this phase.
+        started: start of the phase, in microseconds since 1970.
+        answered: tool results of each round of the phase that has them.
         pending: the calls whose results the run waits for.
-        worked: the time that was spent working, in microseconds; waiting for tools is no work.
-        spent: what the run used so far.
+        worked: working time in microseconds; waiting for tool results does not count.
+        spent: usage of the run so far.
     """
 
     phase: int = 0
@@ -153,18 +153,18 @@ class Run:
 
     Attributes:
         run_id: its id.
-        manifest: what it does.
-        inputs: what it was given, by name.
-        budget: the most that it may use; None is no cap.
+        manifest: the agent's definition.
+        inputs: the inputs, by name.
+        budget: the maximum usage; None means no cap.
         conversation_id: the conversation that holds its history.
-        created: when, in microseconds since 1970.
-        updated: when its last event was recorded, in microseconds since 1970.
-        parent_id: the run whose phase it does anew; None for none.
-        state: where it stands.
-        progress: how far it is.
-        results: the phases that are done, in order.
-        error: why it failed.
-        last_sequence: sequence of the last recorded event.
+        created: creation time, in microseconds since 1970.
+        updated: time of the last recorded event, in microseconds since 1970.
+        parent_id: the run whose phase this run repeats; None for none.
+        state: the current state.
+        progress: position within the phases.
+        results: results of the completed phases, in order.
+        error: the error of a failed run.
+        last_sequence: sequence number of the last recorded event.
     """
 
     run_id: str
@@ -183,14 +183,14 @@ class Run:
 
     @property
     def phase(self) -> Phase | None:
-        """The phase that it is in, or failed in; None when all are done."""
+        """Return the current or failed phase; None when all phases are done."""
         phases = self.manifest.phases
         return phases[self.progress.phase] if self.progress.phase < len(phases) else None
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
-    """A phase begins, or begins anew after an interruption: its events that came before are void."""
+    """A phase starts, or restarts after an interruption: earlier events of the phase are void."""
 
     phase_id: str
     input: str
@@ -198,14 +198,14 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True)
 class PhaseCompleted:
-    """A phase is done."""
+    """A phase is complete."""
 
     result: PhaseResult
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsRequested:
-    """The run waits for tools; the last event until it is continued."""
+    """The run waits for tool results; the last event until it is continued."""
 
     phase_id: str
     calls: tuple[ToolCall, ...]
@@ -213,7 +213,7 @@ class ToolsRequested:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run is completed, failed or cancelled, as its state says; the last event."""
+    """The run is completed, failed or cancelled (see its state); the last event."""
 
     run: Run
 

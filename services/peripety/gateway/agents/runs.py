@@ -1,4 +1,4 @@
-"""Runs of agents as their callers use them: started, followed, continued, done anew, stopped."""
+"""Client operations on agent runs: start, follow, continue, rerun a phase, cancel, delete."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _RUNS = uuid.UUID("5d1b0c0e-61a4-4d52-9d5e-0f6a7a3f6c11")
 
 
 class Runs(DurableRuns[Run, RunEvent]):
-    """The runs of a database.
+    """All agent runs of a database.
 
     Args:
-        store: keeps them.
-        conversations: hold their histories.
-        now: the time in microseconds since 1970.
+        store: the tables of runs.
+        conversations: the conversations that hold the runs' histories.
+        now: clock, in microseconds since 1970.
     """
 
     def __init__(self, store: RunStore, conversations: Conversations, now: Callable[[], int]) -> None:
@@ -53,11 +53,12 @@ class Runs(DurableRuns[Run, RunEvent]):
     async def start(
         self, manifest: Manifest, inputs: dict[str, str], budget: Budget | None, request: Request
     ) -> Started[Run]:
-        """Start a run; again by the same request, return the same one.
+        """Start a run. Idempotent: a repeated request returns the same run.
 
         Raises:
-            InvalidArgumentError: the manifest cannot be worked through with these inputs.
-            AlreadyExistsError: the request id was used for a different request, as in all that follow.
+            InvalidArgumentError: the manifest cannot run with these inputs.
+            AlreadyExistsError: the request id was used for a different request; also raised by the other
+                methods.
         """
         done = await self._store.started_by(request)
         if done is not None:
@@ -72,17 +73,17 @@ class Runs(DurableRuns[Run, RunEvent]):
         )
 
     async def go_on(self, run_id: str, results: Sequence[ToolResult], request: Request) -> Started[Run]:
-        """Hand in the results that a run waits for; again by the same request, nothing changes.
+        """Continue a run with the tool results that it waits for. A repeated request has no effect.
 
         Raises:
-            NotFoundError: there is no such run, as in all that follow.
-            FailedPreconditionError: the run waits for nothing.
-            InvalidArgumentError: a result is missing, or is for no call.
+            NotFoundError: the run does not exist; also raised by the other methods.
+            FailedPreconditionError: the run does not wait for results.
+            InvalidArgumentError: a result is missing, or matches no pending call.
         """
 
         def decide(run: Run) -> Change[RunEvent]:
             if run.state is not RunState.WAITING_FOR_TOOLS:
-                raise _wrong_state(run, "waits for no tools", "NOT_WAITING_FOR_TOOLS")
+                raise _wrong_state(run, "does not wait for tool results", "NOT_WAITING_FOR_TOOLS")
             _check_results(run.progress.pending, results)
             answered = (*run.progress.answered, tuple(results))
             return changed(
@@ -96,18 +97,20 @@ class Runs(DurableRuns[Run, RunEvent]):
         return started
 
     async def do_anew(self, run_id: str, phase: Phase, *, following: bool, request: Request) -> Started[Run]:
-        """Start a run that does a phase of another one anew; again by the same request, return the same one.
+        """Start a new run that repeats one phase of another.
+
+        Idempotent: a repeated request returns the same run.
 
         Args:
-            run_id: the other run, which stays as it is.
-            phase: the phase as it should be.
-            following: whether to go on with the phases after it.
-            request: the request.
+            run_id: the original run, which is not changed.
+            phase: the replacement of the phase with the same id.
+            following: whether to continue with the phases after it.
+            request: the idempotency key.
 
         Raises:
-            NotFoundError: there is no such run, or no phase of that id in it.
-            FailedPreconditionError: the run has not come to that phase.
-            InvalidArgumentError: the phase cannot be worked through in that place.
+            NotFoundError: the run does not exist, or has no phase of that id.
+            FailedPreconditionError: the run has not reached that phase.
+            InvalidArgumentError: the phase cannot run at that position.
         """
         done = await self._store.started_by(request)
         if done is not None:
@@ -139,13 +142,13 @@ class Runs(DurableRuns[Run, RunEvent]):
         return await self._add(run, request)
 
     async def list(self, state: RunState | None, asked_size: int, token: str) -> Page[RunSummary]:
-        """A page of runs, newest first; only those in a state when one is named."""
+        """Return a page of runs, newest first, optionally filtered by state."""
         size = page_size(asked_size)
         found = await self._store.newest(state, position_in(token, named=True), size + 1)
         return page_of(found, size, lambda one: Position(one.created, one.run_id))
 
     async def cancel(self, run_id: str, request: Request) -> Run:
-        """Stop a run, and keep what was done; again by the same request, nothing changes.
+        """Cancel a run and retain its results. A repeated request has no effect.
 
         Raises:
             FailedPreconditionError: the run has ended.
@@ -164,12 +167,13 @@ class Runs(DurableRuns[Run, RunEvent]):
         return await self._store.get(run_id)
 
     async def delete(self, run_id: str, request: Request) -> None:
-        """Delete a run and its conversation; again by the same request, nothing happens."""
+        """Delete a run and its conversation. A repeated request has no effect."""
         if await self._store.started_by(request) is not None:
             return
         run = await self._store.get(run_id)
         await self._workers.stop(run_id)
-        # The conversation goes first: should the run stay behind, the same request still finds it.
+        # The conversation is deleted first. After a crash in between, the repeated request still finds the
+        # run.
         with suppress(NotFoundError):
             await self._conversations.delete(run.conversation_id, _derived(request, "conversation"))
         await self._store.delete(run_id, request)
@@ -179,26 +183,32 @@ class Runs(DurableRuns[Run, RunEvent]):
 
 
 def _id_from(request: Request) -> str:
-    """The id of the run that a request makes; what a crash leaves behind, the same request finds again."""
+    """Return the id of the run that a request creates.
+
+    It is derived, so a retry after a crash finds the same run.
+    """
     return str(uuid.uuid5(_RUNS, request.request_id))
 
 
 def _derived(request: Request, purpose: str) -> Request:
-    """The request for a part of what a request wants."""
+    """Return a sub-request with an id derived from the request and a purpose."""
     return Request(str(uuid.uuid5(uuid.UUID(request.request_id), purpose)), request.digest)
 
 
 def _without_time(budget: Budget | None) -> Budget | None:
-    """What of a run's budget its conversation keeps: only the run knows when it works."""
+    """Return the budget of the run's conversation, without time limit.
+
+    Only the run measures working time.
+    """
     return None if budget is None else replace(budget, max_seconds=None)
 
 
 def _index_of(phase_id: str, run: Run) -> int:
     index = next((at for at, one in enumerate(run.manifest.phases) if one.phase_id == phase_id), None)
     if index is None:
-        raise NotFoundError(f".phase.phase_id: the run has no phase '{phase_id[:64]}'", code="UNKNOWN_PHASE")
+        raise NotFoundError(f".phase.phase_id: unknown phase: '{phase_id[:64]}'", code="UNKNOWN_PHASE")
     if index > run.progress.phase:
-        raise _wrong_state(run, f"has not come to phase '{phase_id}'", "PHASE_NOT_REACHED")
+        raise _wrong_state(run, f"has not reached phase '{phase_id}'", "PHASE_NOT_REACHED")
     return index
 
 
@@ -206,21 +216,21 @@ def _check_results(pending: Sequence[ToolCall], results: Sequence[ToolResult]) -
     given = [result.call_id for result in results]
     wanted = [call.call_id for call in pending]
     violations = [
-        FieldViolation(".results", f"must hold a result for the call '{call.call_id}' of {call.name}")
+        FieldViolation(".results", f"must contain a result for the call '{call.call_id}' of {call.name}")
         for call in pending
         if call.call_id not in given
     ]
     violations += [
-        FieldViolation(f".results[{index}].call_id", "is no call that the run waits for, or is there already")
+        FieldViolation(f".results[{index}].call_id", "is not a pending call, or is a duplicate")
         for index, call_id in enumerate(given)
         if call_id not in wanted or call_id in given[:index]
     ]
     if violations:
         reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
-        raise InvalidArgumentError(f"The run cannot go on: {reasons}", violations=violations)
+        raise InvalidArgumentError(f"run cannot continue: {reasons}", violations=violations)
 
 
 def _wrong_state(run: Run, problem: str, code: str) -> FailedPreconditionError:
     return FailedPreconditionError(
-        f"The run {problem}: its state is {run.state.name}", code=code, details={"state": run.state.name}
+        f"run {problem}: its state is {run.state.name}", code=code, details={"state": run.state.name}
     )

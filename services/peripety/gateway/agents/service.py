@@ -1,4 +1,4 @@
-"""AgentService: a handler for each of its calls."""
+"""gRPC servicer of AgentService."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = ["AgentServicer"]
 
 
 class AgentServicer(AgentServiceServicer):
-    """Runs agents over gRPC.
+    """Handlers of AgentService.
 
     Args:
-        runs: the runs.
+        runs: the agent runs.
     """
 
     def __init__(self, runs: Runs) -> None:
@@ -53,7 +53,7 @@ class AgentServicer(AgentServiceServicer):
     async def ContinueRun(  # noqa: N802 - the contract's name
         self, request: pb.ContinueRunRequest, _context: Any
     ) -> AsyncIterator[pb.ContinueRunResponse]:
-        """Hand in the results of tools, and stream the run on."""
+        """Submit tool results, and stream the events that follow."""
         started = await self._runs.go_on(request.run_id, results_from_proto(request.results), named(request))
         async with following(self._events(started)) as events:
             async for event in events:
@@ -62,7 +62,7 @@ class AgentServicer(AgentServiceServicer):
     async def ResumeRun(  # noqa: N802 - the contract's name
         self, request: pb.ResumeRunRequest, _context: Any
     ) -> AsyncIterator[pb.ResumeRunResponse]:
-        """Stream the events of a run that come after a given one."""
+        """Stream the events of a run after a given sequence number."""
         async with following(self._runs.resume(request.run_id, request.after_sequence)) as events:
             async for recorded in events:
                 yield pb.ResumeRunResponse(event=event_to_proto(request.run_id, recorded))
@@ -70,7 +70,7 @@ class AgentServicer(AgentServiceServicer):
     async def RerunPhase(  # noqa: N802 - the contract's name
         self, request: pb.RerunPhaseRequest, _context: Any
     ) -> AsyncIterator[pb.RerunPhaseResponse]:
-        """Run one phase anew, as a new run, and stream that."""
+        """Rerun one phase as a new run, and stream its events."""
         started = await self._runs.do_anew(
             request.run_id,
             phase_from_proto(".phase", request.phase),
@@ -84,7 +84,7 @@ class AgentServicer(AgentServiceServicer):
     async def GetRun(  # noqa: N802 - the contract's name
         self, request: pb.GetRunRequest, _context: Any
     ) -> pb.GetRunResponse:
-        """Read a run."""
+        """Return a run."""
         return pb.GetRunResponse(run=run_to_proto(await self._runs.get(request.run_id)))
 
     async def ListRuns(  # noqa: N802 - the contract's name
@@ -97,7 +97,7 @@ class AgentServicer(AgentServiceServicer):
     async def CancelRun(  # noqa: N802 - the contract's name
         self, request: pb.CancelRunRequest, _context: Any
     ) -> pb.CancelRunResponse:
-        """Stop a run."""
+        """Cancel a run."""
         return pb.CancelRunResponse(run=run_to_proto(await self._runs.cancel(request.run_id, named(request))))
 
     async def DeleteRun(  # noqa: N802 - the contract's name

@@ -1,4 +1,4 @@
-"""Where the runs of agents are kept."""
+"""Tables of agent runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _tables = run_tables(
     Column("budget", Text),
     Column("conversation_id", Text, nullable=False),
     Column("parent_id", Text),
-    Column("inherited", Text, nullable=False),  # results that came with the parent's history
+    Column("inherited", Text, nullable=False),  # results copied with the parent's history
     Column("phase", BigInteger, nullable=False),
     Column("total_phases", BigInteger, nullable=False),
     Column("progress", Text, nullable=False),
@@ -55,11 +55,11 @@ _runs, _events = _tables.runs, _tables.events
 
 
 class RunStore(durable.RunStore[Run, RunEvent]):
-    """The tables of runs, of their events, and of the requests that changed them.
+    """Tables of agent runs, their events, and the requests that changed them.
 
     Args:
         database: the database of the process.
-        now: as in the store of all kinds of runs.
+        now: clock, in microseconds since 1970; see the base class.
     """
 
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
@@ -68,12 +68,12 @@ class RunStore(durable.RunStore[Run, RunEvent]):
     async def newest(
         self, state: RunState | None, before: tuple[Any, ...] | None, limit: int
     ) -> list[RunSummary]:
-        """Runs, newest first.
+        """Return runs, newest first.
 
         Args:
-            state: only those in this state; None for all.
-            before: when the last one of the page before was created, and its id.
-            limit: the most to return.
+            state: only runs in this state; None for all.
+            before: creation time and id of the last run of the previous page.
+            limit: the maximum number of runs.
         """
         columns = _runs.c
         told = (columns.run_id, columns.name, columns.state, columns.phase, columns.total_phases)

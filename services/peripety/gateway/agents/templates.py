@@ -1,7 +1,7 @@
-"""Texts with places to fill in: `{{name}}` is an input of the run, `{{phases.a}}` the answer of its phase a.
+"""Templates of phase inputs: `{{name}}` is an input of the run, `{{phases.a}}` is the answer of phase `a`.
 
-Everything else is text, single braces too. What was filled in is never looked through again, so neither an
-input nor an answer can name anything.
+All other text is literal, single braces too. Substituted text is not expanded again, so an input or an answer
+cannot inject a placeholder.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _PHASES = "phases."
 
 
 def names_in(template: str) -> tuple[str, ...]:
-    """What a template names, in order; each name once."""
+    """Return the placeholder names of a template, in order, without duplicates."""
     return tuple(dict.fromkeys(_PLACE.findall(template)))
 
 
 def phase_named(name: str) -> str | None:
-    """The phase whose answer a name stands for; None for an input."""
+    """Return the id of the phase that a placeholder refers to; None if it refers to an input."""
     return name.removeprefix(_PHASES) if name.startswith(_PHASES) else None
 
 
 def fill(template: str, inputs: Mapping[str, str], answers: Mapping[str, str]) -> str:
-    """Fill a template in.
+    """Substitute all placeholders of a template.
 
     Args:
-        template: the text; all that it names is there.
+        template: the text; every placeholder must have a value.
         inputs: the inputs of the run, by name.
-        answers: the answers of earlier phases, by the ids of these.
+        answers: the answers of earlier phases, by phase id.
     """
 
     def value(place: re.Match[str]) -> str:

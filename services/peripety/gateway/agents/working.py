@@ -1,8 +1,8 @@
-"""Works through the phases of a run, from wherever it stands.
+"""Executor of a run: works through its phases from the recorded position.
 
-A phase is a question, and then as many rounds of tool calls as it takes. Each is one turn of the run's
-conversation. A turn that was committed before an interruption is told again, and never asked again, so a
-phase can always be gone through from its beginning.
+A phase is a model request followed by rounds of tool calls. Each round is one turn of the run's conversation.
+A turn that was committed before an interruption is replayed from the conversation and never requested again.
+A phase can therefore always restart from its beginning.
 """
 
 from __future__ import annotations
@@ -71,26 +71,26 @@ _log = logging.getLogger(__name__)
 
 
 class _OvertakenError(Exception):
-    """Somebody who held the lease before committed the turn that was just asked for."""
+    """Raised when a previous lease holder committed the turn that this worker requested."""
 
 
 async def spent_on(run: Run, conversations: Conversations) -> Spent:
-    """What a run used until now; what was known before, when somebody has deleted its conversation."""
+    """Return the usage of a run so far. Falls back to the recorded usage if its conversation was deleted."""
     try:
         return (await conversations.get(run.conversation_id)).spent
     except NotFoundError:
-        _log.warning("the conversation of a run is gone", extra={"run_id": run.run_id})
+        _log.warning("conversation of a run was deleted", extra={"run_id": run.run_id})
         return run.progress.spent
 
 
 class Work:
-    """The work on one run.
+    """Execution of one run by a lease holder.
 
     Args:
-        run: the run, as it stands.
-        conversations: hold its history.
-        recorder: records what happens.
-        now: the time in microseconds since 1970.
+        run: the run as stored.
+        conversations: the store of its history.
+        recorder: records events and renews the lease.
+        now: clock, in microseconds since 1970.
     """
 
     def __init__(
@@ -105,15 +105,15 @@ class Work:
         self._answers = {result.phase_id: _answer(result.completion) for result in run.results}
 
     async def go(self, *, anew: bool) -> None:
-        """Work until the run has ended or waits for tools.
+        """Execute phases until the run ends or waits for tools.
 
         Args:
-            anew: whether the phase that the run is in begins, or begins anew; else it goes on behind the
-                results that it waited for.
+            anew: True to start or restart the current phase; False to continue after the tool results that
+                the run waited for.
 
         Raises:
-            LostLeaseError: somebody else works on the run, or nobody is to.
-            UnavailableError: the database does not work; the run can be taken up later.
+            LostLeaseError: another worker holds the lease, or the run was cancelled.
+            UnavailableError: the database is unavailable; the run can be resumed later.
         """
         try:
             while (phase := self._phase_now()) is not None:
@@ -125,7 +125,7 @@ class Work:
                 anew = True
         except LostLeaseError:
             raise
-        except Exception as error:  # the border: a run that fails says so to whoever follows it
+        except Exception as error:  # error boundary: the failure is recorded as an event of the run
             if isinstance(error, UnavailableError) and error.code.startswith("STORAGE_"):
                 raise
             failure = public_error(error, self._run.run_id)
@@ -142,11 +142,11 @@ class Work:
         await self._recorder.commit(changed(started, progress=self._progress))
 
     async def _worked_through(self, phase: Phase, *, told: bool) -> bool:
-        """Bring a phase to its end; False when it waits for tools.
+        """Complete a phase; return False if it waits for tools.
 
         Args:
             phase: the phase.
-            told: whether to tell what the rounds say whose results are there already.
+            told: whether to emit the events of rounds whose tool results already exist.
         """
         text = self._input(phase)
         said = ChatMessage.user(f"{phase.system}\n\n{text}" if phase.system else text)
@@ -169,27 +169,27 @@ class Work:
         raise AssertionError  # pragma: no cover - the rounds are counted without end
 
     async def _asked(self, phase: Phase, number: int, said: ChatMessage, *, told: bool) -> Completion:
-        """Ask one question of a phase, or hear again what was answered to it."""
+        """Request one answer of a phase, or replay the committed one."""
         kept = await self._kept(number, said)
         events = self._answered(phase, number, said) if kept is None else _again(kept)
         async with following(events):
             async for event in events:
                 if isinstance(event, Completed):
                     return event.completion
-                # Nothing was released of an answer that another model is asked for instead.
+                # A fallback model starts only before any delta was released, so nothing has to be retracted.
                 if told and not isinstance(event, FallingBack):
                     self._recorder.tell(event)
-        raise InternalError("A stream of events ended without its last one")
+        raise InternalError("event stream ended without a Completed event")
 
     async def _kept(self, number: int, said: ChatMessage) -> Completion | None:
-        """The answer to a question of the phase, if it was committed."""
+        """Return the committed answer to a request of the phase; None if the turn does not exist."""
         turn = await self._conversations.turn(
             self._run.conversation_id, self._progress.turns_before + number + 1
         )
         return turn.turn.completion if turn is not None and turn.turn.said == (said,) else None
 
     async def _answered(self, phase: Phase, number: int, said: ChatMessage) -> AsyncIterator[GatewayEvent]:
-        # The id follows from the run, so that of two who ask for the same turn one commits it.
+        # The id is derived from the run: of two workers that request the same turn, only one commits it.
         request_id = str(uuid.uuid5(uuid.UUID(self._run.run_id), f"{self._progress.phase}/{number}"))
         question = Question(
             conversation_id=self._run.conversation_id,
@@ -211,7 +211,7 @@ class Work:
                 async for event in events:
                     yield event
         except DeadlineError:
-            self._seconds_left()  # says so if it is the run whose time is up
+            self._seconds_left()  # raises if the run's own time limit is exceeded
             raise
         except ConflictError as error:
             if await self._kept(number, said) is None:
@@ -252,7 +252,7 @@ class Work:
         return fill(phase.input_template, self._run.inputs, self._answers)
 
     async def _so_far(self) -> Progress:
-        """The progress, with what was used until now."""
+        """Return the progress with the usage so far."""
         return replace(
             self._progress, worked=self._worked(), spent=await spent_on(self._run, self._conversations)
         )
@@ -267,8 +267,8 @@ class Work:
         left = budget.max_seconds - self._worked() / _MICROSECONDS
         if left <= 0:
             raise ResourceExhaustedError(
-                f"The run has worked for the {budget.max_seconds:g} s that its budget allows:"
-                " start a new one with more, or do its last phase anew",
+                f"run exceeded the time limit of its budget: {budget.max_seconds:g} s;"
+                " start a new run with more, or rerun its last phase",
                 code="BUDGET_EXHAUSTED",
             ) from None
         return left
@@ -280,14 +280,14 @@ async def _again(completion: Completion) -> AsyncIterator[GatewayEvent]:
 
 
 def _answer(completion: Completion) -> str:
-    """What later phases may quote: the value where there is one, without what a model wrote around it."""
+    """Return the text that later phases may quote: only the JSON value, if there is one."""
     if completion.value is None:
         return completion.text
     return json.dumps(completion.value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _results(phase: Phase, calls: Iterable[ToolCall], given: Sequence[ToolResult]) -> ChatMessage:
-    """What is said to calls: the results that came in, and an error to each that the phase does not allow."""
+    """Return the submitted tool results, and an error for each call that the phase does not allow."""
     by_call = {result.call_id: result for result in given}
     offered = ", ".join(phase.tool_names) or "none"
     refusal = f"This tool cannot be called now. Tools that can be called now: {offered}."
@@ -297,7 +297,7 @@ def _results(phase: Phase, calls: Iterable[ToolCall], given: Sequence[ToolResult
 
 def _too_many_rounds(phase: Phase) -> FailedPreconditionError:
     return FailedPreconditionError(
-        f"The model called tools in more than {phase.tool_rounds} rounds of phase '{phase.phase_id}', though"
-        " it could not any more: allow more with max_tool_rounds, or ask for less",
+        f"phase '{phase.phase_id}': the model called tools in more than {phase.tool_rounds} rounds;"
+        " raise max_tool_rounds, or simplify the task",
         code="TOOL_ROUNDS_USED_UP",
     )

@@ -1,4 +1,4 @@
-"""What the tables of runs hold, as JSON."""
+"""JSON codec of the columns of the run tables."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ __all__ = [
 ]
 
 ENDED = "ended"
-"""The kind of the last event: what it says is the run itself."""
+"""Kind of the last event; its content is the run itself."""
 PHASE_COMPLETED = "phase_completed"
-"""The kind of the events that hold the results of phases."""
+"""Kind of the events that hold phase results."""
 
 _OPTIONS = TypeAdapter(Options)
 
 
 def write_manifest(manifest: Manifest) -> str:
-    """Write down what an agent does."""
+    """Encode a manifest."""
     return dumps(
         {
             "name": manifest.name,
@@ -84,7 +84,7 @@ def write_manifest(manifest: Manifest) -> str:
 
 
 def read_manifest(text: str) -> Manifest:
-    """Read what `write_manifest` has written."""
+    """Decode a manifest; inverse of `write_manifest`."""
     written = json.loads(text)
     return Manifest(
         name=written["name"],
@@ -97,22 +97,22 @@ def read_manifest(text: str) -> Manifest:
 
 
 def write_budget(budget: Budget | None) -> str | None:
-    """Write a budget down."""
+    """Encode a budget."""
     return None if budget is None else dumps(asdict(budget))
 
 
 def read_budget(text: str | None) -> Budget | None:
-    """Read what `write_budget` has written."""
+    """Decode a budget; inverse of `write_budget`."""
     return None if text is None else Budget(**json.loads(text))
 
 
 def write_progress(progress: Progress) -> str:
-    """Write down how far a run is."""
+    """Encode the progress of a run."""
     return dumps({**asdict(progress), "spent": write_spent(progress.spent)})
 
 
 def read_progress(text: str) -> Progress:
-    """Read what `write_progress` has written."""
+    """Decode the progress of a run; inverse of `write_progress`."""
     written = json.loads(text)
     return Progress(
         **{
@@ -127,18 +127,18 @@ def read_progress(text: str) -> Progress:
 
 
 def write_results(results: tuple[PhaseResult, ...]) -> str:
-    """Write down what phases came to."""
+    """Encode phase results."""
     return dumps([_write_result(result) for result in results])
 
 
 def read_result(written: Mapping[str, Any]) -> PhaseResult:
-    """Read one of what `write_results` has written, or the body of an event of kind `PHASE_COMPLETED`."""
+    """Decode one result of `write_results`, or the body of an event of kind `PHASE_COMPLETED`."""
     completion, spent = read_completion(written["completion"]), read_spent(written["spent"])
     return PhaseResult(**{**written, "completion": completion, "spent": spent})
 
 
 def write_event(event: RunEvent) -> tuple[str, str]:
-    """The kind of an event, and what it says."""
+    """Return the kind and the encoded body of an event."""
     match event:
         case PhaseStarted():
             kind, body = "phase_started", asdict(event)
@@ -160,7 +160,7 @@ def write_event(event: RunEvent) -> tuple[str, str]:
 
 
 def read_event(kind: str, text: str) -> RunEvent:
-    """Read what `write_event` has written, of any kind but `ENDED`."""
+    """Decode an event; inverse of `write_event` for any kind but `ENDED`."""
     return _READERS[kind](json.loads(text))
 
 

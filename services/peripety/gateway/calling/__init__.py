@@ -1,4 +1,4 @@
-"""One call of a provider: within its limits, behind its breaker, repeated where that helps."""
+"""One provider call: rate limits, circuit breaker, retries, budgets."""
 
 from peripety.gateway.calling.caller import Caller
 

@@ -1,4 +1,4 @@
-"""One request to a provider, and what became of it."""
+"""One request to a provider, and its outcome."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["Attempt"]
 
 @dataclass(slots=True)
 class Attempt:
-    """One request to a provider.
+    """Record of one request to a provider.
 
     Attributes:
-        begun: when it was begun.
-        used: what it used, or may have used; None while no request was sent.
-        released: whether anything of the answer was passed on.
-        outcome: what it says about its provider.
-        code: how it ended: `OK`, the code of the error, or `CANCELLED` when its caller left.
-        cost: what it cost; None when that is not known.
-        finished: the end of the answer, if there is one.
-        cache_plan: what the prompt cache is expected to do.
+        begun: start time.
+        used: actual or assumed usage; None while no request was sent.
+        released: whether any part of the answer was passed on.
+        outcome: success, failure or neither, for the circuit breaker.
+        code: `OK`, the error code, or `CANCELLED` if the caller left.
+        cost: the cost; None if unknown.
+        finished: the last event of the answer, if there is one.
+        cache_plan: the predicted effect on the prompt cache.
     """
 
     begun: datetime
@@ -47,26 +47,26 @@ class Attempt:
     cache_plan: CachePlan | None = None
 
     def end(self, finished: Finished, cost: Cost | None) -> None:
-        """Note the end of a whole answer."""
+        """Record the end of a complete answer."""
         self.outcome, self.code, self.finished, self.cost = Outcome.WORKED, "OK", finished, cost
         usage = finished.usage
         if usage != Usage():
             self.used = Demand(usage.input_tokens, usage.output_tokens, None if cost is None else cost.total)
 
     def fail(self, error: PeripetyError) -> None:
-        """Note a failure. A request that the provider refused has used no tokens."""
+        """Record a failure. A request that the provider rejected has used no tokens."""
         self.outcome = Outcome.FAILED if is_provider_fault(error) else Outcome.UNKNOWN
         self.code = error.code
         if not self.released and was_answered(error):
             self.used, self.cost = Demand(0, 0), Cost()
 
     def report(self, provider: str, call: Call, seconds: float) -> CallReport:
-        """Return what became of it.
+        """Return the call record.
 
         Args:
-            provider: who was asked.
-            call: what.
-            seconds: how long it took.
+            provider: name of the provider.
+            call: the request.
+            seconds: duration.
         """
         return CallReport(
             provider=provider,
@@ -81,12 +81,12 @@ class Attempt:
         )
 
     def completion(self, finished: Finished, provider: str, calls: int) -> Completion:
-        """Return the answer.
+        """Return the completion.
 
         Args:
-            finished: its end.
-            provider: who answered.
-            calls: how many requests it took.
+            finished: the last event of the answer.
+            provider: name of the provider.
+            calls: number of requests, retries included.
         """
         return Completion(
             ChatMessage(ChatRole.ASSISTANT, finished.parts),

@@ -1,4 +1,4 @@
-"""Stops asking a provider that fails, and finds out when it works again."""
+"""Circuit breaker: stops calls to a failing provider, and probes whether it has recovered."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _PROBE_SECONDS = 1.0
 
 
 class Outcome(Enum):
-    """What a call says about its provider."""
+    """Outcome of a call, from the view of the circuit breaker."""
 
     WORKED = "worked"
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """The caller left, or the request was at fault: this says nothing about the provider."""
+    """The caller left, or the request was invalid: no evidence about the provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When a breaker opens and closes.
+    """Thresholds at which a circuit breaker opens and closes.
 
     Attributes:
-        failures: so many in a row, with no success between them, open it.
-        open_seconds: how long it lets nobody through then.
-        successes: so many in a row close it again; no more calls than that are let through to try.
+        failures: consecutive failures that open it.
+        open_seconds: how long it rejects all calls after that.
+        successes: consecutive successes that close it again, and the maximum number of probes in flight.
     """
 
     failures: int = 5
@@ -41,18 +41,18 @@ class Thresholds:
 
 
 class Breaker:
-    """Closed, it lets every call through; open, none; half open, a few to try.
+    """Circuit breaker of one provider. Closed passes every call, open none, half-open a few probes.
 
-    Failures are counted in a row and not by their share of the calls of some time: an outage then opens it
-    after the same few calls, however busy the time before was, and however slowly the failures come.
+    It counts consecutive failures instead of a failure rate. An outage then opens it after the same few
+    calls, no matter how busy the time before was or how slowly the failures arrive.
 
-    A call reports to the state that let it through. What a call from before a change of state reports is
-    ignored: it tells of a provider that was.
+    A call reports to the period in which it started. Reports from earlier periods are ignored, because they
+    describe an outdated state of the provider.
 
     Args:
-        provider: what to call the provider in errors.
-        thresholds: when to open and to close.
-        now: tells the time in seconds.
+        provider: name of the provider in errors.
+        thresholds: when to open and close.
+        now: clock, in seconds.
     """
 
     def __init__(self, provider: str, thresholds: Thresholds, now: Callable[[], float]) -> None:
@@ -67,11 +67,11 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the provider has failed and has not yet been seen to work again."""
+        """Return True if the provider has failed and has not yet recovered."""
         return self._opened is not None
 
     def check(self) -> None:
-        """Raise if a call would not be let through now.
+        """Raise if a call would be rejected now.
 
         Raises:
             UnavailableError: the breaker is open (code PROVIDER_CIRCUIT_OPEN).
@@ -85,10 +85,10 @@ class Breaker:
             raise self._refusal(_PROBE_SECONDS)
 
     def enter(self) -> int:
-        """Let a call through, or raise what `check` raises.
+        """Admit a call, or raise the error of `check`.
 
         Returns:
-            What `leave` wants to know: the period of the breaker's life that the call belongs to.
+            The current period, to be passed to `leave`.
         """
         self.check()
         if self._opened is not None:
@@ -96,7 +96,7 @@ class Breaker:
         return self._period
 
     def leave(self, period: int, outcome: Outcome) -> None:
-        """Report the end of a call that was let through."""
+        """Report the end of an admitted call."""
         if period != self._period:
             return
         if self._opened is not None:
@@ -120,14 +120,14 @@ class Breaker:
                 self._begin(None)
 
     def _begin(self, opened: float | None) -> None:
-        """Begin another period, open since a moment or closed."""
+        """Start a new period: open since `opened`, or closed."""
         self._period += 1
         self._opened = opened
         self._failures = self._successes = self._probes = 0
 
     def _refusal(self, seconds: float) -> UnavailableError:
         return UnavailableError(
-            f"The {self._provider} server failed too often and is left alone for a while; try again later",
+            f"provider {self._provider}: circuit breaker open after repeated failures; try again later",
             code="PROVIDER_CIRCUIT_OPEN",
             retry_after=seconds,
         )

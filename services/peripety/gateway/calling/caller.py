@@ -1,4 +1,38 @@
-"""Calls a provider as often as it takes and as its limits allow."""
+"""Executor of provider calls: one place for limits, retries, budgets and the prompt-cache plan of a call.
+
+All requests to providers pass `Caller.call`. A provider itself makes exactly one request: it never retries,
+validates or repairs. Retries inside an HTTP client or a provider's SDK were rejected, because limits, budgets
+and the call log would not see them.
+
+One attempt acquires in a fixed order, and settles in the reverse order in `finally` blocks:
+
+1. the circuit breaker is checked, so that an outage fails fast and reserves nothing;
+2. the budgets reserve the estimated usage, possibly with a shorter answer;
+3. the rate limiter admits the call in order of arrival, within the deadline and the maximum wait;
+4. the circuit breaker admits the call, because it may have opened during the wait;
+5. the request is sent, with the cache breakpoints of the plan.
+
+Invariants:
+
+- Reserve, then settle. A sent request counts as its whole reservation until the provider reports its usage.
+  Caps therefore hold for concurrent calls, and after a cancellation or a broken stream. A check after the
+  call was rejected: concurrent calls could each pass it and exceed a cap together. A request that the
+  provider has rejected explicitly counts no tokens.
+- No retry after the first released delta. The client has seen it, and another answer would contradict it.
+- Retries are bounded three times: by the number of attempts, by the caller's deadline, and by a retry budget
+  of one retry per ten calls. During an outage, retries therefore add about a tenth to the load.
+- Time-outs are not retried: the caller has waited long, and the provider may still work on the request, which
+  would cost twice. `faults` decides which errors are transient; an explicit hint of the provider takes
+  precedence.
+- If a retry fails for lack of budget, the error of the request before it is raised.
+- The breaker counts consecutive failures per model family. A failure rate over a time window was rejected:
+  after a busy healthy period it would open too late.
+- Limits and breakers exist per credential and model family, as providers count them. Clients choose model
+  names freely, so the number of states is bounded; further models of a provider share one state.
+
+Structured-output validation, repair and fallback to another model are layers above this one. They see only
+whole calls, and pass the budgets of the request through all of them.
+"""
 
 from __future__ import annotations
 
@@ -43,18 +77,19 @@ _MAX_ACCOUNTS = 256
 
 
 class Caller:
-    """Makes the calls of a process: one of it knows what they have in common.
+    """Executor of provider calls. One instance per process holds all shared limits and breakers.
 
-    A call waits for its limits, passes the breaker, and is repeated when it fails in a way that may pass:
-    only before any of its answer was released, within the retry budget, and never past the caller's deadline.
+    A call waits for its rate limits and passes the circuit breaker. It is retried after a transient failure
+    only: before any part of its answer was released, within the retry budget, and never past the caller's
+    deadline.
 
     Args:
-        config: the limits and the breakers' thresholds.
-        clock: what time it is.
-        random: draws the pauses before retries.
-        counters: what was used of limits; kept in this process by default.
-        budgets: the budgets; kept in this process, and nowhere else, by default.
-        report: is told of each call that has ended.
+        config: rate limits and breaker thresholds.
+        clock: source of the time.
+        random: source of the jitter of retries.
+        counters: usage of the rate limits; by default in memory.
+        budgets: the budgets; by default in memory, without history.
+        report: called with the record of each finished call.
     """
 
     def __init__(
@@ -67,7 +102,7 @@ class Caller:
         budgets: Budgets | None = None,
         report: Callable[[CallReport], None] = log_call,
     ) -> None:
-        # Who names a snapshot means the limits that it has with its whole class.
+        # A limit that names a snapshot applies to the snapshot's whole model family.
         self._limits = {class_of(name): limits for name, limits in config.limits.items()}
         self._thresholds = Thresholds(
             config.breaker_failures, config.breaker_open_seconds, config.breaker_successes
@@ -81,31 +116,32 @@ class Caller:
         self._accounts: dict[str, _Account] = {}
 
     def purse(self, request: GenerateRequest) -> Purse:
-        """Return the budgets of a request, for all the calls that it takes."""
+        """Return the budgets of a request, for all its calls."""
         return self._budgets.purse(request)
 
     def cache_plan(self, provider: Provider, call: Call) -> CachePlan | None:
-        """Return what the prompt cache would do with a call; None when it is left alone or not known."""
+        """Return the predicted effect of a call on the prompt cache; None if it is disabled or unknown."""
         return self._prompt_cache.visit(provider.name, provider.account, call).plan
 
     async def call(
         self, provider: Provider, call: Call, purse: Purse | None = None, patience: float = math.inf
     ) -> AsyncIterator[GatewayEvent]:
-        """Ask a provider.
+        """Call a provider.
 
         Args:
-            provider: who is asked.
-            call: what.
-            purse: the budgets of the request; those of a request of this one call by default.
-            patience: for how many seconds to wait at most, each time, before a request is sent.
+            provider: the provider.
+            call: the request.
+            purse: the budgets of the request; by default those of a request with this call only.
+            patience: the maximum wait in seconds, each time, before a request is sent.
 
         Yields:
             Deltas as they arrive, then `Completed`.
 
         Raises:
-            ResourceExhaustedError: the limits are used up for longer than the caller waits, or a budget.
+            ResourceExhaustedError: a rate limit is exhausted for longer than the maximum wait, or a budget
+                is.
             UnavailableError: the breaker is open.
-            PeripetyError: what the provider raises.
+            PeripetyError: any error of the provider.
         """
         account = self._account(provider, call)
         account.retries.earn()
@@ -123,7 +159,7 @@ class Caller:
                         yield event
             except PeripetyError as error:
                 if failure is not None and error.code == BUDGET_EXHAUSTED:
-                    # What keeps the answer from coming is what failed, not that it is not tried again.
+                    # Raise the error of the call itself, not the one that prevents the retry.
                     raise failure from error
                 pause = None if attempt.released else self._pause(account, error, attempts, patience)
                 if pause is None:
@@ -136,7 +172,7 @@ class Caller:
             await self._clock.sleep(pause)
 
     def _pause(self, account: _Account, error: PeripetyError, attempts: int, patience: float) -> float | None:
-        """Seconds to wait before the call is made again; None when it is not to be made again."""
+        """Return the delay before a retry in seconds; None if the call must not be retried."""
         if not may_pass(error) or account.breaker.is_open:
             return None
         pause = pause_before_retry(attempts, error.retry_after, self._random)
@@ -153,7 +189,7 @@ class Caller:
         purse: Purse,
         patience: float,
     ) -> AsyncIterator[Delta]:
-        """Make a call once, within limits and budgets."""
+        """Execute a call once, within rate limits and budgets."""
         account.breaker.check()
         held = await purse.reserve(call, demand_of(call, account.limits, attempt.begun))
         if held.answer_is_capped or account.limits.hold_answers:
@@ -163,7 +199,7 @@ class Caller:
             try:
                 period = account.breaker.enter()
                 purse.calls += 1
-                # Until something else is known, a call that was made has used all that was set aside for it.
+                # A sent request counts as its whole reservation until the actual usage is known.
                 attempt.used = held.demand
                 async with following(self._made(attempt, provider, call)) as deltas:
                     try:
@@ -177,7 +213,7 @@ class Caller:
             await purse.settle(held, attempt.used)
 
     async def _made(self, attempt: Attempt, provider: Provider, call: Call) -> AsyncIterator[Delta]:
-        """Make a call, and notice what becomes of it."""
+        """Send a call to the provider, and record its outcome."""
         begun = self._clock.now()
         visit = self._prompt_cache.visit(provider.name, provider.account, call)
         attempt.cache_plan = visit.plan
@@ -198,13 +234,13 @@ class Caller:
             self._report(attempt.report(provider.name, call, self._clock.now() - begun))
 
     def _account(self, provider: Provider, call: Call) -> _Account:
-        """The account of a request: its provider, which has one credential, and the class of its model."""
+        """Return the shared state of a request's credential and model family."""
         model = class_of(call.model)
         name = f"{provider.name}/{model}"
         known = name in self._accounts or name in self._limits
         if not known and len(self._accounts) >= _MAX_ACCOUNTS:
-            # Callers choose the names of models, but neither how much is remembered of them nor which limits
-            # hold: the models that the configuration names keep theirs.
+            # Clients choose model names. They must not control how many states are stored, nor which limits
+            # apply: models named in the configuration have permanent states.
             name = f"{provider.name}/*"
         if name not in self._accounts:
             limits = self._limits.get(name) or self._limits.get(provider.name) or ProviderLimits()
@@ -216,7 +252,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """What the calls with one credential for one class of models have in common."""
+    """Shared state of all calls with one credential to one model family."""
 
     limits: ProviderLimits
     gate: Gate

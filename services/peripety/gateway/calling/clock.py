@@ -1,4 +1,4 @@
-"""The time that limits, breakers and retries go by."""
+"""Clock of rate limits, breakers and retries; replaceable in tests."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def _today() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What time it is, and how to wait.
+    """Source of time and of delays.
 
     Attributes:
-        now: seconds on a clock that never goes back.
-        sleep: waits so many seconds of that clock.
-        deadline: the moment on that clock at which the caller stops waiting; None when nobody said.
-        today: the date and the time of day, in UTC: prices and budgets go by them.
+        now: monotonic clock, in seconds.
+        sleep: waits for so many seconds.
+        deadline: deadline of the caller on that clock; None for none.
+        today: date and time in UTC, for prices and budgets.
     """
 
     now: Callable[[], float] = time.monotonic
@@ -38,12 +38,12 @@ class Clock:
     today: Callable[[], datetime] = _today
 
     def left(self) -> float:
-        """Seconds until the caller stops waiting; infinity when it waits for ever."""
+        """Return the seconds until the caller's deadline; infinity without one."""
         deadline = self.deadline()
         return math.inf if deadline is None else deadline - self.now()
 
     async def wait(self, event: asyncio.Event, seconds: float) -> None:
-        """Wait until the event is set, but no longer than so many seconds."""
+        """Wait until the event is set, for at most so many seconds."""
         if seconds == math.inf:
             await event.wait()
             return

@@ -1,7 +1,7 @@
-"""What was used of limits: the state that replicas of the gateway may share.
+"""Usage counters of rate limits, optionally shared by replicas.
 
-Whatever stands between a gateway and its provider's limits is asked of `Counters`, in two calls that each are
-one step: those of this process here, those of several replicas in `calling/shared`.
+All state between a gateway and its provider's limits is behind `Counters`: two calls, each atomic. The
+implementation in memory is in this module, the one for several replicas uses Redis.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SLOT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a call may use, beside one request, or what it has used.
+    """Estimated or actual usage of a call, beside the one request.
 
     Attributes:
         input_tokens: tokens of the prompt.
         output_tokens: tokens of the answer, reasoning included.
-        cost: money, in 10^-12 dollars; None when a price is not known.
+        cost: cost in 10^-12 dollars; None if a price is unknown.
     """
 
     input_tokens: int
@@ -39,13 +39,13 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A call that was let in.
+    """Reservation of an admitted call.
 
     Attributes:
-        account: whose limits it counts towards.
-        demand: what was set aside for it.
-        moment: when.
-        number: which one it is, where that is needed to find it again.
+        account: the account whose limits it counts towards.
+        demand: the reserved usage.
+        moment: time of the reservation.
+        number: id of the reservation, where the implementation needs one.
     """
 
     account: str
@@ -55,42 +55,41 @@ class Reservation:
 
 
 class Counters(Protocol):
-    """The use of limits."""
+    """Usage counters of rate limits."""
 
     async def reserve(self, account: str, limits: ProviderLimits, demand: Demand) -> Reservation | float:
-        """Let a call in.
+        """Admit a call.
 
         Args:
-            account: who asks: a credential and a class of models.
-            limits: what it may use.
-            demand: what the call may use; not more than a whole limit.
+            account: a credential and a model family.
+            limits: the limits of the account.
+            demand: the estimated usage; never more than a whole limit.
 
         Returns:
-            The reservation, or the seconds to wait before asking again: infinity when it takes a call under
-            way to end.
+            The reservation, or the seconds to wait before the next attempt: infinity if a call in flight must
+            end first.
         """
         ...
 
     async def settle(self, reservation: Reservation, used: Demand | None) -> None:
-        """Account for a call that has ended; each reservation is settled once.
+        """Settle a finished call; each reservation is settled once.
 
         Args:
-            reservation: what was set aside for it.
-            used: what it used; None when no request was sent.
+            reservation: its reservation.
+            used: its usage; None if no request was sent.
         """
         ...
 
 
 class MemoryCounters:
-    """Implements `Counters` in this process.
+    """`Counters` in memory: a sliding window of one minute.
 
-    What was used counts for a minute, so that in no minute, wherever it begins, more is used than a limit
-    allows. A request and its input count from the moment they are let in. The output of a call, and its cost,
-    count for as long as the call goes on, and from its end for a minute more: a provider may count them at
-    any time between.
+    Usage counts for a minute, so no minute, wherever it begins, exceeds a limit. A request and its input
+    count from their admission. The output of a call and its cost count while the call runs and for a minute
+    after its end, because a provider may count them at any time in between.
 
     Args:
-        now: tells the time in seconds.
+        now: clock, in seconds.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -113,7 +112,7 @@ class MemoryCounters:
 
 
 class _Use:
-    """What one account used of each of its limits."""
+    """Usage of one account for each of its limits."""
 
     def __init__(self) -> None:
         self._requests = _Minute()
@@ -158,7 +157,7 @@ class _Use:
 
 
 class _Minute:
-    """Amounts of the last minute, in slots of a tenth of a second: what they take is bounded."""
+    """Sliding window of a minute in slots of a tenth of a second, so its memory is bounded."""
 
     def __init__(self) -> None:
         self._amounts: dict[int, int] = {}
@@ -171,7 +170,7 @@ class _Minute:
         self._total += amount
 
     def correct(self, difference: int, moment: float, now: float) -> None:
-        """Change what was added at a moment, unless it counts no more."""
+        """Change an amount that was added at a moment, unless it has expired."""
         self._forget(now)
         slot = _slot(moment)
         if slot in self._amounts:
@@ -179,7 +178,7 @@ class _Minute:
             self._total += difference
 
     def wait(self, limit: int | None, amount: int, now: float) -> float:
-        """Seconds until the amount fits; infinity if it will not fit by waiting."""
+        """Return the seconds until an amount fits; infinity if waiting does not help."""
         self._forget(now)
         excess = 0 if limit is None else self._total + amount - limit
         if excess <= 0:
@@ -200,5 +199,5 @@ def _slot(moment: float) -> int:
 
 
 def _end(slot: int) -> float:
-    """When what was added in a slot counts no more."""
+    """Return the time at which a slot expires."""
     return (slot + 1) * _SLOT + _MINUTE

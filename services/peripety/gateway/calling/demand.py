@@ -1,4 +1,4 @@
-"""What a call may use, told before it is made."""
+"""Estimate of the usage of a call, before it is sent."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["answering_at_most", "demand_of", "longest_affordable"]
 
 
 def demand_of(call: Call, limits: ProviderLimits, when: datetime) -> Demand:
-    """Return what to set aside for a call.
+    """Return the usage to reserve for a call.
 
     Args:
         call: the call.
-        limits: what its account may use; an answer whose length was left open is taken to fit into them.
-        when: now.
+        limits: limits of its account; an answer without a maximum length is assumed to fit into them.
+        when: current time.
     """
     prompt = prompt_tokens(call.request)
     answer = call.request.max_output_tokens
@@ -38,14 +38,14 @@ def demand_of(call: Call, limits: ProviderLimits, when: datetime) -> Demand:
 
 
 def longest_affordable(call: Call, prompt: int, most: int, cost: int, when: datetime) -> int:
-    """Return the most tokens of an answer, at least 1, with which a call costs no more than an amount.
+    """Return the maximum number of output tokens, at least 1, with which a call costs no more than an amount.
 
     Args:
         call: the call.
-        prompt: the tokens of its prompt.
-        most: the most tokens that are wanted.
+        prompt: tokens of its prompt.
+        most: the desired maximum.
         cost: the amount, in pico-dollars.
-        when: now.
+        when: current time.
     """
     fits, too_many = 1, most + 1
     while too_many - fits > 1:
@@ -58,5 +58,5 @@ def longest_affordable(call: Call, prompt: int, most: int, cost: int, when: date
 
 
 def answering_at_most(call: Call, tokens: int) -> Call:
-    """Return the call with the most tokens that its answer may have."""
+    """Return the call with another maximum of output tokens."""
     return replace(call, request=replace(call.request, max_output_tokens=tokens))

@@ -1,4 +1,4 @@
-"""The models of one request, asked in their order until one of them answers."""
+"""Fallback chain: the models of a request, tried in order until one answers."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 __all__ = ["Candidates"]
 
 _PATIENCE = 2.0
-"""Seconds that a model with another one behind it is waited for, where limits or the provider ask for it."""
+"""Maximum wait in seconds for a model that has a fallback, if limits or the provider require a wait."""
 
 
 class Candidates:
-    """The models that may answer a request: its own, then its `fallback_models`.
+    """Fallback chain of a request: its own model, then its `fallback_models`.
 
-    The next one is asked when the one before fails in a way that another may not, before anything of its
-    answer was released. Once one has answered, it alone is asked for the repair.
+    The next model is tried after a failure that another model may not share, before any part of an answer was
+    released. A model that has answered also gets the repair request.
 
     Args:
         request: names the models.
-        select: finds the provider of a model.
-        caller: makes the calls.
-        purse: the budgets of the request, over all of its models.
+        select: returns the provider of a model.
+        caller: executes the calls.
+        purse: the budgets of the request, over all its models.
     """
 
     def __init__(self, request: GenerateRequest, select: Select, caller: Caller, purse: Purse) -> None:
@@ -47,13 +47,13 @@ class Candidates:
         self._purse = purse
 
     async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Ask one after the other.
+        """Try one model after another.
 
         Yields:
-            `FallingBack` for each model that failed, deltas, then `Completed`.
+            `FallingBack` for each failed model, deltas, then `Completed`.
 
         Raises:
-            PeripetyError: why the first model failed, when all did; its details say why the others did.
+            PeripetyError: the error of the first model, if all failed; its details contain the others.
         """
         calls = self._purse.calls
         failures: list[tuple[str, PeripetyError]] = []
@@ -86,7 +86,7 @@ class Candidates:
 
 
 def _all_of(failures: list[tuple[str, PeripetyError]]) -> PeripetyError:
-    """The first failure, which says in its details what the others were."""
+    """Return the first failure, with the others in its details."""
     (_, first), *others = failures
     first.details |= {f"fallback_{n}": f"{name}: {error.code}" for n, (name, error) in enumerate(others, 1)}
     return first

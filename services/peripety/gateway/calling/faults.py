@@ -1,4 +1,4 @@
-"""What a failed call says: whose fault it was, and whether it may go better next time."""
+"""Retry policy: classifies a failed call by its cause, and decides on retry and fallback."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _BUSY = "PROVIDER_BUSY"
 _ANSWERS_THAT_MAY_PASS = frozenset({_BUSY, "PROVIDER_FAILED", "PROVIDER_RATE_LIMITED"})
 _MAY_PASS = _ANSWERS_THAT_MAY_PASS | {"PROVIDER_UNREACHABLE", "STREAM_MALFORMED", "STREAM_TRUNCATED"}
 
-# What says something about one provider, or one model of it. Not here: a request that is refused as
-# malformed, a budget that is used up, the caller's deadline, and what is our own.
+# Codes that describe one provider, or one of its models. Not included: requests rejected as malformed,
+# exhausted budgets, the caller's deadline, and internal errors.
 _MAY_GO_BETTER_ELSEWHERE = _MAY_PASS | {
     "CONTEXT_LENGTH_EXCEEDED",
     "LIMIT_REACHED",
@@ -33,25 +33,25 @@ _MAY_GO_BETTER_ELSEWHERE = _MAY_PASS | {
 
 
 def is_provider_fault(error: PeripetyError) -> bool:
-    """Whether the provider failed: not when it refused a request, a key or more of the same."""
+    """Return True if the provider failed; False if it rejected the request, the key or the quota."""
     return isinstance(error, UnavailableError) and error.code != _BUSY
 
 
 def may_pass(error: PeripetyError) -> bool:
-    """Whether the same request may succeed a little later.
+    """Return True if the same request may succeed a little later.
 
-    A time-out is not taken for that: the caller has waited for long, and the provider may be at work still.
-    A provider that says itself whether to ask again is believed.
+    A time-out is not transient: the caller has waited long, and the provider may still be working. An
+    explicit retry hint of the provider takes precedence.
     """
     told = error.details.get("should_retry")
     return error.code in _MAY_PASS if told is None else told == "true"
 
 
 def another_may_answer(error: PeripetyError) -> bool:
-    """Whether another model may answer where this one failed."""
+    """Return True if another model may answer where this one failed."""
     return error.code in _MAY_GO_BETTER_ELSEWHERE
 
 
 def was_answered(error: PeripetyError) -> bool:
-    """Whether the provider said that it would not do it, and so used no tokens."""
+    """Return True if the provider rejected the request explicitly, and so used no tokens."""
     return error.code in _ANSWERS_THAT_MAY_PASS or not isinstance(error, UnavailableError | DeadlineError)

@@ -1,4 +1,4 @@
-"""Lets calls through as the limits of their account allow, in the order in which they came."""
+"""Rate limiter of an account: admits calls in order of arrival."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Gate"]
 
-# Rounding must not make a wait so short that the clock does not move on.
+# Avoid a wait so short that rounding leaves the clock unchanged.
 _SHORTEST_WAIT = 0.001
 
 
 class Gate:
-    """The way to a provider for one account.
+    """Rate limiter of one account.
 
     Args:
-        account: a credential and a class of models.
-        limits: what the account may use.
-        counters: what it has used.
-        clock: what to wait by.
-        credential: tells the credential from others for the same provider.
+        account: a credential and a model family.
+        limits: the limits of the account.
+        counters: usage of the limits.
+        clock: used to wait.
+        credential: fingerprint that separates credentials of one provider.
     """
 
     def __init__(
         self, account: str, limits: ProviderLimits, counters: Counters, clock: Clock, credential: str = ""
     ) -> None:
         self._account = account
-        # Where several processes count together, not all of them need have the same key.
+        # With shared counters, the processes may use different keys.
         self._counted_as = f"{account}@{credential}"
         self._limits = limits
         self._counters = counters
@@ -46,16 +46,16 @@ class Gate:
         self._queue: deque[asyncio.Event] = deque()
 
     async def enter(self, demand: Demand, patience: float = math.inf) -> Reservation:
-        """Wait for the limits to allow a call.
+        """Wait until the limits admit a call.
 
         Args:
-            demand: what it may use.
-            patience: for how many seconds to wait at most.
+            demand: its estimated usage.
+            patience: the maximum wait in seconds.
 
         Raises:
-            ResourceExhaustedError: they will not in the time that there is (code LIMIT_REACHED), or never
-                (code LIMIT_TOO_SMALL).
-            FailedPreconditionError: money is limited, and what the call costs is not known (code
+            ResourceExhaustedError: the limits do not admit it in time (code LIMIT_REACHED), or never (code
+                LIMIT_TOO_SMALL).
+            FailedPreconditionError: the cost is limited, and the price of the call is unknown (code
                 PRICE_UNKNOWN).
         """
         self._refuse_what_never_fits(demand)
@@ -64,7 +64,7 @@ class Gate:
         self._queue.append(my_turn)
         try:
             while True:
-                # Before asking, so that what is given back while the counters answer is not missed.
+                # Cleared before the attempt, so a release during the attempt is not missed.
                 my_turn.clear()
                 wait = math.inf
                 if self._queue[0] is my_turn:
@@ -81,7 +81,7 @@ class Gate:
             self._wake_first()
 
     async def leave(self, reservation: Reservation, used: Demand | None) -> None:
-        """Account for a call that has ended; see `Counters.settle`."""
+        """Settle a finished call; see `Counters.settle`."""
         await self._counters.settle(reservation, used)
         self._wake_first()
 
@@ -94,12 +94,12 @@ class Gate:
             self._refuse_what_costs_too_much(demand.cost, self._limits.pico_dollars_per_minute)
         for limit, amount, way_out in (
             (self._limits.input_tokens_per_minute, demand.input_tokens, "shorten the prompt"),
-            (self._limits.output_tokens_per_minute, demand.output_tokens, "ask for a shorter answer"),
+            (self._limits.output_tokens_per_minute, demand.output_tokens, "request a shorter answer"),
         ):
             if limit is not None and amount > limit:
                 raise ResourceExhaustedError(
-                    f"The request may use {amount} tokens, and {self._account} is limited to {limit} a"
-                    f" minute: {way_out}, or raise PERIPETY_LIMITS",
+                    f"request too large: it may use {amount} tokens, and the limit of {self._account} is"
+                    f" {limit} per minute; {way_out}, or raise PERIPETY_LIMITS",
                     code="LIMIT_TOO_SMALL",
                 )
 
@@ -108,15 +108,15 @@ class Gate:
             raise price_unknown(self._account, "the dollars_per_minute of PERIPETY_LIMITS")
         if cost > limit:
             raise ResourceExhaustedError(
-                f"The request may cost {in_dollars(cost)} dollars, and {self._account} is limited to"
-                f" {in_dollars(limit)} a minute: shorten the prompt, ask for a shorter answer, or raise"
-                " PERIPETY_LIMITS",
+                f"request too expensive: it may cost {in_dollars(cost)} dollars, and the limit of"
+                f" {self._account} is {in_dollars(limit)} per minute; shorten the prompt, request a"
+                " shorter answer, or raise PERIPETY_LIMITS",
                 code="LIMIT_TOO_SMALL",
             )
 
     def _used_up(self, wait: float) -> ResourceExhaustedError:
         return ResourceExhaustedError(
-            f"The limits of {self._account} are used up; try again later, or raise PERIPETY_LIMITS",
+            f"limits of {self._account} reached; try again later, or raise PERIPETY_LIMITS",
             code="LIMIT_REACHED",
             retry_after=None if wait == math.inf else wait,
         )

@@ -1,4 +1,4 @@
-"""What became of a call of a provider: for the log, and for whoever adds usage up."""
+"""Call log: one record per provider request, for the log and the usage statistics."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """A request that was sent to a provider.
+    """Record of a request that was sent to a provider.
 
     Attributes:
         provider: the provider.
-        model: the model that answered, else the one that was asked, as the provider names it.
+        model: the model that answered, else the requested one, in the provider's spelling.
         conversation_id: the conversation that it continued; None for none.
-        outcome: `OK`, the code of the error, or `CANCELLED` when its caller left.
-        begun: when it was sent.
-        seconds: how long it took.
-        counted: what it counts for in limits and budgets: what it used, or may have used.
-        usage: its tokens as the provider reported them; all zero when it did not.
-        cost: what it cost; None when that is not known.
+        outcome: `OK`, the error code, or `CANCELLED` if the caller left.
+        begun: start time.
+        seconds: duration.
+        counted: the usage that counts towards limits and budgets, actual or assumed.
+        usage: tokens reported by the provider; all zero if it reported none.
+        cost: the cost; None if unknown.
     """
 
     provider: str
@@ -46,7 +46,7 @@ class CallReport:
 
 
 def log_call(report: CallReport) -> None:
-    """Write a line about a call: figures and names, never what was said."""
+    """Log a call: numbers and names only, never its content."""
     _log.info(
         "provider call",
         extra={

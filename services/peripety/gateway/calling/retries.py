@@ -1,4 +1,4 @@
-"""How often a call is made again, and when."""
+"""Retries: the retry budget and the delay."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _EARNED = 0.1
 
 
 class RetryBudget:
-    """Lets one call in ten be repeated, and up to ten more that were saved up."""
+    """Retry budget: one retry per ten calls, plus up to ten saved ones."""
 
     def __init__(self) -> None:
         self._balance = _SAVED
 
     def earn(self) -> None:
-        """Count a call."""
+        """Count a call, which adds a tenth of a retry."""
         self._balance = min(_SAVED, self._balance + _EARNED)
 
     def spend(self) -> bool:
-        """Pay for a retry; False when there is not enough left."""
+        """Withdraw one retry; return False if the budget is exhausted."""
         if self._balance < 1:
             return False
         self._balance -= 1
@@ -35,16 +35,16 @@ class RetryBudget:
 
 
 def pause_before_retry(attempts: int, hint: float | None, random: Random) -> float | None:
-    """Return the seconds to wait before a call is made again; None when it has been made often enough.
+    """Return the delay before a retry in seconds; None after the last attempt.
 
-    The pause is drawn from a range that doubles with each attempt, so that callers who failed together do not
-    come back together. It begins when the provider said that it would answer again; if that is too far off,
-    the caller is told instead.
+    Exponential backoff with jitter: the range doubles with each attempt, so that clients that failed together
+    do not retry together. The delay starts at the time that the provider has named. If that time is too far
+    off, the call fails instead.
 
     Args:
-        attempts: how often the call was made.
-        hint: seconds after which the provider asked to come back; None when it did not.
-        random: draws the pause.
+        attempts: number of attempts so far.
+        hint: delay requested by the provider, in seconds; None without one.
+        random: source of the jitter.
     """
     earliest = hint or 0.0
     if attempts >= _ATTEMPTS or earliest > _LONGEST_HINT:

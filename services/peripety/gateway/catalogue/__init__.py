@@ -1,4 +1,4 @@
-"""What the gateway knows of models, as dated data, and what calls to them cost."""
+"""Model catalog: dated data about models, and the cost of calls."""
 
 from peripety.gateway.catalogue.catalogue import Catalogue
 from peripety.gateway.catalogue.cost import (

@@ -1,4 +1,4 @@
-"""Reads cards of models from TOML: what a card leaves out stands on the card that it is like."""
+"""Reader of model files (TOML). A model inherits missing keys from the model named in `like`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Cards"]
 
-# What a card does not take over from the card that it is like: it says who the model is.
+# Keys that identify a model and are therefore not inherited.
 _ITS_OWN = frozenset({"provider", "name", "names", "like", "released", "retired"})
 _MODEL = TypeAdapter(ModelData)
 
 
 class Cards:
-    """The cards of one or more files, the later file before the earlier one.
+    """Model entries of one or more files; a later file overrides an earlier one.
 
-    A later file may add cards, and change what an earlier one says of a model: of a card with the same
-    provider and name it keeps what it does not say otherwise.
+    A later file may add models and change single keys: a model with the same provider and name inherits all
+    keys that the later file leaves out.
     """
 
     def __init__(self) -> None:
@@ -34,21 +34,21 @@ class Cards:
         self._sources: dict[tuple[str, str], str] = {}
 
     def add(self, text: str, source: str) -> None:
-        """Take the cards of a file.
+        """Add the models of a file.
 
         Args:
             text: the TOML document.
             source: the file's name, for errors.
 
         Raises:
-            InvalidArgumentError: the document is no list of cards.
+            InvalidArgumentError: the document is not a list of models.
         """
         try:
             document = tomllib.loads(text, parse_float=Decimal)
         except tomllib.TOMLDecodeError as error:
             raise _bad(source, f"is not TOML: {error}") from None
         if unknown := document.keys() - {"model"}:
-            raise _bad(source, f"{min(unknown)}: is not known; a file of models has [[model]] tables only")
+            raise _bad(source, f"{min(unknown)}: unknown key; a model file has only [[model]] tables")
         cards = document.get("model", [])
         if not isinstance(cards, list):
             raise _bad(source, "model: must be an array of tables; write [[model]]")
@@ -56,16 +56,16 @@ class Cards:
         for index, card in enumerate(cards):
             key = _key(card, f"model[{index}]", source)
             if key in added:
-                raise _bad(source, f"{'/'.join(key)}: has two cards; make them one")
+                raise _bad(source, f"{'/'.join(key)}: duplicate model; merge the two entries")
             added[key] = _over(card, self._cards.get(key, {}))
         self._sources |= dict.fromkeys(added, source)
         self._cards = added | {key: card for key, card in self._cards.items() if key not in added}
 
     def models(self) -> list[ModelData]:
-        """Return the models, in the order in which their names are to be tried.
+        """Return the models, in the order in which their name patterns are tried.
 
         Raises:
-            InvalidArgumentError: a card is wrong; the message names the file, the model and the key.
+            InvalidArgumentError: an entry is wrong; the message names the file, the model and the key.
         """
         return [self._model(key) for key in self._cards]
 
@@ -83,7 +83,7 @@ class Cards:
         return model
 
     def _complete(self, key: tuple[str, str], asking: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-        """The card with all that it takes over from others."""
+        """Return an entry with all inherited keys."""
         card = self._cards[key]
         provider, name = key
         like = (provider, card.get("like", "*"))
@@ -92,11 +92,13 @@ class Cards:
             return known
         if like not in self._cards:
             way_out = (
-                'add the provider\'s card for any other name, "*"' if like[1] == "*" else "it has no card"
+                'add the provider\'s entry for any other name, "*"' if like[1] == "*" else "add its entry"
             )
-            raise _bad(self._sources[key], f"{'/'.join(key)}: like: {'/'.join(like)} is not there; {way_out}")
+            raise _bad(
+                self._sources[key], f"{'/'.join(key)}: like: unknown model {'/'.join(like)}; {way_out}"
+            )
         if like in {*asking, key}:
-            raise _bad(self._sources[key], f"{'/'.join(key)}: like: the card would be like itself")
+            raise _bad(self._sources[key], f"{'/'.join(key)}: like: circular reference; remove it")
         base = self._complete(like, (*asking, key))
         return _over(known, {field: value for field, value in base.items() if field not in _ITS_OWN})
 
@@ -104,14 +106,14 @@ class Cards:
 def _key(card: Any, place: str, source: str) -> tuple[str, str]:
     for field in ("provider", "name"):
         if not isinstance(card, dict) or not isinstance(card.get(field), str) or not card[field]:
-            raise _bad(source, f"{place}.{field}: is required, a text")
+            raise _bad(source, f"{place}.{field}: is required, as text")
     if not isinstance(card.get("like", ""), str):
         raise _bad(source, f"{place}.like: must be the name of a model of the same provider")
     return card["provider"], card["name"]
 
 
 def _over(card: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
-    """The card on top of another one, tables such as `cache` key by key."""
+    """Return the entry merged over its base; tables such as `cache` are merged key by key."""
     merged = {**base, **card}
     for field in ("cache", "traits"):
         if isinstance(card.get(field), dict) and isinstance(base.get(field), dict):
@@ -120,21 +122,21 @@ def _over(card: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _contradiction(model: ModelData) -> str | None:
-    """What cannot be true of a model, with its place."""
+    """Return a contradiction within a model's data, with its key; None if the data is consistent."""
     lists = Counter((price.effective, price.min_input_tokens, price.peak) for price in model.prices)
     for (effective, tokens, _), count in lists.items():
         day = effective or "no day"
         if count > 1:
-            return f"prices: two hold from {day} on for {tokens} tokens; leave one out"
+            return f"prices: two prices from {day} on for {tokens} tokens; remove one"
         if lists[effective, 0, None] == 0:
-            return f"prices: those of {day} lack one for small prompts at any hour"
+            return f"prices: {day} lacks a price for small prompts at any hour"
     for index, price in enumerate(model.prices):
         if unknown := price.cache_write.keys() - model.cache.ttls.keys():
-            return f"prices[{index}].cache_write: {min(unknown)} is none of cache.ttls"
+            return f"prices[{index}].cache_write: '{min(unknown)}' is not in cache.ttls"
     if model.max_output_tokens and model.default_output_tokens > model.max_output_tokens:
-        return "default_output_tokens: is more than max_output_tokens"
+        return "default_output_tokens: exceeds max_output_tokens"
     return None
 
 
 def _bad(source: str, problem: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"Bad file of models {source}: {problem}", code="BAD_CONFIGURATION")
+    return InvalidArgumentError(f"model file {source}: {problem}", code="BAD_CONFIGURATION")

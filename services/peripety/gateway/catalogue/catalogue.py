@@ -1,4 +1,4 @@
-"""All models that are known, found by provider and name."""
+"""Model catalog: all known models, by provider and name."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _UNKNOWN_SERVER = "generic"
 
 
 class Catalogue:
-    """All models that are known.
+    """Model catalog.
 
     Args:
-        models: in the order in which their names are tried; every provider has one for any other name.
+        models: in the order in which their patterns are tried; every provider has an entry for any other
+            name.
     """
 
     def __init__(self, models: Iterable[ModelData]) -> None:
@@ -41,10 +42,10 @@ class Catalogue:
     @classmethod
     @lru_cache
     def load(cls, more: Path | None = None) -> Catalogue:
-        """Read what is known.
+        """Load the catalog.
 
         Args:
-            more: a file that adds to what comes with this version, and corrects it.
+            more: a file that extends and overrides the built-in models.
 
         Raises:
             InvalidArgumentError: the file cannot be read or is wrong; the message names model and key.
@@ -55,7 +56,7 @@ class Catalogue:
             try:
                 text = more.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not UTF-8"
+                reason = getattr(error, "strerror", None) or "not UTF-8"
                 raise InvalidArgumentError(
                     f"PERIPETY_MODELS: cannot read {more}: {reason}", code="BAD_CONFIGURATION"
                 ) from None
@@ -63,11 +64,11 @@ class Catalogue:
         return cls(cards.models())
 
     def find(self, provider: str, model: str | None) -> ModelData:
-        """Return what is known of a model; of one that is not named anywhere, what all others have in common.
+        """Return the data of a model. An unknown name gets the data common to all models of its provider.
 
         Args:
-            provider: who serves it; one that is not known either is taken for any server.
-            model: its name, of a snapshot too; None for the provider's own choice.
+            provider: the provider; an unknown one is treated as a generic server.
+            model: the model's name, or that of a snapshot; None for the provider's default.
         """
         provider, owner = provider_named(provider), whose_models(provider)
         name = (model or "").lower()
@@ -79,11 +80,11 @@ class Catalogue:
         return replace(found or self._any_other[_UNKNOWN_SERVER], provider=provider)
 
     def provider_of(self, model: str) -> str | None:
-        """Return the provider whose models have names that begin like this; None when no provider's do."""
+        """Return the provider whose model names share this one's prefix, or None."""
         return provider_of(model)
 
     def models(self, provider: str | None = None) -> tuple[ModelData, ...]:
-        """Return the models that have a name, by provider and name; of one provider when it is given."""
+        """Return the named models, sorted by provider and name, optionally of one provider."""
         named = [model for model in self._models if not model.is_any_other]
         if provider is not None:
             owner, asked = whose_models(provider), provider_named(provider)

@@ -1,4 +1,4 @@
-"""What calls cost, to the pico-dollar (10^-12 dollars)."""
+"""Cost of calls, exact to the pico-dollar (10^-12 dollars)."""
 
 from __future__ import annotations
 
@@ -27,34 +27,37 @@ __all__ = [
 ]
 
 LONGEST_CALL = timedelta(hours=1)
-"""A call that is begun now is priced at a time that is no later than this: waits, repeats and all."""
+"""Upper bound on the start of a call that is admitted now, waits and retries included.
+
+It selects the prices.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What calls cost, in pico-dollars.
+    """Cost of calls in pico-dollars.
 
     Attributes:
-        total: all of it.
-        cache_savings: what the prompt would have cost without a cache, less what it did cost; negative when
-            writing to the cache cost more than reading from it saved.
+        total: the total cost.
+        cache_savings: the cost of the prompt without a cache minus its actual cost; negative if writing to
+            the cache cost more than reading saved.
     """
 
     total: int = 0
     cache_savings: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        """What two calls cost together."""
+        """Return the sum of both costs."""
         return Cost(self.total + other.total, self.cache_savings + other.cache_savings)
 
 
 def cost_of(usage: Usage, model: ModelData, when: datetime) -> Cost | None:
-    """Return what one call cost; None when its price is not known.
+    """Return the cost of one call; None if its price is unknown.
 
     Args:
-        usage: the tokens of the one call: the size of its prompt decides on the price.
+        usage: tokens of this one call; the prompt size selects the price.
         model: the model that answered.
-        when: the time of the call, with its zone.
+        when: time of the call, with time zone.
     """
     price = price_at(model.prices, usage.input_tokens, when)
     if price is None:
@@ -76,12 +79,12 @@ def cost_of(usage: Usage, model: ModelData, when: datetime) -> Cost | None:
 
 
 def cost_of_call(usage: Usage, model: ModelData, when: datetime) -> Cost | None:
-    """Return what a call cost whose usage may be missing; None when that or its price is not known.
+    """Return the cost of a call with possibly missing usage; None if usage or price is unknown.
 
     Args:
-        usage: its tokens as its provider reported them; all zero when it did not.
+        usage: tokens reported by the provider; all zero if it reported none.
         model: the model that answered.
-        when: the time of the call, with its zone.
+        when: time of the call, with time zone.
     """
     if usage == Usage() and most_it_can_cost(1, 1, model, when) != 0:
         return None
@@ -89,13 +92,13 @@ def cost_of_call(usage: Usage, model: ModelData, when: datetime) -> Cost | None:
 
 
 def most_it_can_cost(input_tokens: int, output_tokens: int, model: ModelData, when: datetime) -> int | None:
-    """Return the most that a call can cost that begins now, in pico-dollars; None when a price is not known.
+    """Return the maximum cost of a call that starts now, in pico-dollars; None if a price is unknown.
 
     Args:
-        input_tokens: the most that its prompt may have.
-        output_tokens: the most that its answer may have, reasoning included.
-        model: the model that is asked.
-        when: now, with the zone.
+        input_tokens: maximum size of the prompt.
+        output_tokens: maximum size of the answer, reasoning included.
+        model: the requested model.
+        when: current time, with time zone.
     """
     prices = prices_between(model.prices, input_tokens, when, when + LONGEST_CALL)
     return max(
@@ -110,21 +113,21 @@ def in_dollars(pico_dollars: int) -> str:
 
 
 def price_unknown(model: str, cap: str) -> FailedPreconditionError:
-    """The error of a call whose money is capped and whose price is not known.
+    """Return the error of a call with a capped cost and an unknown price.
 
     Args:
         model: `provider/model`.
-        cap: what caps the money.
+        cap: the cap, for the message.
     """
     return FailedPreconditionError(
-        f"What {model} costs is not known, and {cap} limits money: give its price in the file of"
-        " PERIPETY_MODELS, or limit tokens instead",
+        f"price of {model} unknown, but {cap} limits the cost; add its price to the file of PERIPETY_MODELS,"
+        " or limit tokens instead",
         code="PRICE_UNKNOWN",
     )
 
 
 def _writes(price: Price, model: ModelData) -> tuple[int, int]:
-    """The price of writing for the shortest time and for the longest one."""
+    """Return the cache-write prices for the shortest and the longest lifetime."""
     ttls = tuple(model.cache.ttls) or ("",)
     short = price.cache_write.get(ttls[0], price.input)
     return short, price.cache_write.get(ttls[-1], short)

@@ -1,4 +1,4 @@
-"""The models that can be asked for, in pages."""
+"""List of the available models, in pages."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["ListedModel", "ModelList"]
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model that can be asked for.
+    """A model that can be requested.
 
     Attributes:
-        name: `provider/model`, what to ask for.
-        data: what is known of it.
-        is_default: whether it answers when a request names none.
+        name: `provider/model`.
+        data: its catalog data.
+        is_default: whether it answers requests without a model.
     """
 
     name: str
@@ -34,12 +34,12 @@ class ListedModel:
 
 
 class ModelList:
-    """All models that have a name and are not retired, and the one that answers when a request names none.
+    """All named models that are not retired, and the default model.
 
     Args:
-        catalogue: what is known of models.
-        default: the provider and the model that answer when a request names none; None where there is none.
-        today: gives the day, in UTC.
+        catalogue: the model catalog.
+        default: provider and model of requests without a model; None if not configured.
+        today: returns the day, in UTC.
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class ModelList:
         self._today = today
 
     def page(self, provider: str, asked_size: int, token: str) -> Page[ListedModel]:
-        """Models in the order of their names.
+        """Return a page of models, sorted by name.
 
         Args:
             provider: only its models; empty for all.
-            asked_size: how many; 0 leaves it to the server.
-            token: what came with the page before; empty for the first one.
+            asked_size: page size; 0 uses the server's default.
+            token: token of the page; empty for the first one.
 
         Raises:
-            InvalidArgumentError: the page cannot be.
+            InvalidArgumentError: the page size or token is invalid.
         """
         size, before = page_size(asked_size), position_in(token)
         models = self._models(provider_named(provider))

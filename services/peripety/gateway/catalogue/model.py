@@ -1,4 +1,4 @@
-"""What is known of one model: what it can do, how its prompts are cached, how it wants to be asked."""
+"""Data of one model: capabilities, prompt-cache rules and request quirks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class Capability(Enum):
-    """Something a model can do."""
+    """A capability of a model."""
 
     TOOLS = "tools"
     """Calls tools."""
     PARALLEL_TOOLS = "parallel_tools"
-    """Calls several tools at once."""
+    """Calls several tools in parallel."""
     NATIVE_SCHEMA = "native_schema"
-    """Holds its answer to a JSON Schema by itself."""
+    """Enforces a JSON Schema natively."""
     GRAMMAR = "grammar"
     """Follows a grammar."""
     REASONING = "reasoning"
@@ -31,41 +31,49 @@ class Capability(Enum):
     PROMPT_CACHE = "prompt_cache"
     """Caches prompts."""
     SEED = "seed"
-    """Repeats itself for the same seed."""
+    """Repeats its answer for the same seed."""
 
 
 class CacheKind(Enum):
-    """The ways in which providers cache the beginnings of prompts."""
+    """Prompt-cache mechanisms of providers."""
 
     NONE = "none"
-    """They do not, or nothing is known of it."""
+    """No cache, or unknown."""
     BREAKPOINTS = "breakpoints"
-    """Anthropic: markers on blocks end the prefixes that are written. An entry can be read as soon as the
-    first answer begins; it lives from the beginning of the request that last used it."""
+    """Anthropic: markers on blocks end the prefixes that are written.
+
+    An entry is readable as soon as the first answer starts; its lifetime runs from the start of the request
+    that last used it.
+    """
     AUTOMATIC = "automatic"
-    """OpenAI before GPT-5.6: every prefix, without markers and at no price."""
+    """OpenAI before GPT-5.6: every prefix, without markers and free of charge."""
     AUTOMATIC_BREAKPOINTS = "automatic_breakpoints"
-    """OpenAI from GPT-5.6 on: one breakpoint is set automatically, others by markers. An entry can be read
-    when the first answer has ended; it lives from its last use."""
+    """OpenAI from GPT-5.6 on: one automatic breakpoint, others by markers.
+
+    An entry is readable when the first answer has ended; its lifetime runs from its last use.
+    """
     UNITS = "units"
-    """DeepSeek: units on disk, at the ends of prompts and answers and where prompts part, without markers."""
+    """DeepSeek: units on disk, without markers.
+
+    They end where prompts and answers end, and where prompts diverge.
+    """
     IMPLICIT = "implicit"
-    """Gemini: what prompts have in common, without markers and without any promise."""
+    """Gemini: common prefixes, without markers and without guarantee."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheRules:
-    """How a model's prompts are cached; 0 is where its kind of cache has no such rule.
+    """Prompt-cache rules of a model; 0 where its kind of cache has no such rule.
 
     Attributes:
-        kind: the way.
+        kind: the mechanism.
         minimum_tokens: shorter prefixes are not cached.
-        step_tokens: prefixes are cached at multiples of so many tokens.
-        max_breakpoints: the most markers of one request, automatic ones included.
-        lookback: how far back an earlier entry is found: for `BREAKPOINTS` in positions before a marker, its
-            own included; for `AUTOMATIC_BREAKPOINTS` in breakpoints before the end of the prompt.
-        ttls: how long entries live, in seconds, by the provider's name of it, the shortest first; the first
-            is what who asks for none gets.
+        step_tokens: prefixes are cached at multiples of this size.
+        max_breakpoints: maximum number of markers per request, automatic ones included.
+        lookback: how far back an earlier entry is found. `BREAKPOINTS`: in positions before a marker, the
+            marker's included. `AUTOMATIC_BREAKPOINTS`: in breakpoints before the end of the prompt.
+        ttls: lifetimes of entries in seconds, by the provider's name, shortest first; the first is the
+            default.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -80,21 +88,21 @@ class CacheRules:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """How a model wants to be asked, where models of one provider differ.
+    """Request quirks in which models of one provider differ.
 
     Attributes:
-        sampling: whether it takes temperature and the like; else they are refused.
-        system_messages: whether instructions may come between messages, with the role `system`.
-        forced_tool_choice: whether a tool may be demanded.
-        assistant_prefill: whether the last message may be the beginning of its own answer.
-        reasoning_can_be_off: whether it answers without reasoning when told to.
-        tools_while_reasoning: whether it calls tools while it reasons, in Chat Completions; else a request
-            with tools has to turn reasoning off there.
+        sampling: whether it accepts temperature and similar options; else the provider rejects them.
+        system_messages: whether messages with the role `system` are allowed between others.
+        forced_tool_choice: whether a tool call can be required.
+        assistant_prefill: whether the last message may be the start of its answer.
+        reasoning_can_be_off: whether reasoning can be disabled.
+        tools_while_reasoning: whether it calls tools while reasoning, in Chat Completions; else a request
+            with tools must disable reasoning.
         length_field: the field that limits the answer, in Chat Completions.
         instructions_role: the role of the instructions, in Chat Completions.
-        strict_schema: whether it takes only the strict subset of JSON Schema.
-        replays_reasoning: whether the reasoning of an answer that called tools has to be sent back with it.
-        api_version: the version of the API to ask for; empty where there is none.
+        strict_schema: whether it accepts only the strict subset of JSON Schema.
+        replays_reasoning: whether the reasoning of an answer with tool calls must be sent back.
+        api_version: the API version; empty if unversioned.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -114,22 +122,22 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class ModelData:
-    """What is known of one model, or of all others of a provider.
+    """Data of one model, or of all other models of a provider.
 
     Attributes:
-        provider: who serves it.
-        name: what to ask for; `*` stands for any other name.
-        names: other names it goes by; `*` and `?` stand for any characters and any one. Its snapshots
-            (`name-2026-01-31`, `name-20260131`, `name-latest`) need not be named.
-        released: the day on which it could first be asked for, where known.
-        retired: the day from which on it cannot be asked for, where announced.
-        capabilities: what it can do.
-        context_tokens: most tokens of prompt and answer together; 0 when not known.
-        max_output_tokens: most tokens of an answer, reasoning included; 0 when not known.
-        default_output_tokens: how many to ask for when a request leaves it open; enough to reason and answer.
-        cache: how its prompts are cached.
-        traits: how it wants to be asked.
-        prices: what it costs; none when not known.
+        provider: the provider.
+        name: the name in requests; `*` means any other name.
+        names: aliases, with the wildcards `*` and `?`. Snapshots (`name-2026-01-31`, `name-20260131`,
+            `name-latest`) are implied.
+        released: release date, if known.
+        retired: first day on which it is unavailable, if announced.
+        capabilities: its capabilities.
+        context_tokens: maximum of prompt and answer together; 0 if unknown.
+        max_output_tokens: maximum of an answer, reasoning included; 0 if unknown.
+        default_output_tokens: maximum to request by default; enough for reasoning and an answer.
+        cache: prompt-cache rules.
+        traits: request quirks.
+        prices: its prices; empty if unknown.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -149,13 +157,13 @@ class ModelData:
 
     @property
     def is_any_other(self) -> bool:
-        """Whether it stands for all models that are not named."""
+        """Return True if this is the entry for all unnamed models of a provider."""
         return self.name == "*"
 
     @property
     def usual_output_tokens(self) -> int | None:
-        """How many tokens to ask for when a request leaves it open.
+        """Return the default maximum of output tokens.
 
-        None where nothing is known of the model: its server would refuse more than it takes.
+        None if the model is unknown: its server might reject a value above its own maximum.
         """
         return self.default_output_tokens if self.max_output_tokens or not self.is_any_other else None

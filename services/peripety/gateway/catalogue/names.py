@@ -1,4 +1,4 @@
-"""Names of models: whose they are, and which snapshot of a model they mean."""
+"""Model names: provider, aliases and model family (name without snapshot)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _SERVES_MODELS_OF = {"openai-responses": "openai"}
 
 
 def provider_of(model: str) -> str | None:
-    """Return the provider whose models have names that begin like this one; None when no provider's do."""
+    """Return the provider whose model names share this one's prefix, or None."""
     return next((provider for beginning, provider in _PROVIDERS if beginning.match(model)), None)
 
 
 def provider_named(name: str) -> str:
-    """Return what a provider is called here: `google` and `gemini` are one."""
+    """Return the canonical name of a provider: `google` is `gemini`."""
     return _OTHER_NAMES.get(name.lower(), name.lower())
 
 
 def whose_models(provider: str) -> str:
-    """Return the provider under whose name the models are known that a provider serves."""
+    """Return the provider under whose name the catalog lists the models that a provider serves."""
     name = provider_named(provider)
     return _SERVES_MODELS_OF.get(name, name)
 
 
 def class_of(model: str) -> str:
-    """Return a name without the snapshot: `m` for `m-2026-01-31`, `m-20260131` and `m-latest`."""
+    """Return the model family, without the snapshot: `m` for `m-2026-01-31`, `m-20260131` and `m-latest`."""
     return _SNAPSHOT.sub("", model)

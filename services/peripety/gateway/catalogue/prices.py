@@ -1,4 +1,4 @@
-"""What the tokens of a model cost: by date, by the size of the prompt, and at peak hours."""
+"""Token prices of a model: by date, by prompt size and at peak hours."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 __all__ = ["PeakHours", "PicoDollars", "Price", "price_at", "prices_between", "prices_on"]
 
-# A dollar for a million tokens is a million pico-dollars (10^-12 dollars) for each.
+# One dollar per million tokens is a million pico-dollars (10^-12 dollars) per token.
 _PICO_DOLLARS_PER_TOKEN = 1_000_000
 
 
@@ -24,16 +24,16 @@ def _pico_dollars(dollars_per_million: Any) -> int:
 
 
 PicoDollars = Annotated[int, BeforeValidator(_pico_dollars), Field(ge=0)]
-"""Pico-dollars for each token; in a file, dollars for a million of them."""
+"""Price per token in pico-dollars; in a file, in dollars per million tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeakHours:
-    """When a provider's peak prices hold, in UTC.
+    """Peak hours of a provider, in UTC.
 
     Attributes:
         weekdays: 1 is Monday, 7 is Sunday.
-        hours: from each first hour to before each second one.
+        hours: half-open ranges of hours.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -42,7 +42,7 @@ class PeakHours:
     hours: tuple[tuple[Annotated[int, Field(ge=0, le=23)], Annotated[int, Field(ge=1, le=24)]], ...]
 
     def hold_at(self, when: datetime) -> bool:
-        """Whether it is peak time; `when` is in UTC."""
+        """Return True if `when`, in UTC, is in the peak hours."""
         return when.isoweekday() in self.weekdays and any(
             begin <= when.hour < end for begin, end in self.hours
         )
@@ -50,17 +50,17 @@ class PeakHours:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What each token costs, in pico-dollars.
+    """Price per token in pico-dollars.
 
     Attributes:
-        input: a token of the prompt that is neither read from a cache nor written to one.
-        output: a token of the answer, reasoning included.
-        cache_read: a token that is read from the cache.
-        cache_write: a token that is written to the cache, by the name of its lifetime (`CacheRules.ttls`);
-            empty where writing costs what the input costs.
-        min_input_tokens: for prompts of so many tokens or more.
-        effective: from the beginning of this day on, in UTC; None is since ever.
-        peak: holds only in these hours; None is at any time.
+        input: prompt token that is neither read from a cache nor written to one.
+        output: answer token, reasoning included.
+        cache_read: prompt token that is read from the cache.
+        cache_write: prompt token that is written to the cache, by lifetime (`CacheRules.ttls`); empty if
+            writing costs the input price.
+        min_input_tokens: applies to prompts of at least this size.
+        effective: first day of the price, in UTC; None if it always applied.
+        peak: applies only in these hours; None for any time.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -75,27 +75,27 @@ class Price:
 
     @property
     def dearest_input(self) -> int:
-        """The most that one token of a prompt can cost, whatever a cache does with it."""
+        """Return the maximum cost of one prompt token, whatever the cache does."""
         return max(self.input, self.cache_read, *self.cache_write.values())
 
 
 def prices_on(prices: Sequence[Price], day: date) -> list[Price]:
-    """Return the prices that hold on a day: of the lists of several days the newest one holds alone."""
+    """Return the prices of a day: only the newest price list in effect."""
     begun = [price for price in prices if _begin(price) <= day]
     newest = max(map(_begin, begun), default=None)
     return [price for price in begun if _begin(price) == newest]
 
 
 def price_at(prices: Sequence[Price], input_tokens: int, when: datetime) -> Price | None:
-    """Return the price that holds; None when it is not known.
+    """Return the applicable price; None if it is unknown.
 
-    A peak price goes before one that holds at any time, the price of a larger prompt before both of a
-    smaller one.
+    A peak price takes precedence over one for any time; the price of a larger prompt takes precedence over
+    both for a smaller one.
 
     Args:
         prices: all prices of a model.
-        input_tokens: the size of the whole prompt, cached tokens included.
-        when: the time of the call, with its zone.
+        input_tokens: size of the whole prompt, cached tokens included.
+        when: time of the call, with time zone.
     """
     when = when.astimezone(UTC)
     holding = [
@@ -107,16 +107,16 @@ def price_at(prices: Sequence[Price], input_tokens: int, when: datetime) -> Pric
 
 
 def prices_between(prices: Sequence[Price], input_tokens: int, begin: datetime, end: datetime) -> list[Price]:
-    """Return every price that can hold for a call of at most so many tokens, at some time of a period.
+    """Return every price that may apply to a call in a period.
 
     Args:
         prices: all prices of a model.
-        input_tokens: the most that the prompt may have.
-        begin: the first moment, with its zone.
-        end: the last one.
+        input_tokens: maximum size of the prompt.
+        begin: start of the period, with time zone.
+        end: end of the period.
 
     Returns:
-        The prices; none when any of them is not known.
+        The prices; empty if any of them is unknown.
     """
     sizes = {0, *(price.min_input_tokens for price in prices if price.min_input_tokens <= input_tokens)}
     found = [price_at(prices, size, moment) for moment in _changes(begin, end) for size in sizes]
@@ -124,7 +124,10 @@ def prices_between(prices: Sequence[Price], input_tokens: int, begin: datetime, 
 
 
 def _changes(begin: datetime, end: datetime) -> list[datetime]:
-    """The moments of a period at which a price may change: dates and peaks begin with an hour."""
+    """Return the moments of a period at which a price may change.
+
+    Dates and peak hours start at a full hour.
+    """
     moments = [begin.astimezone(UTC)]
     hour = moments[0].replace(minute=0, second=0, microsecond=0)
     while (hour := hour + timedelta(hours=1)) <= end.astimezone(UTC):

@@ -1,4 +1,4 @@
-"""Several turns with models: in memory for who holds them, in the database for who names them."""
+"""Conversations: in memory for a caller that holds one, in the database for stored ones."""
 
 from peripety.gateway.conversations.conversation import Conversation, Turn
 

@@ -1,4 +1,4 @@
-"""A conversation as an append-only ledger: a turn is kept only when its answer was accepted."""
+"""Conversation in memory: an append-only list of turns; a turn is added only if its answer was accepted."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ __all__ = ["Conversation", "Turn", "under_way"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One kept exchange.
+    """One completed exchange.
 
     Attributes:
-        said: what the user said, with the results of tools.
-        completion: the answer that was accepted: valid, or to an advisory schema.
+        said: the user message, with tool results.
+        completion: the accepted answer: valid, or with findings under an advisory schema.
     """
 
     said: tuple[ChatMessage, ...]
@@ -40,21 +40,21 @@ class Turn:
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
-        """The exchange as the model sees it."""
+        """Return the exchange as messages."""
         return (*self.said, never_empty(self.completion.message))
 
 
 class Conversation:
-    """Several turns with one model, held by whoever has them.
+    """Conversation with one model, held in memory.
 
-    The system text and the turns before are sent unchanged every time, so a provider's prompt cache keeps
-    matching. A repair that was needed inside a turn is not part of the history: only the good answer is.
+    The system text and earlier turns are sent unchanged every time, so the provider's prompt cache matches. A
+    repair within a turn is not part of the history: only the valid answer is.
 
     Args:
-        gateway: answers.
-        system: the instructions, for good.
-        options: how to generate, where a turn says nothing else.
-        turns: earlier turns to go on from.
+        gateway: the model gateway.
+        system: the instructions, fixed.
+        options: generation options; a turn can override them.
+        turns: earlier turns.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class Conversation:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The turns that were kept, oldest first."""
+        """Return the completed turns, oldest first."""
         return tuple(self._turns)
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
-        """The messages of all turns, oldest first."""
+        """Return the messages of all turns, oldest first."""
         return tuple(message for turn in self._turns for message in turn.messages)
 
     async def stream(
@@ -88,16 +88,16 @@ class Conversation:
         schema: ResponseSchema | None = None,
         options: Options = Options(),  # noqa: B008 - frozen
     ) -> AsyncIterator[GatewayEvent]:
-        """Say `text` and follow the answer; the turn is kept when the answer is complete and was accepted.
+        """Send `text` and stream the answer; the turn is added once the answer is complete and accepted.
 
         Args:
-            text: what the user says.
-            schema: what the answer has to satisfy.
-            options: how to generate, before what the conversation has.
+            text: the user message.
+            schema: the schema of the answer.
+            options: generation options, with precedence over those of the conversation.
 
         Raises:
-            ConflictError: another turn of this conversation is under way.
-            PeripetyError: what `ModelGateway.stream` raises; the conversation is then as it was.
+            ConflictError: another turn of this conversation is in progress.
+            PeripetyError: any error of `ModelGateway.stream`; the conversation is then unchanged.
         """
         if self._busy:
             raise under_way()
@@ -125,10 +125,12 @@ class Conversation:
         schema: ResponseSchema | None = None,
         options: Options = Options(),  # noqa: B008 - frozen
     ) -> Completion:
-        """Say `text` and wait for the whole answer; see `stream`."""
+        """Send `text` and return the whole answer; see `stream`."""
         return await completion_of(self.stream(text, schema=schema, options=options))
 
 
 def under_way() -> ConflictError:
-    """The error of a turn that comes while another one waits for its answer."""
-    return ConflictError("This conversation is waiting for an answer; wait too", code="TURN_UNDER_WAY")
+    """Return the error of a turn that starts while another one is in progress."""
+    return ConflictError(
+        "conversation busy: another turn is in progress; retry after it", code="TURN_UNDER_WAY"
+    )

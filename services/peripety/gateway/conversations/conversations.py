@@ -1,4 +1,4 @@
-"""Conversations that are stored: started, continued, forked, taken back."""
+"""Stored conversations: create, continue, fork, rewind."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ __all__ = ["Conversations"]
 
 
 class Conversations:
-    """The stored conversations of a gateway.
+    """Manager of the stored conversations of a gateway.
 
     Args:
-        gateway: answers.
-        store: keeps them.
-        context_tokens: what the model of a request can read at most; 0 when that is not known.
-        now: the time in microseconds since 1970.
+        gateway: answers the turns.
+        store: the tables of conversations.
+        context_tokens: returns the context window for a request's model; 0 if unknown.
+        now: clock, in microseconds since 1970.
     """
 
     def __init__(
@@ -55,71 +55,73 @@ class Conversations:
         self._busy: set[str] = set()
 
     async def create(self, charter: Charter, request: Request) -> StoredConversation:
-        """Start a conversation; again by the same request, return the same one.
+        """Create a conversation. Idempotent: a repeated request returns the same one.
 
         Raises:
-            InvalidArgumentError: its tools cannot be offered.
+            InvalidArgumentError: its tools are invalid.
         """
         check_tools(charter.tools, None)
         now = self._now()
         return await self._store.create(StoredConversation(_new_id(), charter, now, now), request)
 
     async def get(self, conversation_id: str) -> StoredConversation:
-        """A conversation.
+        """Return a conversation.
 
         Raises:
-            NotFoundError: there is none of that id, as in all that follow.
+            NotFoundError: it does not exist; also raised by the other methods.
         """
         return await self._store.get(conversation_id)
 
     async def list(self, asked_size: int, token: str) -> Page[StoredConversation]:
-        """A page of conversations, newest first."""
+        """Return a page of conversations, newest first."""
         size = page_size(asked_size)
         found = await self._store.newest(position_in(token, named=True), size + 1)
         return page_of(found, size, lambda one: Position(one.created, one.conversation_id))
 
     async def turns(self, conversation_id: str, asked_size: int, token: str) -> Page[CommittedTurn]:
-        """A page of the turns of a conversation, oldest first."""
+        """Return a page of the turns of a conversation, oldest first."""
         size, after = page_size(asked_size), position_in(token)
         await self._store.get(conversation_id)
         found = await self._store.turns(conversation_id, after.number if after else 0, size + 1)
         return page_of(found, size, lambda turn: Position(turn.number))
 
     async def turn(self, conversation_id: str, number: int) -> CommittedTurn | None:
-        """A turn of a conversation; None when it has fewer."""
+        """Return a turn of a conversation; None if the conversation is shorter."""
         found = await self._store.turns(conversation_id, number - 1, 1)
         return found[0] if found else None
 
     async def fork(
         self, conversation_id: str, turn_count: int | None, request: Request
     ) -> StoredConversation:
-        """Start a conversation with the first turns of another, all by default."""
+        """Create a conversation with the first turns of another, by default all of them."""
         return await self._store.fork(conversation_id, _new_id(), turn_count, request)
 
     async def rewind(
         self, conversation_id: str, turn_count: int, expected: int | None, request: Request
     ) -> StoredConversation:
-        """Take the last turns back, so that so many remain."""
+        """Remove the last turns, so that `turn_count` remain."""
         return await self._store.rewind(conversation_id, turn_count, expected, request)
 
     async def delete(self, conversation_id: str, request: Request) -> None:
-        """Delete a conversation with its turns; forks of it stay."""
+        """Delete a conversation with its turns; its forks are not affected."""
         await self._store.delete(conversation_id, request)
 
     async def stream(self, question: Question) -> AsyncIterator[GatewayEvent]:
-        """Continue a conversation, and follow the answer; the turn is kept when that is whole and valid.
+        """Continue a conversation and stream the answer.
 
-        By a request that has become a turn already, nothing is asked: the same answer is told again.
+        The turn is stored if the answer is complete and valid.
+
+        Idempotent: if the request already became a turn, that answer is replayed without a model call.
 
         Yields:
-            What `ModelGateway.stream` yields; the completion has the number of the turn that it became.
+            The events of `ModelGateway.stream`; the completion has the number of the new turn.
 
         Raises:
-            ConflictError: another turn is under way, or the conversation is not as long as was expected.
-            PeripetyError: what `ModelGateway.stream` raises; no turn is then kept.
+            ConflictError: another turn is in progress, or the conversation does not have the expected length.
+            PeripetyError: any error of `ModelGateway.stream`; no turn is stored then.
         """
         conversation = await self._store.get(question.conversation_id)
-        # Looked for in this order, a turn that the same request takes meanwhile makes this one stale.
+        # This order matters: if the same request commits a turn in between, this conversation is stale.
         done = await self._store.done_by(question.named)
         if done is not None:
             for event in told_again(await self._answer(done)):
@@ -139,7 +141,7 @@ class Conversations:
         found = await self.turn(done.conversation_id, done.turn) if done.turn else None
         if found is None:
             raise InvalidArgumentError(
-                ".request_id names a turn that was taken back; make a new one for each request",
+                ".request_id: belongs to a turn that was rewound; use a new id for each request",
                 code="TURN_TAKEN_BACK",
             )
         return found.turn.completion
@@ -164,10 +166,10 @@ class Conversations:
     async def request_for(
         self, conversation: StoredConversation, request: GenerateRequest
     ) -> GenerateRequest:
-        """What is sent for the next turn: the charter, the history as far as it fits, and the question.
+        """Return the request for the next turn: the fixed parts, the history window and the new messages.
 
         Raises:
-            FailedPreconditionError: the history is full, and nothing of it may be left out.
+            FailedPreconditionError: the history is full, and its policy forbids truncation.
         """
         charter = conversation.charter
         sizes = await self._store.sizes(conversation.conversation_id)
@@ -192,7 +194,7 @@ class Conversations:
     ) -> Completion:
         completion = replace(completion, conversation_turn=conversation.turn_count + 1)
         turn = Turn(question.request.messages, completion)
-        # The answer is paid for: whoever stops waiting for it now still finds it in the conversation.
+        # The answer is already paid for: it is stored even if the client disconnects now.
         await finish(self._store.commit(conversation, turn, Spent.on(completion), question.named))
         return completion
 

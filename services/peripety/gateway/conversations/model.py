@@ -1,4 +1,4 @@
-"""Conversations as they are stored."""
+"""Types of stored conversations."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Charter:
-    """What of a conversation never changes.
+    """Immutable configuration of a conversation.
 
     Attributes:
         system: the instructions; empty for none.
         tools: the tools that the model may call.
-        history: how much of it is sent to the model.
-        budget: the most that it may use over its life; None is no cap.
+        history: the part of the history that is sent to the model.
+        budget: the maximum usage over its life; None means no cap.
     """
 
     system: str = ""
@@ -48,13 +48,13 @@ class StoredConversation:
 
     Attributes:
         conversation_id: its id.
-        charter: what of it never changes.
-        turn_count: how many turns it has.
+        charter: the immutable configuration.
+        turn_count: number of turns.
         parent_id: the conversation that it was forked from; None for none.
-        parent_turn_count: how many turns it shares with that one.
-        spent: what all its turns used, those too that were taken back.
-        created: when, in microseconds since 1970.
-        updated: when its last turn was committed, or when it was rewound.
+        parent_turn_count: number of turns shared with the parent.
+        spent: usage of all turns, including rewound ones.
+        created: creation time, in microseconds since 1970.
+        updated: time of the last commit or rewind.
     """
 
     conversation_id: str
@@ -72,9 +72,9 @@ class CommittedTurn:
     """A turn of a stored conversation.
 
     Attributes:
-        number: from 1.
-        turn: what was said.
-        committed: when, in microseconds since 1970.
+        number: turn number, from 1.
+        turn: the exchange.
+        committed: commit time, in microseconds since 1970.
     """
 
     number: int
@@ -84,11 +84,11 @@ class CommittedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a request has done.
+    """Effect of an earlier request, for idempotency.
 
     Attributes:
-        conversation_id: the conversation that it made or changed.
-        turn: the turn that it became; 0 when that was taken back, and for other requests.
+        conversation_id: the conversation that the request created or changed.
+        turn: the turn that it became; 0 if that was rewound, and for other requests.
     """
 
     conversation_id: str
@@ -97,13 +97,13 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The next turn of a conversation, as it is asked for.
+    """The next turn of a conversation, as requested.
 
     Attributes:
         conversation_id: the conversation.
-        named: the request; the same one again returns the turn that it has become.
-        request: what is asked: the new messages, and how to answer; without system text and tools.
-        expected_turn_count: how many turns the conversation must have now; None to not check.
+        named: the idempotency key; a repeated request returns the turn that it became.
+        request: the new messages and options; without system text and tools.
+        expected_turn_count: the required current length; None for no check.
     """
 
     conversation_id: str
@@ -113,7 +113,7 @@ class Question:
 
 
 def size_of(said: tuple[ChatMessage, ...], answer: ChatMessage | None = None) -> TurnSize:
-    """What a turn takes of a prompt."""
+    """Return the estimated prompt size of a turn."""
     first = said[0].parts[:1] if said else ()
     return TurnSize(
         sum(map(message_tokens, said)),

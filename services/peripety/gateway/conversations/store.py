@@ -1,7 +1,7 @@
-"""Where conversations and their turns are kept.
+"""Tables of conversations and their turns.
 
-A turn is one transaction: what the user said, the valid answer and what it used are written together or not
-at all. Of two writers of the same turn the database lets one through, whatever process they run in.
+A turn is one transaction: user message, valid answer and usage are written together or not at all. Of two
+concurrent writers of the same turn, in any process, the database accepts one.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ _FIELDS = list(_conversations.c)
 
 
 class ConversationStore:
-    """The tables of conversations, of their turns, and of the requests that changed them.
+    """Tables of conversations, their turns, and the requests that changed them.
 
-    A request that was carried out is known for a day: the same one again changes nothing.
+    Completed requests are remembered for a day: a repeated request has no effect.
 
     Args:
         database: the database of the process.
-        now: the time in microseconds since 1970.
+        now: clock, in microseconds since 1970.
     """
 
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
@@ -108,7 +108,7 @@ class ConversationStore:
         self._log = RequestLog(_requests, now)
 
     async def done_by(self, request: Request) -> Done | None:
-        """What a request has done already, if it has.
+        """Return the effect of an earlier request with the same id, if there is one.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
@@ -117,7 +117,7 @@ class ConversationStore:
             return await self._done_by(connection, request)
 
     async def create(self, conversation: StoredConversation, request: Request) -> StoredConversation:
-        """Store a new conversation, unless its request has made one already: then return that."""
+        """Store a new conversation; if the request already created one, return that."""
         async with self._database.write(f"request {request.request_id}") as connection:
             done = await self._done_by(connection, request)
             if done is not None:
@@ -127,20 +127,20 @@ class ConversationStore:
         return conversation
 
     async def get(self, conversation_id: str) -> StoredConversation:
-        """A conversation.
+        """Return a conversation.
 
         Raises:
-            NotFoundError: there is none of that id.
+            NotFoundError: it does not exist.
         """
         async with self._database.read() as connection:
             return await _read(connection, conversation_id)
 
     async def newest(self, before: tuple[Any, ...] | None, limit: int) -> list[StoredConversation]:
-        """Conversations, newest first.
+        """Return conversations, newest first.
 
         Args:
-            before: when the last one of the page before was created, and its id.
-            limit: the most to return.
+            before: creation time and id of the last conversation of the previous page.
+            limit: the maximum number of conversations.
         """
         columns = (_conversations.c.created, _conversations.c.conversation_id)
         query = select(*_FIELDS).order_by(*(column.desc() for column in columns))
@@ -152,36 +152,36 @@ class ConversationStore:
     async def turns(
         self, conversation_id: str, after: int = 0, limit: int | None = None
     ) -> list[CommittedTurn]:
-        """The turns after a number, oldest first."""
+        """Return the turns after a number, oldest first."""
         query = select(_turns).where(_turns.c.conversation_id == conversation_id, _turns.c.number > after)
         async with self._database.read() as connection:
             rows = await connection.execute(query.order_by(_turns.c.number).limit(limit))
             return [CommittedTurn(row.number, read_turn(row.turn), row.committed) for row in rows]
 
     async def sizes(self, conversation_id: str) -> list[TurnSize]:
-        """What each turn takes of a prompt, oldest first."""
+        """Return the estimated prompt size of each turn, oldest first."""
         query = select(_turns.c.said_tokens, _turns.c.answer_tokens, _turns.c.may_be_first)
         query = query.where(_turns.c.conversation_id == conversation_id).order_by(_turns.c.number)
         async with self._database.read() as connection:
             return [TurnSize(*row) for row in await connection.execute(query)]
 
     async def commit(self, asked: StoredConversation, turn: Turn, spent: Spent, request: Request) -> None:
-        """Add a turn to its conversation.
+        """Append a turn to its conversation.
 
         Args:
-            asked: the conversation, as it was when the turn was asked for.
-            turn: what was said.
-            spent: what it used.
-            request: what it was asked by.
+            asked: the conversation when the turn was requested.
+            turn: the exchange.
+            spent: its usage.
+            request: the idempotency key.
 
         Raises:
-            ConflictError: somebody else took this turn, or took turns back (code STALE_TURN).
+            ConflictError: another writer appended or rewound turns meanwhile (code STALE_TURN).
             NotFoundError: the conversation was deleted.
         """
         conversation_id, number = asked.conversation_id, asked.turn_count + 1
         async with self._database.write(f"conversation {conversation_id}") as connection:
             conversation = await _read(connection, conversation_id)
-            # The count alone does not tell: turns may have been taken back and others have come.
+            # The count alone is not enough: turns may have been rewound and replaced.
             if (conversation.turn_count, conversation.updated) != (asked.turn_count, asked.updated):
                 raise stale(conversation_id, conversation.turn_count)
             now, size = self._now(), size_of(turn.said, turn.completion.message)
@@ -206,7 +206,7 @@ class ConversationStore:
             await self._record(connection, request, conversation_id, number)
 
     async def spend(self, conversation_id: str, spent: Spent) -> None:
-        """Add what a turn used that was not kept."""
+        """Add the usage of a turn that was not stored."""
         async with self._database.write(f"conversation {conversation_id}") as connection:
             conversation = await _read(connection, conversation_id)
             await _change(connection, conversation_id, spent=write_spent(conversation.spent + spent))
@@ -214,11 +214,11 @@ class ConversationStore:
     async def fork(
         self, conversation_id: str, new_id: str, turn_count: int | None, request: Request
     ) -> StoredConversation:
-        """Start a conversation with the first turns of another one.
+        """Create a conversation with the first turns of another one.
 
         Raises:
             InvalidArgumentError: the other one has fewer turns.
-            NotFoundError: there is no such conversation.
+            NotFoundError: the conversation does not exist.
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
             done = await self._done_by(connection, request)
@@ -242,12 +242,12 @@ class ConversationStore:
     async def rewind(
         self, conversation_id: str, turn_count: int, expected: int | None, request: Request
     ) -> StoredConversation:
-        """Take the last turns of a conversation back.
+        """Remove the last turns of a conversation.
 
         Raises:
-            ConflictError: it has not as many turns as were expected (code STALE_TURN).
-            InvalidArgumentError: it has fewer turns than are to remain.
-            NotFoundError: there is no such conversation.
+            ConflictError: it does not have the expected number of turns (code STALE_TURN).
+            InvalidArgumentError: it has fewer turns than should remain.
+            NotFoundError: the conversation does not exist.
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
             conversation = await _read(connection, conversation_id)
@@ -268,10 +268,10 @@ class ConversationStore:
             return await _read(connection, conversation_id)
 
     async def delete(self, conversation_id: str, request: Request) -> None:
-        """Delete a conversation with its turns; forks of it have their own.
+        """Delete a conversation with its turns; its forks have their own copies.
 
         Raises:
-            NotFoundError: there is no such conversation.
+            NotFoundError: the conversation does not exist.
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
             if await self._done_by(connection, request) is not None:
@@ -318,13 +318,13 @@ def _conversation(row: Row[Any]) -> StoredConversation:
 
 def _check_count(turn_count: int, conversation: StoredConversation) -> None:
     if not 0 <= turn_count <= conversation.turn_count:
-        raise refuse(".turn_count", f"must be from 0 to {conversation.turn_count}, the turns that there are")
+        raise refuse(".turn_count", f"must be from 0 to {conversation.turn_count}, the number of turns")
 
 
 def stale(conversation_id: str, turn_count: int) -> ConflictError:
-    """The error of a change that was meant for another length of the conversation."""
+    """Return the error of a change that expected another length of the conversation."""
     return ConflictError(
-        f"The conversation has {turn_count} turns: somebody else changed it; read it again, then go on",
+        f"conversation changed: it has {turn_count} turns; read it again, then retry",
         code="STALE_TURN",
         details={"conversation_id": conversation_id, "turn_count": str(turn_count)},
     )
@@ -332,5 +332,5 @@ def stale(conversation_id: str, turn_count: int) -> ConflictError:
 
 def _unknown(conversation_id: str) -> NoReturn:
     raise NotFoundError(
-        f".conversation_id: there is no conversation '{conversation_id[:64]}'", code="UNKNOWN_CONVERSATION"
+        f".conversation_id: unknown conversation: '{conversation_id[:64]}'", code="UNKNOWN_CONVERSATION"
     )

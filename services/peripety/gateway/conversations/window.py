@@ -1,7 +1,7 @@
-"""How much of a history is sent to a model.
+"""History window: the part of a history that is sent to a model.
 
-A prompt cache lives from the beginning of a prompt staying the same. So a history that has grown too long is
-cut rarely and far: to half of its limit. A window that slides would rewrite the whole cache at every turn.
+A prompt cache needs a stable prefix. A history that has grown too long is therefore cut rarely and far: to
+half of its limit. A sliding window would rewrite the whole cache at every turn.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ __all__ = ["HistoryPolicy", "HistoryStrategy", "TurnSize", "first_sent"]
 
 
 class HistoryStrategy(Enum):
-    """What is done with a history that has grown too long."""
+    """Policy for a history that has grown too long."""
 
     COMPACT = "compact"
     """Cut to half the limit at once, rarely."""
     SLIDING_WINDOW = "sliding_window"
-    """Drop the oldest turns at each new one."""
+    """Drop the oldest turns at every new turn."""
     REFUSE = "refuse"
-    """Refuse further turns."""
+    """Reject further turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPolicy:
-    """How much of a conversation is sent; what was said stays stored either way.
+    """Limits of the history window; the stored history is not affected.
 
     Attributes:
         strategy: what to do at the limit.
-        max_turns: the most turns sent, the new one not counted; 0 for no limit.
-        max_input_tokens: the most tokens sent, estimated; 0 for the model's context window.
+        max_turns: the maximum number of earlier turns sent; 0 for no limit.
+        max_input_tokens: the maximum estimated tokens sent; 0 uses the model's context window.
     """
 
     strategy: HistoryStrategy = HistoryStrategy.COMPACT
@@ -48,12 +48,12 @@ class HistoryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TurnSize:
-    """What a turn takes of a prompt.
+    """Estimated prompt size of a turn.
 
     Attributes:
-        said: tokens of what the user said, estimated.
-        answered: tokens of the answer, estimated.
-        may_be_first: whether a prompt may begin with it: not when it begins with the results of tools.
+        said: tokens of the user message.
+        answered: tokens of the answer.
+        may_be_first: whether a prompt may start with this turn; False if it starts with tool results.
     """
 
     said: int
@@ -66,17 +66,17 @@ def first_sent(
 ) -> int:
     """Return the index of the first turn to send.
 
-    It is a function of what was said alone, and each turn of the past is looked at as it was when it was
-    asked: so the same history is cut at the same places for ever. The work grows with the number of turns.
+    Deterministic in the history alone: each past turn is evaluated as it was when requested, so a growing
+    history is always cut at the same places. The work grows linearly with the number of turns.
 
     Args:
-        turns: oldest first; the last one is the one that is asked now.
+        turns: oldest first; the last one is the new turn.
         policy: the limits.
-        fixed_tokens: of the system text and the tools.
-        context_tokens: what the model can read; 0 when that is not known.
+        fixed_tokens: tokens of the system text and the tools.
+        context_tokens: the context window of the model; 0 if unknown.
 
     Raises:
-        FailedPreconditionError: the history is full, and the policy wants no part of it left out.
+        FailedPreconditionError: the history is full, and the policy forbids truncation.
     """
     limits = _Limits(policy.max_turns, policy.max_input_tokens or context_tokens)
     goal = limits.half() if policy.strategy is HistoryStrategy.COMPACT else limits
@@ -114,6 +114,6 @@ class _Limits:
 
 def _full() -> FailedPreconditionError:
     return FailedPreconditionError(
-        "The history of this conversation is full: start a new one, rewind it, or fork its first turns",
+        "conversation history is full; start a new conversation, rewind it, or fork its first turns",
         code="HISTORY_FULL",
     )

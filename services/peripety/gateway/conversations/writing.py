@@ -1,4 +1,4 @@
-"""What the tables of conversations hold, as JSON."""
+"""JSON codec of the columns of the conversation tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def write_charter(charter: Charter) -> str:
-    """Write down what of a conversation never changes."""
+    """Encode the immutable configuration of a conversation."""
     return dumps(
         {
             "system": charter.system,
@@ -48,7 +48,7 @@ def write_charter(charter: Charter) -> str:
 
 
 def read_charter(text: str) -> Charter:
-    """Read what `write_charter` has written."""
+    """Decode a configuration; inverse of `write_charter`."""
     written = json.loads(text)
     return Charter(
         system=written["system"],
@@ -59,34 +59,34 @@ def read_charter(text: str) -> Charter:
 
 
 def write_history(history: HistoryPolicy) -> list[Any]:
-    """Write down how much of a history is sent."""
+    """Encode a history policy."""
     return [history.strategy.value, history.max_turns, history.max_input_tokens]
 
 
 def read_history(written: Sequence[Any]) -> HistoryPolicy:
-    """Read what `write_history` has written."""
+    """Decode a history policy; inverse of `write_history`."""
     strategy, max_turns, max_input_tokens = written
     return HistoryPolicy(HistoryStrategy(strategy), max_turns, max_input_tokens)
 
 
 def write_spent(spent: Spent) -> str:
-    """Write down what calls used."""
+    """Encode usage."""
     return dumps(asdict(spent))
 
 
 def read_spent(text: str) -> Spent:
-    """Read what `write_spent` has written."""
+    """Decode usage; inverse of `write_spent`."""
     written = json.loads(text)
     return Spent(**{**written, "usage": Usage(**written["usage"])})
 
 
 def write_turn(turn: Turn) -> str:
-    """Write a turn down."""
+    """Encode a turn."""
     said = [write_message(message) for message in turn.said]
     return dumps({"said": said, "completion": write_completion(turn.completion)})
 
 
 def read_turn(text: str) -> Turn:
-    """Read what `write_turn` has written."""
+    """Decode a turn; inverse of `write_turn`."""
     written = json.loads(text)
     return Turn(tuple(map(read_message, written["said"])), read_completion(written["completion"]))

@@ -1,1 +1,1 @@
-"""Prompts and answers ↔ protobuf messages, nothing else."""
+"""Protobuf codec of prompts and answers."""

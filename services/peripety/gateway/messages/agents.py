@@ -1,4 +1,4 @@
-"""Agents and their runs ↔ protobuf."""
+"""Protobuf codec of agents and their runs."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _STATES_ON_THE_WIRE = {state: value for value, state in _STATES.items()}
 
 
 def manifest_from_proto(manifest: pb.Manifest) -> Manifest:
-    """Read what an agent does.
+    """Convert a manifest from protobuf.
 
     Raises:
-        InvalidArgumentError: a field cannot be read.
+        InvalidArgumentError: a field is invalid.
     """
     field = ".manifest"
     return Manifest(
@@ -79,14 +79,14 @@ def manifest_from_proto(manifest: pb.Manifest) -> Manifest:
 
 
 def phase_from_proto(field: str, phase: pb.Phase) -> Phase:
-    """Read a phase.
+    """Convert a phase from protobuf.
 
     Args:
-        field: where it stands in its request, for errors.
+        field: path of the phase in its request, for errors.
         phase: the phase.
 
     Raises:
-        InvalidArgumentError: a field cannot be read.
+        InvalidArgumentError: a field is invalid.
     """
     return Phase(
         phase_id=phase.phase_id,
@@ -100,32 +100,32 @@ def phase_from_proto(field: str, phase: pb.Phase) -> Phase:
 
 
 def run_budget(request: pb.RunAgentRequest) -> Budget | None:
-    """The most that a new run may use.
+    """Return the budget of a new run.
 
     Raises:
-        InvalidArgumentError: a cap cannot be.
+        InvalidArgumentError: a cap is invalid.
     """
     return budget_from_proto(".budget", request.budget) if request.HasField("budget") else None
 
 
 def results_from_proto(results: Iterable[gateway.ToolResult]) -> tuple[ToolResult, ...]:
-    """Read the results of tools."""
+    """Convert tool results from protobuf."""
     return tuple(map(result_from_proto, results))
 
 
 def state_from_proto(state: pb.RunState.ValueType) -> RunState | None:
-    """Read the state that runs are asked for; None for any.
+    """Convert the state filter of a list from protobuf; None for any state.
 
     Raises:
-        InvalidArgumentError: the contract names no such state.
+        InvalidArgumentError: the state is not in the contract.
     """
     if state and state not in _STATES:
-        raise refuse(".state", "must be a state that the contract names")
+        raise refuse(".state", "must be a known state")
     return _STATES.get(state)
 
 
 def event_to_proto(run_id: str, recorded: Recorded[RunEvent]) -> pb.RunEvent:
-    """Write an event of a run."""
+    """Convert an event of a run to protobuf."""
     written = pb.RunEvent(run_id=run_id, sequence=recorded.sequence)
     match recorded.event:
         case PhaseStarted() as event:
@@ -140,7 +140,7 @@ def event_to_proto(run_id: str, recorded: Recorded[RunEvent]) -> pb.RunEvent:
         case RunEnded() as event:
             written.failed.CopyFrom(run_to_proto(event.run))
         case event:
-            # Pieces of an answer are written as they are anywhere else, under the same names.
+            # Deltas of an answer have the same names as in other streams.
             piece = event_response(0, event)
             name = piece.WhichOneof("event")
             if name in {"text_delta", "reasoning_delta"}:
@@ -151,7 +151,7 @@ def event_to_proto(run_id: str, recorded: Recorded[RunEvent]) -> pb.RunEvent:
 
 
 def run_to_proto(run: Run) -> pb.Run:
-    """Write a run with the results of its phases."""
+    """Convert a run with the results of its phases to protobuf."""
     return pb.Run(
         run_id=run.run_id,
         manifest=_manifest_to_proto(run.manifest),
@@ -172,7 +172,7 @@ def run_to_proto(run: Run) -> pb.Run:
 
 
 def runs_to_proto(page: Page[RunSummary]) -> pb.ListRunsResponse:
-    """Write a page of runs."""
+    """Convert a page of runs to protobuf."""
     return pb.ListRunsResponse(runs=map(_summary_to_proto, page.items), next_page_token=page.next_page_token)
 
 

@@ -1,4 +1,4 @@
-"""What comes back ↔ protobuf."""
+"""Protobuf codec of responses."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _CACHE_TTLS = {pb.CacheTtl.Value(f"CACHE_TTL_{ttl.name}"): ttl for ttl in CacheT
 
 
 def event_response(sequence: int, event: GatewayEvent) -> pb.GenerateResponse:
-    """What happened to an answer."""
+    """Convert an event of an answer to protobuf."""
     match event:
         case TextDelta():
             return pb.GenerateResponse(sequence=sequence, text_delta=event.text)
@@ -75,7 +75,10 @@ def event_response(sequence: int, event: GatewayEvent) -> pb.GenerateResponse:
 
 
 def object_response(event: GatewayEvent, growing: GrowingValue) -> pb.GenerateObjectResponse | None:
-    """What happened to an object, without a sequence; None when it did not grow."""
+    """Convert an event to an update of a growing object, without a sequence.
+
+    None if the object did not grow.
+    """
     match event:
         case TextDelta():
             value = growing.feed(event.text)
@@ -92,7 +95,7 @@ def object_response(event: GatewayEvent, growing: GrowingValue) -> pb.GenerateOb
 
 
 def completion_to_proto(completion: Completion) -> pb.Completion:
-    """Write a whole answer."""
+    """Convert a completion to protobuf."""
     plan, report = completion.cache_plan, completion.schema_report
     return pb.Completion(
         text=completion.text,
@@ -115,7 +118,7 @@ def completion_to_proto(completion: Completion) -> pb.Completion:
 
 
 def count_to_proto(count: TokenCount) -> pb.CountTokensResponse:
-    """Write the size of a prompt."""
+    """Convert a token count to protobuf."""
     return pb.CountTokensResponse(
         input_tokens=count.input_tokens,
         exact=count.exact,
@@ -124,10 +127,10 @@ def count_to_proto(count: TokenCount) -> pb.CountTokensResponse:
 
 
 def event_from_proto(response: pb.GenerateResponse) -> GatewayEvent | None:
-    """The event of a response; None for one that a newer server knows and this client does not.
+    """Convert an event from protobuf; None for a kind that only a newer server knows.
 
     Raises:
-        UnavailableError: the answer cannot be read.
+        UnavailableError: the response is invalid.
     """
     event: GatewayEvent | None = None
     match response.WhichOneof("event"):
@@ -152,12 +155,12 @@ def event_from_proto(response: pb.GenerateResponse) -> GatewayEvent | None:
 
 
 def money(pico: int | None) -> common.Money | None:
-    """Write an amount of 10^-12 dollars; None when it is not known."""
+    """Convert an amount in 10^-12 dollars to protobuf; None if it is unknown."""
     return None if pico is None else common.Money(currency_code=_USD, pico_units=pico)
 
 
 def usage_to_proto(usage: Usage) -> common.TokenUsage:
-    """Write tokens."""
+    """Convert token usage to protobuf."""
     return common.TokenUsage(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
@@ -168,7 +171,7 @@ def usage_to_proto(usage: Usage) -> common.TokenUsage:
 
 
 def spent_to_proto(spent: Spent) -> common.ModelUsage:
-    """Write what calls used."""
+    """Convert the usage of calls to protobuf."""
     return common.ModelUsage(
         calls=spent.calls,
         tokens=usage_to_proto(spent.usage),
@@ -223,7 +226,7 @@ def _report_to_proto(report: SchemaReport) -> pb.SchemaReport:
 
 
 def _report_from_proto(report: pb.SchemaReport) -> SchemaReport | None:
-    """What became of the schema; None when a newer server used a method that this client does not know."""
+    """Convert a schema report from protobuf; None for a method that only a newer server knows."""
     method = _SCHEMA_METHODS.get(report.method)
     return None if method is None else SchemaReport(method, tuple(map(finding_from_proto, report.dropped)))
 
@@ -270,6 +273,4 @@ def _value(data: bytes) -> object:
     try:
         return sim.parse(data)
     except SpecError:
-        raise UnavailableError(
-            "The gateway service sent a value that is not JSON", code="GATEWAY_MALFORMED"
-        ) from None
+        raise UnavailableError("gateway service: value is not JSON", code="GATEWAY_MALFORMED") from None

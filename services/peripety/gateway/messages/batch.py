@@ -1,4 +1,4 @@
-"""Batches of prompts ↔ protobuf."""
+"""Protobuf codec of batches."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["items_from_proto", "results_to_proto"]
 
 _MAX_ITEMS = 1_000
-# Enough that a message costs little for each result, and well below what one may have.
+# Large enough to amortize the cost of a message, and well below the maximum message size.
 _MESSAGE_BYTES = 1_048_576
 
 
 async def items_from_proto(requests: AsyncIterator[pb.GenerateManyRequest]) -> AsyncIterator[Item]:
-    """Read the prompts of a batch; what is wrong with one of them is its own matter.
+    """Convert the prompts of a batch from protobuf; an invalid prompt fails only its own item.
 
     Raises:
         InvalidArgumentError: the first message has no UUID, or one has too many items.
@@ -36,13 +36,13 @@ async def items_from_proto(requests: AsyncIterator[pb.GenerateManyRequest]) -> A
             check_request_id(request.request_id)
             batch_id = request.request_id
         if len(request.items) > _MAX_ITEMS:
-            raise refuse(".items", f"has more than {_MAX_ITEMS} items; send less in one message")
+            raise refuse(".items", f"has more than {_MAX_ITEMS} items; send fewer in one message")
         for item in request.items:
             yield _item(batch_id, item)
 
 
 def results_to_proto(results: Iterable[ItemResult]) -> Iterator[pb.GenerateManyResponse]:
-    """Write results, in as many messages as they need, without sequences."""
+    """Convert results to as many messages as needed, without sequences."""
     response = pb.GenerateManyResponse()
     for result in map(_result, results):
         if response.results and response.ByteSize() + result.ByteSize() > _MESSAGE_BYTES:

@@ -1,4 +1,4 @@
-"""Stored conversations ↔ protobuf."""
+"""Protobuf codec of stored conversations."""
 
 from __future__ import annotations
 
@@ -46,35 +46,35 @@ _STRATEGIES = {
 
 
 class Changing(Protocol):
-    """A message that asks for a change, under an id of its own."""
+    """A message that requests a change, with a request id."""
 
     DESCRIPTOR: Descriptor
     request_id: str
 
     def SerializeToString(self, *, deterministic: bool = ...) -> bytes:  # noqa: N802 - protobuf's name
-        """The message as bytes."""
+        """Return the message as bytes."""
 
 
 def named(request: Changing) -> Request:
-    """What tells a request from all others.
+    """Return the idempotency key of a request.
 
     Raises:
-        InvalidArgumentError: its id is no UUID.
+        InvalidArgumentError: its id is not a UUID.
     """
     check_request_id(request.request_id)
-    # To fork a conversation and to delete it are the same bytes: the kind of the message tells them apart.
+    # Fork and delete requests can have the same bytes; the message type distinguishes them.
     kind, wanted = request.DESCRIPTOR.full_name, request.SerializeToString(deterministic=True)
     return Request(request.request_id, sha256(kind.encode() + b"\0" + wanted).hexdigest())
 
 
 def charter_from_proto(request: pb.CreateConversationRequest) -> Charter:
-    """What of a new conversation never changes.
+    """Convert the immutable configuration of a conversation from protobuf.
 
     Raises:
         InvalidArgumentError: a field is wrong.
     """
     if request.budget.HasField("max_time"):
-        raise refuse(".budget.max_time", "is for single requests; a conversation may take any time")
+        raise refuse(".budget.max_time", "is only valid for single requests; remove it")
     return Charter(
         system=request.system,
         tools=tuple(tool_from_proto(f".tools[{index}]", tool) for index, tool in enumerate(request.tools)),
@@ -84,21 +84,21 @@ def charter_from_proto(request: pb.CreateConversationRequest) -> Charter:
 
 
 def history_from_proto(field: str, history: pb.HistoryPolicy) -> HistoryPolicy:
-    """Read how much of a history is sent.
+    """Convert a history policy from protobuf.
 
     Raises:
-        InvalidArgumentError: a limit is negative, or the strategy has no name in the contract.
+        InvalidArgumentError: a limit is negative, or the strategy is not in the contract.
     """
     if history.strategy not in _STRATEGIES:
-        raise refuse(f"{field}.strategy", "must be a strategy that the contract names")
+        raise refuse(f"{field}.strategy", "must be a known strategy")
     for name in ("max_turns", "max_input_tokens"):
         if getattr(history, name) < 0:
-            raise refuse(f"{field}.{name}", "must be 0, for no limit of its own, or more")
+            raise refuse(f"{field}.{name}", "must be 0 (no separate limit) or more")
     return HistoryPolicy(_STRATEGIES[history.strategy], history.max_turns, history.max_input_tokens)
 
 
 def history_to_proto(history: HistoryPolicy) -> pb.HistoryPolicy:
-    """Write how much of a history is sent."""
+    """Convert a history policy to protobuf."""
     return pb.HistoryPolicy(
         strategy=pb.HistoryStrategy.Value(f"HISTORY_STRATEGY_{history.strategy.name}"),
         max_turns=history.max_turns,
@@ -107,24 +107,24 @@ def history_to_proto(history: HistoryPolicy) -> pb.HistoryPolicy:
 
 
 def check_turn(prompt: pb.Prompt) -> None:
-    """Refuse a prompt that has something of its own that its conversation has already.
+    """Reject a prompt that sets what its conversation already fixes.
 
     Raises:
         InvalidArgumentError: it has a system text, tools, or an answer.
     """
     for name in ("system", "tools"):
         if getattr(prompt, name):
-            raise refuse(f".prompt.{name}", "must be empty: the conversation has its own")
+            raise refuse(f".prompt.{name}", "must be empty: the conversation defines it")
     for index, message in enumerate(prompt.messages):
         if message.role == pb.CHAT_ROLE_ASSISTANT:
             raise refuse(
                 f".prompt.messages[{index}].role",
-                "must not be CHAT_ROLE_ASSISTANT: the conversation has the answers that were given in it",
+                "must not be CHAT_ROLE_ASSISTANT: the conversation already contains its answers",
             )
 
 
 def question_from_proto(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> Question:
-    """The next turn of a conversation.
+    """Convert the next turn of a conversation from protobuf.
 
     Raises:
         InvalidArgumentError: a field is wrong, or belongs to the conversation and not to its turns.
@@ -139,14 +139,14 @@ def question_from_proto(request: pb.GenerateRequest | pb.GenerateObjectRequest) 
 
 
 def conversations_to_proto(page: Page[StoredConversation]) -> pb.ListConversationsResponse:
-    """A page of conversations."""
+    """Convert a page of conversations to protobuf."""
     return pb.ListConversationsResponse(
         conversations=map(conversation_to_proto, page.items), next_page_token=page.next_page_token
     )
 
 
 def conversation_to_proto(conversation: StoredConversation) -> pb.Conversation:
-    """A conversation, without its turns."""
+    """Convert a conversation, without its turns, to protobuf."""
     charter = conversation.charter
     return pb.Conversation(
         conversation_id=conversation.conversation_id,
@@ -164,7 +164,7 @@ def conversation_to_proto(conversation: StoredConversation) -> pb.Conversation:
 
 
 def turns_to_proto(page: Page[CommittedTurn]) -> pb.ListConversationTurnsResponse:
-    """A page of turns."""
+    """Convert a page of turns to protobuf."""
     turns = [
         pb.ConversationTurn(
             turn=turn.number,
@@ -178,7 +178,7 @@ def turns_to_proto(page: Page[CommittedTurn]) -> pb.ListConversationTurnsRespons
 
 
 def time_to_proto(microseconds: int) -> Timestamp:
-    """Write a moment that is told in microseconds since 1970."""
+    """Convert microseconds since 1970 to a protobuf timestamp."""
     timestamp = Timestamp()
     timestamp.FromMicroseconds(microseconds)
     return timestamp

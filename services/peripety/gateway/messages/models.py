@@ -1,4 +1,4 @@
-"""The models that can be asked for ↔ protobuf."""
+"""Protobuf codec of the list of models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["models_to_proto"]
 
 
 def models_to_proto(page: Page[ListedModel]) -> pb.ListModelsResponse:
-    """A page of models."""
+    """Convert a page of models to protobuf."""
     return pb.ListModelsResponse(models=map(_model, page.items), next_page_token=page.next_page_token)
 
 
@@ -42,7 +42,7 @@ def _model(model: ListedModel) -> pb.Model:
 
 
 def _prices(price: Price, data: ModelData) -> Iterator[pb.ModelPrice]:
-    """One message for each lifetime that writing to the cache has a price for, or one for all."""
+    """Yield one message per cache lifetime with a write price, or one for all."""
     effective = None
     if price.effective is not None:
         effective = Timestamp()

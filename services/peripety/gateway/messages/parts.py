@@ -1,4 +1,4 @@
-"""Messages, their parts and tools ↔ protobuf."""
+"""Protobuf codec of messages, their parts and tools."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ _CHOICES = {
 
 
 def message_from_proto(field: str, message: pb.ChatMessage) -> ChatMessage:
-    """Read a message.
+    """Convert a message from protobuf.
 
     Args:
-        field: where it stands in its request, for errors.
+        field: path of the message in its request, for errors.
         message: the message.
 
     Raises:
@@ -70,7 +70,7 @@ def message_from_proto(field: str, message: pb.ChatMessage) -> ChatMessage:
 
 
 def part_from_proto(field: str, part: pb.ContentPart) -> Part:
-    """Read a part of a message; raises what `message_from_proto` raises."""
+    """Convert a part of a message from protobuf; raises the errors of `message_from_proto`."""
     match part.WhichOneof("part"):
         case "text":
             return Text(part.text)
@@ -85,11 +85,11 @@ def part_from_proto(field: str, part: pb.ContentPart) -> Part:
         case "provider_state":
             return ProviderState(part.provider_state.issuer, part.provider_state.data)
         case _:
-            raise refuse(field, "must be one of the kinds that the contract names")
+            raise refuse(field, "must be a known kind")
 
 
 def message_to_proto(message: ChatMessage) -> pb.ChatMessage:
-    """Write a message."""
+    """Convert a message to protobuf."""
     return pb.ChatMessage(
         role=_ROLES_ON_THE_WIRE[message.role], parts=[_part_to_proto(part) for part in message.parts]
     )
@@ -111,36 +111,39 @@ def _part_to_proto(part: Part) -> pb.ContentPart:
 
 
 def call_to_proto(call: ToolCall) -> pb.ToolCall:
-    """Write a call of a tool."""
+    """Convert a tool call to protobuf."""
     return pb.ToolCall(call_id=call.call_id, name=call.name, arguments=call.arguments.encode())
 
 
 def result_from_proto(result: pb.ToolResult) -> ToolResult:
-    """Read the result of a tool."""
+    """Convert a tool result from protobuf."""
     return ToolResult(result.call_id, result.text, result.is_error)
 
 
 def tool_from_proto(field: str, tool: pb.Tool) -> Tool:
-    """Read a tool; raises InvalidArgumentError when its schema is no JSON object."""
+    """Convert a tool from protobuf; raises InvalidArgumentError if its schema is not a JSON object."""
     schema = json_object(f"{field}.input_schema", tool.input_schema)
     return Tool(tool.name, tool.description, schema, tool.strict)
 
 
 def tool_to_proto(tool: Tool) -> pb.Tool:
-    """Write a tool."""
+    """Convert a tool to protobuf."""
     schema = json.dumps(dict(tool.input_schema)).encode()
     return pb.Tool(name=tool.name, description=tool.description, input_schema=schema, strict=tool.strict)
 
 
 def choice_from_proto(field: str, choice: pb.ToolChoice) -> ToolChoice:
-    """Read which tools to call; raises InvalidArgumentError for a mode that the contract does not name."""
+    """Convert a tool choice from protobuf.
+
+    Raises InvalidArgumentError for a mode that is not in the contract.
+    """
     if choice.mode not in _CHOICES:
-        raise refuse(f"{field}.mode", "must be a mode that the contract names")
+        raise refuse(f"{field}.mode", "must be a known mode")
     return ToolChoice(_CHOICES[choice.mode], choice.name or None, choice.disable_parallel)
 
 
 def choice_to_proto(choice: ToolChoice) -> pb.ToolChoice:
-    """Write which tools to call."""
+    """Convert a tool choice to protobuf."""
     return pb.ToolChoice(
         mode=pb.ToolChoiceMode.Value(f"TOOL_CHOICE_MODE_{choice.mode.name}"),
         name=choice.name or "",

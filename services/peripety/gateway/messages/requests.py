@@ -1,4 +1,4 @@
-"""What is asked ↔ protobuf."""
+"""Protobuf codec of requests."""
 
 from __future__ import annotations
 
@@ -58,25 +58,25 @@ _CACHE_TTLS = {
 
 
 def object_schema(request: pb.GenerateObjectRequest) -> ResponseSchema:
-    """What an object has to be valid against."""
+    """Return the schema of a requested object."""
     schema = _schema("", request)
     if schema is None:
-        raise refuse(".schema", "is required: say what the object has to be valid against")
+        raise refuse(".schema", "is required: the JSON Schema of the object")
     return schema
 
 
 def generate_request(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> GenerateRequest:
-    """What a request asks of a model."""
+    """Convert a request from protobuf."""
     check_request_id(request.request_id)
     return from_proto("", request)
 
 
 def from_proto(field: str, asking: Asking) -> GenerateRequest:
-    """What a prompt with its options asks of a model.
+    """Convert a prompt with its options from protobuf.
 
     Args:
-        field: where it stands in its request, for errors.
-        asking: a message with a prompt, options and perhaps a schema.
+        field: path of the prompt in its request, for errors.
+        asking: a message with a prompt, options and optionally a schema.
 
     Raises:
         InvalidArgumentError: a field is wrong.
@@ -100,13 +100,13 @@ def from_proto(field: str, asking: Asking) -> GenerateRequest:
 
 
 def options_from_proto(field: str, options: pb.GenerationOptions) -> Options:
-    """Read how to generate, as far as it is said.
+    """Convert generation options from protobuf; absent fields stay unset.
 
     Raises:
-        InvalidArgumentError: an option cannot be read.
+        InvalidArgumentError: an option is invalid.
     """
     if options.response_cache not in _RESPONSE_CACHE_MODES:
-        raise refuse(f"{field}.response_cache", "must be a mode that the contract names")
+        raise refuse(f"{field}.response_cache", "must be a known mode")
     has = options.HasField
     return Options(
         model=options.model or None,
@@ -122,7 +122,7 @@ def options_from_proto(field: str, options: pb.GenerationOptions) -> Options:
 
 
 def options_to_proto(options: Options) -> pb.GenerationOptions:
-    """Write how to generate."""
+    """Convert generation options to protobuf."""
     cache, mode = options.cache, options.response_cache
     return pb.GenerationOptions(
         model=options.model or "",
@@ -146,7 +146,7 @@ def options_to_proto(options: Options) -> pb.GenerationOptions:
 
 
 def to_proto(request: GenerateRequest) -> pb.GenerateRequest:
-    """Write a request for another process; the caller's own check stays here."""
+    """Convert a request to protobuf, without the caller's own check: that runs in this process."""
     return pb.GenerateRequest(
         request_id=str(uuid.uuid4()),
         prompt=pb.Prompt(
@@ -161,10 +161,10 @@ def to_proto(request: GenerateRequest) -> pb.GenerateRequest:
 
 
 def budget_from_proto(field: str, budget: common.Budget) -> Budget:
-    """Read a budget, in which zero is no cap.
+    """Convert a budget from protobuf; zero means no cap.
 
     Raises:
-        InvalidArgumentError: a cap is negative, or the money is no dollars.
+        InvalidArgumentError: a cap is negative, or the currency is not US dollars.
     """
     seconds = budget.max_time.ToNanoseconds() / 1e9
     caps = {
@@ -175,7 +175,7 @@ def budget_from_proto(field: str, budget: common.Budget) -> Budget:
     }
     for name, cap in caps.items():
         if cap < 0:
-            raise refuse(f"{field}.{name}", "must be 0, for no cap, or more")
+            raise refuse(f"{field}.{name}", "must be 0 (no cap) or more")
     if budget.max_cost.pico_units and budget.max_cost.currency_code != "USD":
         raise refuse(f"{field}.max_cost.currency_code", "must be USD: prices are in dollars")
     return Budget(
@@ -187,7 +187,7 @@ def budget_from_proto(field: str, budget: common.Budget) -> Budget:
 
 
 def budget_to_proto(budget: Budget) -> common.Budget:
-    """Write a budget."""
+    """Convert a budget to protobuf."""
     written = common.Budget(max_calls=budget.max_calls or 0, max_tokens=budget.max_tokens or 0)
     if budget.max_cost is not None:
         written.max_cost.currency_code, written.max_cost.pico_units = "USD", budget.max_cost
@@ -197,20 +197,20 @@ def budget_to_proto(budget: Budget) -> common.Budget:
 
 
 def schema_from_proto(field: str, schema: pb.ResponseSchema) -> ResponseSchema:
-    """Read a schema; raises InvalidArgumentError when it is no JSON object."""
+    """Convert a schema from protobuf; raises InvalidArgumentError if it is not a JSON object."""
     document = json_object(f"{field}.document", schema.document)
     return ResponseSchema(schema.name, document, advisory=schema.advisory)
 
 
 def schema_to_proto(schema: ResponseSchema) -> pb.ResponseSchema:
-    """Write a schema; the caller's own check stays here."""
+    """Convert a schema to protobuf, without the caller's own check: that runs in this process."""
     document = json.dumps(dict(schema.document)).encode()
     return pb.ResponseSchema(name=schema.name, document=document, advisory=schema.advisory)
 
 
 def _cache(field: str, cache: pb.CacheConfig) -> CacheConfig:
     if cache.ttl not in _CACHE_TTLS:
-        raise refuse(f"{field}.ttl", "must be a lifetime that the contract names")
+        raise refuse(f"{field}.ttl", "must be a known lifetime")
     return CacheConfig(not cache.disabled, _CACHE_TTLS[cache.ttl], cache.expected_reuse)
 
 

@@ -1,4 +1,4 @@
-"""What was used ↔ protobuf."""
+"""Protobuf codec of usage."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _DIMENSIONS = {pb.UsageDimension.Value(f"USAGE_DIMENSION_{each.name}"): each for
 
 
 def query_from_proto(request: pb.GetUsageRequest) -> UsageQuery:
-    """Read which usage to sum.
+    """Convert a usage query from protobuf.
 
     Raises:
-        InvalidArgumentError: a dimension is none that the contract names, or a time is none.
+        InvalidArgumentError: a dimension is not in the contract, or a time is invalid.
     """
     for index, dimension in enumerate(request.group_by):
         if dimension not in _DIMENSIONS:
-            raise refuse(f".group_by[{index}]", "must be a dimension that the contract names")
+            raise refuse(f".group_by[{index}]", "must be a known dimension")
     return UsageQuery(
         start=_moment(".start_time", request.start_time) if request.HasField("start_time") else None,
         end=_moment(".end_time", request.end_time) if request.HasField("end_time") else None,
@@ -41,7 +41,7 @@ def query_from_proto(request: pb.GetUsageRequest) -> UsageQuery:
 
 
 def usage_page_to_proto(page: Page[UsageRow]) -> pb.GetUsageResponse:
-    """Write a page of sums."""
+    """Convert a page of usage sums to protobuf."""
     return pb.GetUsageResponse(rows=map(_row, page.items), next_page_token=page.next_page_token)
 
 

@@ -1,4 +1,4 @@
-"""What the gateway speaks: provider-neutral requests, the events of an answer, and the protocol itself."""
+"""Types of the gateway: provider-neutral requests, events of an answer, and the gateway protocol."""
 
 from peripety.gateway.model.answering import (
     CacheBlock,

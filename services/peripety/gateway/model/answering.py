@@ -1,4 +1,4 @@
-"""What comes back from a model."""
+"""Responses of a model: events, completion and usage."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Usage:
     """Tokens of all model calls behind one answer.
 
     Attributes:
-        input_tokens: all that was read, from a prompt cache too.
-        output_tokens: all that was written, reasoning included.
-        cache_read_tokens: the part of the input that was read from a prompt cache.
-        cache_write_tokens: the part of the input that was written to one.
-        reasoning_tokens: the part of the output that was spent on reasoning.
-        long_cache_write_tokens: the part of what was written that is kept for the longer time.
+        input_tokens: all input tokens, cached ones included.
+        output_tokens: all output tokens, reasoning included.
+        cache_read_tokens: input tokens read from a prompt cache.
+        cache_write_tokens: input tokens written to a prompt cache.
+        reasoning_tokens: output tokens used for reasoning.
+        long_cache_write_tokens: the part of the written tokens with the longer lifetime.
     """
 
     input_tokens: int = 0
@@ -53,7 +53,7 @@ class Usage:
     long_cache_write_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """The tokens of two calls together."""
+        """Return the tokens of two calls together."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -65,42 +65,42 @@ class Usage:
 
 
 def sum_of_known(one: int | None, other: int | None) -> int | None:
-    """Add two amounts; None when one of them is not known, which is never taken for nothing."""
+    """Return the sum of two amounts; None if one is unknown, because unknown does not mean zero."""
     return None if one is None or other is None else one + other
 
 
 class StopReason(Enum):
-    """Why the model stopped."""
+    """Reason why the model stopped."""
 
     END = "end"
-    """It had finished, or met a stop sequence."""
+    """It finished, or reached a stop sequence."""
     LENGTH = "length"
     REFUSAL = "refusal"
     TOOL_USE = "tool_use"
-    """It wants tools called."""
+    """It requests tool calls."""
     OTHER = "other"
 
 
 class SchemaMethod(Enum):
-    """How an answer was brought to match its schema."""
+    """Method by which an answer was made to match its schema."""
 
     NATIVE = "native"
-    """The provider's own structured output."""
+    """The provider's native structured output."""
     TOOL = "tool"
     """A tool whose arguments are the answer."""
     GRAMMAR = "grammar"
     """A grammar that the sampler follows."""
     EXTRACTION = "extraction"
-    """The JSON was found in free text."""
+    """JSON extracted from free text."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaReport:
-    """What was done so that a provider could work with a schema; the answer is checked against the original.
+    """Adaptation of a schema to a provider; the answer is validated against the original.
 
     Attributes:
         method: how the answer was obtained.
-        dropped: what the provider could not be told, or is not held to; the paths point into the schema.
+        dropped: parts of the schema that the provider was not given or does not enforce, as paths into it.
     """
 
     method: SchemaMethod
@@ -108,26 +108,26 @@ class SchemaReport:
 
 
 class CacheBlock(Enum):
-    """What a cache breakpoint stands behind."""
+    """Position of a cache breakpoint."""
 
     TOOLS = "tools"
-    """The last tool."""
+    """After the last tool."""
     SYSTEM = "system"
-    """The system text."""
+    """After the system text."""
     MESSAGE = "message"
-    """A message."""
+    """After a message."""
     MODEL = "model"
-    """The choice of the model, each of which has a cache of its own; only as a difference."""
+    """The model itself, because each has its own cache; only as a first difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheBreakpoint:
-    """A place up to which the provider is asked to cache the prompt.
+    """The end of a prefix that the provider should cache.
 
     Attributes:
-        block: what it stands behind.
-        ttl: how long to keep what comes before it.
-        message_index: which message, from 0, when it stands behind one.
+        block: the block before it.
+        ttl: lifetime of the prefix.
+        message_index: index of the message before it, from 0, if there is one.
     """
 
     block: CacheBlock
@@ -137,13 +137,13 @@ class CacheBreakpoint:
 
 @dataclass(frozen=True, slots=True)
 class CachePlan:
-    """What the prompt cache is expected to do; what it did is in the usage.
+    """Predicted effect of a call on the prompt cache; the actual effect is in the usage.
 
     Attributes:
         breakpoints: at most four, in the order of the prompt.
         predicted_read_tokens: tokens expected to be read from the cache.
         predicted_write_tokens: tokens expected to be written to it.
-        first_difference: where the prompt leaves what was cached of its conversation, when it should not.
+        first_difference: the first unexpected difference from the cached prefix of its conversation.
     """
 
     breakpoints: tuple[CacheBreakpoint, ...] = ()
@@ -154,26 +154,26 @@ class CachePlan:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A whole answer.
+    """A complete answer.
 
     Attributes:
-        message: what the model said last (after a repair: the repaired answer), as a conversation keeps it.
-        value: the parsed and validated JSON value; None without a schema, and when tools are to be called.
-            With an advisory schema it may be invalid, and None when the answer could not be read.
+        message: the model's last message (after a repair: the repaired answer), as a conversation stores it.
+        value: the parsed and validated JSON value; None without a schema, and if tool calls are requested.
+            Under an advisory schema it may be invalid, and None if the answer could not be parsed.
         usage: tokens of every call made, the repair's included.
         stop_reason: why the model stopped.
-        model: the model that answered, as the provider names it.
+        model: the model that answered, in the provider's spelling.
         provider: the provider that answered.
-        repaired: whether the first answer was refused and asked for again.
-        findings: what the repair had to fix; with an advisory schema, what is wrong with this answer.
+        repaired: whether the first answer was rejected and requested again.
+        findings: the problems that the repair fixed; under an advisory schema, the problems of this answer.
         calls: requests sent to the provider for this answer.
-        from_response_cache: whether no model was called for this answer, because it was stored, or because
-            somebody else had just asked exactly the same; it then has no usage and no calls.
-        schema_report: what became of the schema, when one was given.
-        cost: what all calls cost, in 10^-12 dollars; None when a price is not known.
-        cache_savings: what the prompt cache saved against full price, in 10^-12 dollars; negative when
-            writing cost more than reading saved; None when a price is not known.
-        cache_plan: what the prompt cache was expected to do in the last call.
+        from_response_cache: whether the answer was stored or shared with an equal request, without a model
+            call; it then has no usage and no calls.
+        schema_report: how the schema was adapted, if there was one.
+        cost: cost of all calls, in 10^-12 dollars; None if a price is unknown.
+        cache_savings: savings of the prompt cache against full price, in 10^-12 dollars; negative if writing
+            cost more than reading saved; None if a price is unknown.
+        cache_plan: the predicted effect of the last call on the prompt cache.
         conversation_turn: the turn that it became, from 1; 0 outside of a stored conversation.
     """
 
@@ -195,24 +195,24 @@ class Completion:
 
     @property
     def text(self) -> str:
-        """All text of the answer."""
+        """Return the text of the answer."""
         return self.message.text
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The tools that the model wants called, in its order."""
+        """Return the requested tool calls, in order."""
         return self.message.tool_calls
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What calls used.
+    """Total usage of several calls.
 
     Attributes:
         calls: requests sent to providers.
         usage: their tokens.
-        cost: what they cost, in 10^-12 dollars; None when a price is not known.
-        cache_savings: what the prompt cache saved of that; None when a price is not known.
+        cost: their cost, in 10^-12 dollars; None if a price is unknown.
+        cache_savings: savings of the prompt cache; None if a price is unknown.
     """
 
     calls: int = 0
@@ -221,7 +221,7 @@ class Spent:
     cache_savings: int | None = 0
 
     def __add__(self, other: Spent) -> Spent:
-        """What two pieces of work used together."""
+        """Return the sum of both."""
         return Spent(
             self.calls + other.calls,
             self.usage + other.usage,
@@ -231,7 +231,7 @@ class Spent:
 
     @classmethod
     def on(cls, completion: Completion) -> Spent:
-        """What an answer used."""
+        """Return the usage of an answer."""
         return cls(completion.calls, completion.usage, completion.cost, completion.cache_savings)
 
 
@@ -244,7 +244,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """The next piece of what the model thinks, where the provider tells."""
+    """The next piece of reasoning, if the provider discloses it."""
 
     text: str
 
@@ -255,8 +255,8 @@ class ToolCallDelta:
 
     Attributes:
         call_id: the call that it belongs to.
-        arguments_text: the next characters of the arguments' JSON; no document by itself.
-        name: the tool as it was offered; only in the first piece of a call.
+        arguments_text: the next characters of the arguments' JSON; not a document by itself.
+        name: the tool's name as offered; only in the first piece of a call.
     """
 
     call_id: str
@@ -266,12 +266,12 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Repairing:
-    """The answer was refused and is asked for once more; what was released so far is void.
+    """The answer was rejected and is requested once more; everything released so far is void.
 
     Attributes:
-        findings: why it was refused.
+        findings: why it was rejected.
         usage: tokens of the calls so far.
-        calls: those calls.
+        calls: number of those calls.
     """
 
     findings: tuple[Finding, ...]
@@ -281,12 +281,12 @@ class Repairing:
 
 @dataclass(frozen=True, slots=True)
 class FallingBack:
-    """The request goes to another model, before anything of its answer was released.
+    """The request falls back to another model, before any part of its answer was released.
 
     Attributes:
         from_model: the model that failed, as `provider/model`.
-        to_model: the model that is tried next, as `provider/model`.
-        cause: why the first one failed.
+        to_model: the next model, as `provider/model`.
+        cause: the error of the first one.
     """
 
     from_model: str

@@ -1,4 +1,4 @@
-"""What is asked of a model."""
+"""Requests to a model."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ __all__ = [
 ]
 
 Accept: TypeAlias = Callable[[Any], Awaitable[Sequence[Finding]]]
-"""A check beyond the schema: what is wrong with the parsed value; no errors among it means accepted.
+"""A check beyond the schema: returns findings about the parsed value; no errors means accepted.
 
-It is awaited, so that one that takes long can do its work beside the event loop.
+Asynchronous, so that a long check can run off the event loop.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseSchema:
-    """What a structured answer has to satisfy.
+    """Schema and checks of a structured answer.
 
     Attributes:
-        name: what the answer is ("scenario_spec", "outcome", ...); letters, digits, `_` and `-`, at most 64.
-        document: the JSON Schema of the answer; the answer is always validated against this very document.
-        accept: the caller's own check, run where the request was made (it does not cross the wire); its
+        name: kind of answer ("scenario_spec", "outcome", ...); letters, digits, `_` and `-`, at most 64.
+        document: the JSON Schema; the answer is always validated against this original document.
+        accept: the caller's own check. It runs in the caller's process and is not sent over the wire. Its
             findings take part in the one repair like those of the schema.
-        advisory: whether an answer that is not valid is handed over with its findings, instead of being
-            asked for once more; for callers who go on with the conversation themselves.
+        advisory: whether an invalid answer is returned with its findings instead of being repaired; for
+            callers that continue the conversation themselves.
     """
 
     name: str
@@ -50,23 +50,22 @@ class ResponseSchema:
 
 
 class CacheTTL(Enum):
-    """How long a provider keeps a cached prefix; what it takes for that is the provider's matter."""
+    """Lifetime class of a cached prefix; the provider defines the actual time."""
 
     FIVE_MINUTES = "5m"
     """Cheaper to write."""
     ONE_HOUR = "1h"
-    """Dearer to write, for prompts that come back after a pause."""
+    """More expensive to write, for prompts that recur after a pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheConfig:
-    """How to use the provider's prompt cache.
+    """Use of the provider's prompt cache.
 
     Attributes:
-        enabled: whether to use it at all.
-        ttl: how long to keep what is written.
-        expected_reuse: how many more requests will start the same way, with the same schema; 0 when that is
-            not known.
+        enabled: whether to use it.
+        ttl: lifetime of written prefixes.
+        expected_reuse: expected number of further requests with the same prefix and schema; 0 if unknown.
     """
 
     enabled: bool = True
@@ -75,25 +74,25 @@ class CacheConfig:
 
 
 class ResponseCacheMode(Enum):
-    """What to do with answers that were stored for exactly the same request."""
+    """Use of stored answers to exactly the same request."""
 
     OFF = "off"
-    """Always ask the model, store nothing."""
+    """Always call the model; store nothing."""
     USE = "use"
-    """Use a stored answer, else ask and store."""
+    """Use a stored answer, else call the model and store its answer."""
     REFRESH = "refresh"
-    """Ask the model, and store its answer in place of the old one."""
+    """Call the model, and replace the stored answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A cap on work; None is no cap. Work stops before a cap would be passed.
+    """Caps on work; None means no cap. Work stops before a cap is exceeded.
 
     Attributes:
-        max_calls: requests sent to providers, repeated ones and repairs included.
+        max_calls: requests sent to providers, retries and repairs included.
         max_tokens: input and output tokens together.
-        max_cost: money, in 10^-12 dollars.
-        max_seconds: time; the deadline of the caller bounds it as well.
+        max_cost: cost, in 10^-12 dollars.
+        max_seconds: time; the caller's deadline applies as well.
     """
 
     max_calls: int | None = None
@@ -104,26 +103,25 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class GenerateRequest:
-    """One question to a model, with the turns before it.
+    """One request to a model, with the turns before it.
 
     Attributes:
-        system: the instructions; kept byte-identical over a conversation so that providers can cache them.
-        messages: oldest first; the first is from the user, and so is the last.
-        schema: asks for a JSON answer; `Completion.value` then holds it.
-        model: `provider/model`, a model whose name gives its provider away, or None for the configured one.
-        max_output_tokens: stops the answer there (`StopReason.LENGTH`); None is the model's default.
-        temperature: None leaves it to the model; dropped for models that take none.
-        seed: asks for a repeatable answer where the provider can give one.
-        response_cache: what to do with stored answers; a request whose schema has an `accept` never uses any.
-        tools: what the model may call; kept the same over a conversation, like the instructions.
+        system: the instructions; byte-identical over a conversation, so that providers can cache them.
+        messages: oldest first; the first and the last are from the user.
+        schema: requests a JSON answer; `Completion.value` then holds it.
+        model: `provider/model`, a model whose name implies its provider, or None for the configured one.
+        max_output_tokens: truncates the answer (`StopReason.LENGTH`); None is the model's default.
+        temperature: None uses the model's default; dropped for models that reject it.
+        seed: requests a repeatable answer, where supported.
+        response_cache: use of stored answers; a request whose schema has an `accept` never uses them.
+        tools: the tools that the model may call; constant over a conversation, like the instructions.
         tool_choice: which of them to call; None leaves it to the model.
-        fallback_models: models to try in this order when the first fails before its first token.
+        fallback_models: models to try in this order if the first fails before its first token.
         stop_sequences: texts that end the answer.
         cache: use of the provider's prompt cache.
-        budget: the most that this request may use; None is no cap.
+        budget: caps of this request; None means no cap.
         conversation_id: the stored conversation that it continues, whose budget it counts towards.
-        conversation_budget: the most that all requests of that conversation may use together, over its life;
-            None is no cap.
+        conversation_budget: caps of all requests of that conversation together; None means no cap.
     """
 
     system: str | None
@@ -146,7 +144,7 @@ class GenerateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to generate, as far as somebody has said: fields of `GenerateRequest`, in which None is unset."""
+    """Partial generation options: fields of `GenerateRequest`, in which None is unset."""
 
     model: str | None = None
     max_output_tokens: int | None = None
@@ -160,10 +158,10 @@ class Options:
 
     @classmethod
     def of(cls, request: GenerateRequest) -> Self:
-        """The options of a request."""
+        """Return the options of a request."""
         return cls(**{one.name: getattr(request, one.name) for one in fields(cls)})
 
     def set_fields(self) -> dict[str, Any]:
-        """The options that are set, by name."""
+        """Return the options that are set, by name."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: value for name, value in values.items() if value is not None}

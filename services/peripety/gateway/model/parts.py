@@ -1,4 +1,4 @@
-"""What a conversation is made of, in terms that every provider can be given."""
+"""Messages, their parts and tools, in provider-neutral form."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
 
 
 class ChatRole(Enum):
-    """Who said a message."""
+    """Author of a message."""
 
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
 
     def to_provider_string(self, provider: str) -> str:
-        """The name of the role at a provider: `gemini`, which is also called `google`, says "model"."""
+        """Return the provider's name of the role: "model" for `gemini` (alias `google`)."""
         if self is ChatRole.ASSISTANT and provider in {"gemini", "google"}:
             return "model"
         return self.value
@@ -47,11 +47,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to have a tool called; the caller runs it and answers with a `ToolResult`.
+    """A tool call requested by the model; the caller runs it and answers with a `ToolResult`.
 
     Attributes:
-        call_id: what the result refers to; unique in a conversation.
-        name: the tool as it was offered, whatever the provider made of its name on the wire.
+        call_id: referenced by the result; unique in a conversation.
+        name: the tool's name as offered, regardless of its wire name.
         arguments: one JSON object, as text.
     """
 
@@ -62,12 +62,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to a tool call.
+    """The result of a tool call.
 
     Attributes:
         call_id: the call that it answers.
-        text: the answer as the model should read it.
-        is_error: whether the tool failed; the text then says why.
+        text: the result for the model.
+        is_error: whether the tool failed; the text then describes the failure.
     """
 
     call_id: str
@@ -77,18 +77,18 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What a model thought, or its provider's summary of it: for the caller to read, never sent again."""
+    """The model's reasoning, or the provider's summary of it: for the client only, never sent again."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """What a provider wants back unchanged: signatures, encrypted reasoning.
+    """Opaque provider data that must be sent back unchanged: signatures, encrypted reasoning.
 
     Attributes:
-        issuer: the provider that issued it; nobody else is given it.
-        data: opaque to everybody else; never shown, so that no log or error repeats it.
+        issuer: the provider that issued it, and the only one that receives it.
+        data: opaque; excluded from repr, so that no log or error repeats it.
     """
 
     issuer: str
@@ -96,7 +96,7 @@ class ProviderState:
 
 
 Part: TypeAlias = Text | ToolCall | ToolResult | Reasoning | ProviderState
-"""A piece of a message. Tool results belong to the user, everything but text else to the assistant."""
+"""A part of a message. Tool results belong to the user; all other parts except text to the assistant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +108,30 @@ class ChatMessage:
 
     @classmethod
     def system(cls, text: str) -> Self:
-        """Instructions that come between messages; those of the whole conversation have their own place."""
+        """Create an instruction message between others.
+
+        The instructions of the whole conversation are separate.
+        """
         return cls(ChatRole.SYSTEM, (Text(text),))
 
     @classmethod
     def user(cls, text: str) -> Self:
-        """What the user says."""
+        """Create a user message."""
         return cls(ChatRole.USER, (Text(text),))
 
     @classmethod
     def assistant(cls, text: str) -> Self:
-        """What the model says; no part at all when that is nothing."""
+        """Create an assistant message; without parts if the text is empty."""
         return cls(ChatRole.ASSISTANT, (Text(text),) if text else ())
 
     @property
     def text(self) -> str:
-        """Everything that is said in plain text."""
+        """Return all plain text of the message."""
         return "".join([part.text for part in self.parts if isinstance(part, Text)])
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The tools that the model wants called, in its order."""
+        """Return the requested tool calls, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
@@ -137,10 +140,10 @@ class Tool:
     """A tool that a model may call.
 
     Attributes:
-        name: any text; it is mapped where a provider forbids its characters.
-        description: what it does and when to use it, for the model.
+        name: any text; mapped if a provider forbids its characters.
+        description: purpose and use, for the model.
         input_schema: JSON Schema (2020-12) of the arguments, which are one object.
-        strict: whether the provider must hold the arguments to the schema, where it can.
+        strict: whether the provider must enforce the schema of the arguments, where it can.
     """
 
     name: str
@@ -150,7 +153,7 @@ class Tool:
 
 
 class ToolChoiceMode(Enum):
-    """How free a model is to call tools."""
+    """Freedom of a model to call tools."""
 
     AUTO = "auto"
     """The model decides."""
@@ -164,12 +167,12 @@ class ToolChoiceMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """Which tools a model may, must or must not call.
+    """Tool choice: the tools that a model may, must or must not call.
 
     Attributes:
-        mode: how free it is.
+        mode: the freedom of the model.
         name: the tool of `ToolChoiceMode.NAMED`.
-        disable_parallel: whether at most one call may come at a time.
+        disable_parallel: whether at most one call at a time is allowed.
     """
 
     mode: ToolChoiceMode = ToolChoiceMode.AUTO

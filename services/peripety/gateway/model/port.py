@@ -1,4 +1,4 @@
-"""The protocol that all who ask a model speak."""
+"""Protocol of all model gateways."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ __all__ = ["ModelGateway"]
 
 
 class ModelGateway(Protocol):
-    """A way to ask a model, whichever provider answers and wherever the gateway runs."""
+    """Protocol of a model gateway, independent of the provider and of the process it runs in."""
 
     def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Ask, and follow the answer as it is written.
+        """Stream the answer of a request as it is generated.
 
-        Being cancelled closes the call to the provider; whoever may leave the iteration early does so
-        inside of `peripety.gateway.streams.following`.
+        Cancellation closes the call to the provider. A caller that may leave the iteration early must wrap it
+        in `peripety.gateway.streams.following`.
 
         Yields:
             Fallbacks before any delta, deltas, at most one `Repairing`, and `Completed` as the last event.
 
         Raises:
             InvalidArgumentError: the request is malformed.
-            FailedPreconditionError: the provider is not set up or refuses the credentials, or (code
-                ANSWER_INVALID, the findings as violations) the answer was not valid even when asked again;
-                never where the schema is advisory.
+            FailedPreconditionError: the provider is not configured or rejects the credentials, or (code
+                ANSWER_INVALID, the findings as violations) the answer was still invalid after the repair;
+                never under an advisory schema.
             NotFoundError: the provider does not know the model.
-            ResourceExhaustedError: a limit, a budget or the provider's quota is used up.
+            ResourceExhaustedError: a limit, a budget or the provider's quota is exhausted.
             UnavailableError: the provider does not answer, or broke off.
-            DeadlineError: the caller's time ran out.
+            DeadlineError: the caller's deadline passed.
         """
         ...
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        """Ask, and wait for the whole answer; raises what `stream` raises."""
+        """Return the whole answer of a request; raises the errors of `stream`."""
         ...

@@ -1,4 +1,4 @@
-"""A completion out of its stream, and a stream out of a completion."""
+"""Completions collected from event streams and replayed as event streams."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _DELTA_CHARACTERS = 512
 
 
 async def completion_of(events: AsyncIterator[GatewayEvent]) -> Completion:
-    """Follow an answer to its end and return it whole."""
+    """Read an answer to its end and return it whole."""
     completion: Completion | None = None
     async with following(events):
         async for event in events:
             if isinstance(event, Completed):
                 completion = event.completion
     if completion is None:
-        raise InternalError("A stream of events ended without its last one")
+        raise InternalError("event stream ended without a Completed event")
     return completion
 
 
 def told_again(completion: Completion) -> Iterator[GatewayEvent]:
-    """Tell an answer that is there already, as a stream like any other."""
+    """Yield an existing answer as a stream of events."""
     for part in completion.message.parts:
         yield from _deltas(part)
     yield Completed(completion)

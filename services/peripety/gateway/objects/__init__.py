@@ -1,1 +1,1 @@
-"""Answers that are objects: found in what a model wrote, held against their schema, shown while they grow."""
+"""Structured answers: extraction from model text, validation against a schema, and incremental display."""

@@ -1,4 +1,4 @@
-"""JSON objects taken out of a text while it is still being written, each as soon as it is whole."""
+"""Incremental extraction of JSON objects from a growing text, each as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _INSIDE_STRING = re.compile(r'[^"\\]*')
 
 
 class _Place(Enum):
-    """Where the text is."""
+    """Position in the text."""
 
     BEFORE = auto()
     BETWEEN = auto()
     """Between two objects."""
     INSIDE = auto()
-    """Inside of an object."""
+    """Inside an object."""
     STRING = auto()
     ESCAPE = auto()
-    """Behind a backslash in a string."""
+    """After a backslash in a string."""
     BEHIND = auto()
 
 
 class ObjectReader:
-    """Releases whole objects as their text grows: the text of each, the moment its last bracket is there.
+    """Incremental reader that releases the text of each object when its last bracket arrives.
 
-    Only brackets and quotes are looked at. Whether an object is good JSON is for the reader of its text to
-    say; one that is none spoils no other. The work is linear in the text, however it is cut.
+    Only brackets and quotes are examined. Whether an object is valid JSON is decided by its parser; an
+    invalid object does not affect the others. The work is linear in the text, regardless of chunking.
 
     Args:
-        in_array: whether to release the elements of the first array of objects, wherever it stands; else
-            the text is one object, with nothing but prose around it.
+        in_array: whether to release the elements of the first array of objects, wherever it is; else the text
+            is one object, surrounded by prose only.
     """
 
     def __init__(self, *, in_array: bool) -> None:
@@ -47,11 +47,11 @@ class ObjectReader:
 
     @property
     def rest(self) -> str:
-        """The beginning of an object that is not whole; empty when there is none."""
+        """Return the beginning of an incomplete object; empty outside of one."""
         return "".join(self._pieces)
 
     def feed(self, text: str) -> list[str]:
-        """Take the next piece of the text; return the objects that it completes."""
+        """Add the next piece of text; return the objects that it completes."""
         whole: list[str] = []
         if self._place is _Place.BEFORE:
             text = self._behind_bracket(text)
@@ -68,7 +68,7 @@ class ObjectReader:
         return whole
 
     def _behind_bracket(self, text: str) -> str:
-        """What of the text stands behind the bracket that opens the array; empty as long as none does."""
+        """Return the text after the bracket that opens the array; empty before there is one."""
         text = self._waiting + text
         found = _ARRAY.search(text)
         if found is None:
@@ -121,6 +121,9 @@ class ObjectReader:
 
 
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """Skip what `pattern` matches at `position`; the pattern matches the empty text too."""
+    """Return the position after a match of `pattern` at `position`.
+
+    The pattern also matches the empty text.
+    """
     found = pattern.match(text, position)
     return position if found is None else found.end()

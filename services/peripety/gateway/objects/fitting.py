@@ -1,4 +1,4 @@
-"""Whether the beginning of a value can still become valid against a schema."""
+"""Validation of a partial value: whether it can still become valid against a schema."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _KINDS: dict[type, str] = {
 
 
 class UnfitError(Exception):
-    """However the value goes on, it will not be valid."""
+    """Raised when no continuation of a value can be valid."""
 
 
 def fitting(schema: Mapping[str, Any], value: Any) -> Any:
-    """What of the beginning of a value is sure to be in the whole one, if that is going to be valid.
+    """Return the part of a partial value that is certain to be in the complete one, if that becomes valid.
 
-    Types and keys are looked at, as far as the schema says of a place what has to hold there whatever else
-    does (`properties`, `additionalProperties`, `items`, `prefixItems`, `allOf`, and `$ref` inside of the
-    schema). What it leaves to a choice is not known before the end, and is taken as it stands. A null at a
-    key is left out where the schema does not name it: it may stand for a key that is not there.
+    Only types and keys are checked, and only where the schema determines them unconditionally (`properties`,
+    `additionalProperties`, `items`, `prefixItems`, `allOf`, and `$ref` inside of the schema). Alternatives
+    cannot be decided before the end, so their values are returned unchanged. A null at a key that the schema
+    does not name is left out, because it may represent an absent key.
 
     Raises:
-        UnfitError: a type is wrong, or a key is one that the schema does not have.
+        UnfitError: a type is wrong, or a key is not in the schema.
     """
     return _Fitting(schema).of([schema], value)
 
@@ -44,7 +44,7 @@ class _Fitting:
         self._document = document
 
     def of(self, schemas: Iterable[Any], value: Any) -> Any:
-        """Hold a value against all schemas of its place."""
+        """Validate a value against all schemas of its position."""
         holding = list(self._holding(schemas))
         if not all(_has_type(schema, value) for schema in holding):
             raise UnfitError
@@ -68,7 +68,7 @@ class _Fitting:
                 yield key, None
 
     def _holding(self, schemas: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-        """The schemas, with those that they refer to and hold together: each has to be met."""
+        """Yield the schemas, with all that they reference or combine: each has to be met."""
         pending = list(schemas)
         seen: set[int] = set()
         while pending:
@@ -84,7 +84,7 @@ class _Fitting:
                 pending.append(self._referred(schema["$ref"]))
 
     def _referred(self, reference: str) -> Any:
-        """What a reference points at; True, which everything meets, when it is none by place."""
+        """Return the target of a reference; True, which accepts everything, unless it is a JSON Pointer."""
         root, *names = reference.split("/")
         found: Any = self._document if root == "#" else True
         for name in names:

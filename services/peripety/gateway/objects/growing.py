@@ -1,4 +1,4 @@
-"""A JSON value that can be looked at while it is still being written."""
+"""Incremental view of a JSON value while its text arrives."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _GROWTH = 1.25
 
 
 class GrowingValue:
-    """Shows the part of a value that is complete so far.
+    """Incremental view: the part of a value that is complete so far.
 
-    What was shown once stays, and only grows: whole strings, numbers and words, by the schema of the right
-    type, at keys that the schema has. It is the first document in the text that fits; once it no longer
-    does, nothing more is shown.
+    Released content is stable and only grows: whole strings, numbers and words, of the type in the schema, at
+    keys in the schema. The value is the first document in the text that fits. Once it no longer fits, nothing
+    more is released.
 
-    A look costs the whole text, so the next one waits until the text has grown by a quarter: all looks
-    together cost no more than a few readings of the final text, and so does all that they show.
+    A look parses the whole text. The next one therefore waits until the text has grown by a quarter, so the
+    total cost is that of a few parses of the final text.
 
     Args:
-        schema: what the whole value has to be valid against.
+        schema: the JSON Schema of the whole value.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -37,7 +37,7 @@ class GrowingValue:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what came so far: the value is written anew."""
+        """Discard the text so far: the value restarts."""
         self._pieces: list[str] = []
         self._size = 0
         self._next_look = _STEP
@@ -45,7 +45,7 @@ class GrowingValue:
         self._shown: Any = None
 
     def feed(self, text: str) -> Any | None:
-        """Take the next piece of text; return the value so far when there is more of it to see."""
+        """Add the next piece of text; return the value so far if more of it is visible."""
         self._pieces.append(text)
         self._size += len(text)
         if self._size < self._next_look:
@@ -69,7 +69,7 @@ class GrowingValue:
         return None
 
     def _beginning(self, document: str) -> Any | None:
-        """The value of what is whole of a document, if it fits the schema."""
+        """Return the value of the complete part of a document, if it fits the schema."""
         try:
             value = jiter.from_json(document.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
             return fitting(self._schema, value)
@@ -78,7 +78,7 @@ class GrowingValue:
 
 
 def _goes_on(shown: Any, value: Any) -> bool:
-    """Whether everything that was shown is still there."""
+    """Return True if everything that was released is still present."""
     match shown, value:
         case dict(), dict():
             return all(key in value and _goes_on(shown[key], value[key]) for key in shown)

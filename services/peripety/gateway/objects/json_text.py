@@ -1,11 +1,13 @@
-"""JSON in what a model wrote: found, and put right where that takes no guess about the content.
+"""JSON extraction and repair.
 
-Three readings, each only when the one before failed, and each through the one strict border: the text as it
-is; tidied, where every slip has one meaning (comments, trailing commas, other quotes, bare keys, Python's
-literals, raw line breaks in strings); mended by a library that knows the rest (missing commas, unescaped
-quotes). What the library makes is taken only when nothing of the text is gone or changed: it may add
-quotes, commas, colons and escapes, and no bracket. An answer that was cut off lacks at least a bracket, so
-none is ever completed.
+Finds JSON in model text, and repairs it where that needs no guess about content.
+
+There are three stages, each used only if the one before failed, and each ends in the same strict parser.
+First the text unchanged. Then a normalized text, for errors with a single meaning: comments, trailing commas,
+other quotes, bare keys, Python's literals, raw line breaks in strings. Then a repair library, for missing
+commas and unescaped quotes. The library's result is accepted only if no text was lost or changed: it may add
+quotes, commas, colons and escapes, but no bracket. A truncated answer lacks at least a bracket, so none is
+ever completed.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Begun", "Reading", "documents_begun", "readings"]
 
-# A bracket before something that no document goes on with is prose.
+# A bracket followed by something that cannot continue a document is prose.
 _OPENER = re.compile(r"""\{(?=\s*+["'}\w$/\#])|\[(?=\s*+["'\]{\[\d/\#tfnTFNI-])""")
 _TOKEN = re.compile(
     r"""
@@ -56,24 +58,24 @@ _BEGUN = re.compile(
 _LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _PYTHON = {"True": "true", "False": "false", "None": "null"}
 _VALUE_FOLLOWS = frozenset("{[,:")
-# How often a text may be read in vain: brackets that nobody closes are each looked at to its end.
+# Limit on failed parses: each unclosed bracket is followed to the end of the text.
 _MAX_VAIN_READINGS = 2
 _FREE_READING = 65_536
 _COST_OF_A_DOCUMENT = 256
-# The library's time grows with the square of some texts: 0.1 s for this much of the worst one known.
+# The library is quadratic on some texts: 0.1 s for this size in the worst known case.
 _MAX_MENDED = 32_768
 _MAY_BE_ADDED = frozenset('",:\\')
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What became of one stretch of a text that looks like a whole JSON document.
+    """Parse result of one stretch of text that looks like a whole JSON document.
 
     Attributes:
-        document: the document as strict JSON; None when it cannot be read.
+        document: the document as strict JSON; None if it cannot be parsed.
         value: its value.
-        findings: why it cannot be read.
-        size: how many characters of the text it takes.
+        findings: why it cannot be parsed.
+        size: its length in the text, in characters.
     """
 
     document: str | None
@@ -83,7 +85,7 @@ class Reading:
 
     @property
     def unfinished(self) -> bool:
-        """Whether its end is missing."""
+        """Return True if its end is missing."""
         return any(finding.code == "CUT_OFF" for finding in self.findings)
 
 
@@ -98,15 +100,15 @@ _UNFINISHED = Reading(
 
 
 def readings(text: str, *, cut: bool = False) -> Iterator[Reading]:
-    """Read every whole document in a text, in order; one without a document is the end of what was read.
+    """Parse every whole document in a text, in order; a result without a document ends the sequence.
 
-    A document begins with a bracket, and ends with the one that closes it, whatever stands around it. One
-    that is never closed was cut off, and what is whole inside of it is a part of an answer, not the answer.
+    A document extends from a bracket to the matching one, regardless of the text around it. An unclosed
+    document was truncated. Complete parts inside it belong to an answer but are not the answer.
 
     Args:
-        text: what the model wrote.
-        cut: whether the model was stopped before it had finished. Nothing is mended then, and a number that
-            stands alone may be half of one.
+        text: the model's text.
+        cut: whether the model was stopped early. Nothing is repaired then, and a bare number may be
+            truncated.
     """
     try:
         value = sim.parse(text)
@@ -124,17 +126,17 @@ def readings(text: str, *, cut: bool = False) -> Iterator[Reading]:
         else:
             yield replace(_read(text, stretch, cut=cut), size=stretch.end - stretch.start)
     if not found:
-        yield Reading(None, findings=(Finding("NOT_JSON", "", "there is no object or array in it"),))
+        yield Reading(None, findings=(Finding("NOT_JSON", "", "it contains no object or array"),))
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A document that may not be finished.
+    """A document that may be incomplete.
 
     Attributes:
-        start: where it begins in the text.
-        document: as JSON what is whole of it: what is not finished is left out, and what is open is closed.
-        depth: how many brackets were open, one inside of the other; 0 when it is finished.
+        start: its start in the text.
+        document: its complete part as JSON: incomplete values are removed, and open brackets are closed.
+        depth: number of open brackets; 0 if it is complete.
     """
 
     start: int
@@ -143,7 +145,7 @@ class Begun:
 
 
 def documents_begun(text: str) -> Iterator[Begun]:
-    """The documents in a text that is still being written, or was cut off, in order."""
+    """Yield the documents in a text that is incomplete or was truncated, in order."""
     for stretch in _stretches(text):
         closed = stretch.tidied[: stretch.whole] + stretch.closers
         yield Begun(stretch.start, closed, len(stretch.closers))
@@ -151,15 +153,15 @@ def documents_begun(text: str) -> Iterator[Begun]:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A stretch of text from an opening bracket to the one that closes it.
+    """Stretch of text from an opening bracket to the matching one.
 
     Attributes:
-        start: where it begins.
-        end: where it ends; None when it is never closed.
-        tidied: the same as JSON.
-        whole: up to where nothing of that is half a value, or a key without one.
-        closers: the brackets that would close it there.
-        clear: whether every word in it can only be meant as it stands.
+        start: its start.
+        end: its end; None if it is never closed.
+        tidied: the normalized text as JSON.
+        whole: end of the prefix of `tidied` without an incomplete value or a key without value.
+        closers: the brackets that would close it at that point.
+        clear: whether every word in it has a single interpretation.
     """
 
     start: int
@@ -188,7 +190,7 @@ def _stretches(text: str) -> Iterator[_Stretch]:
 
 
 def _is_cut_off(text: str, stretch: _Stretch) -> bool:
-    """Whether a bracket that nobody closes begins a document, and not a smile."""
+    """Return True if an unclosed bracket starts a document, and is not just punctuation."""
     if _BEGUN.match(text, stretch.start):
         return True
     try:
@@ -199,7 +201,7 @@ def _is_cut_off(text: str, stretch: _Stretch) -> bool:
 
 
 class _Tidying:
-    """One pass over a document that may be JSON in all but its manners."""
+    """One normalization pass over a document that is almost JSON."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
@@ -269,7 +271,7 @@ class _Tidying:
             else:
                 word = _PYTHON.get(word, word)
                 self._clear = self._clear and _LITERAL.fullmatch(word) is not None
-        # What is added up in another language is not one string with a sign in it.
+        # A string concatenation in another language is not one string that contains an operator.
         self._clear = self._clear and word != "+"
         self._write(word, "?")
 
@@ -319,7 +321,7 @@ def _mend(stretch: _Stretch) -> Reading | None:
 
 
 def _keeps(mended: str, text: str) -> bool:
-    """Whether all of a text is still there, in its order, with nothing but separators added."""
+    """Return True if the repaired text contains the whole text, in order, with only separators added."""
     rest = iter(character for character in text if not character.isspace())
     wanted = next(rest, None)
     for character in mended:
@@ -331,16 +333,19 @@ def _keeps(mended: str, text: str) -> bool:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The keys and values of an object as they were written."""
+    """The keys and values of an object in their order, duplicates included."""
 
 
 def _integer(digits: str) -> float:
-    """An integer; one beyond every float is infinite, and so are those that Python refuses to read."""
+    """Parse an integer.
+
+    Values beyond the float range become infinite, including those that Python refuses to parse.
+    """
     return int(digits) if len(digits) <= sys.float_info.max_10_exp else float(digits)
 
 
 def _faults(document: str) -> Iterator[Finding]:
-    """What the border refuses in a document whose syntax is good, by its place."""
+    """Yield what the strict parser rejects in a syntactically valid document, with its path."""
     try:
         value = json.loads(document, object_pairs_hook=_Pairs, parse_int=_integer)
     except (ValueError, RecursionError):
@@ -351,7 +356,7 @@ def _faults(document: str) -> Iterator[Finding]:
         if isinstance(value, _Pairs):
             for key, times in Counter(key for key, _ in value).items():
                 if times > 1:
-                    message = f"the key is there {times} times in one object; keep one of them"
+                    message = f"the key occurs {times} times in one object; remove the duplicates"
                     yield Finding("DUPLICATE_KEY", pointer((*place, key)), message)
             pending += [((*place, key), inner) for key, inner in reversed(value)]
         elif isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Reads one string out of a JSON object that is still being written.
+"""Incremental reader of one string field of a growing JSON object.
 
-A narrator answers with an object; its prose is one field of it. The reader releases that field's
-text while the model writes it, and nothing else of the object ever shows.
+A narrator answers with an object, and its prose is one field of it. The reader releases the field's text
+while the model writes it, and nothing else of the object.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _LOW_SURROGATES = range(0xDC00, 0xE000)
 
 
 class _NotJsonError(Exception):
-    """The text cannot be JSON any more."""
+    """Raised when the text cannot be JSON any more."""
 
 
 class _StringDecoder:
-    """Decodes one JSON string whose opening quote has been read."""
+    """Decoder of one JSON string after its opening quote."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -35,7 +35,7 @@ class _StringDecoder:
         self._high_surrogate: int | None = None
 
     def read(self, text: str, position: int) -> tuple[str, int]:
-        """Decode from `position` on; return what was decoded and where the string, or the text, ends."""
+        """Decode from `position` on; return the decoded text and the end of the string or of the input."""
         decoded: list[str] = []
         while position < len(text) and not self.closed:
             if self._escape is None:
@@ -93,7 +93,7 @@ class _StringDecoder:
 
 
 class _Place(Enum):
-    """What may come next."""
+    """The expected next element."""
 
     OBJECT = auto()
     KEY_OR_END = auto()
@@ -108,11 +108,11 @@ class _Place(Enum):
 
 
 class StringFieldReader:
-    """Releases the text of one top-level string field as the object's text grows.
+    """Incremental reader that releases the text of one top-level string field.
 
-    Text before the object (prose, a code fence) is skipped. When the text turns out not to be JSON
-    the reader falls silent: saying why is the work of whoever validates the whole answer. The work
-    is linear in the text, however it is cut.
+    Text before the object (prose, a code fence) is skipped. If the text is not JSON, the reader stops
+    releasing; reporting the error is left to the validation of the whole answer. The work is linear in the
+    text, regardless of chunking.
 
     Args:
         field: name of the field.
@@ -130,11 +130,11 @@ class StringFieldReader:
 
     @property
     def begun(self) -> bool:
-        """Whether the field's text has begun: all members before it are whole."""
+        """Return True if the field's text has started; all members before it are then complete."""
         return self._begun
 
     def feed(self, text: str) -> str:
-        """Take the next piece of the object's text; return what it adds to the field."""
+        """Add the next piece of the object's text; return the new text of the field."""
         position = 0
         try:
             while position < len(text) and self._place is not _Place.NOTHING:
@@ -171,7 +171,7 @@ class StringFieldReader:
         return start + 1
 
     def _follow(self, character: str) -> _Place:
-        """Say where `character` leads from here, at the top level of the object."""
+        """Return the state after `character` at the top level of the object."""
         match self._place, character:
             case (_Place.KEY_OR_END | _Place.KEY, '"'):
                 self._key = ""
@@ -212,7 +212,7 @@ class StringFieldReader:
 
     def _keep(self, decoded: str) -> None:
         if self._after_string is _Place.COLON:
-            # One character more than the name is enough to know that a key is another one.
+            # One character more than the name is enough to recognize another key.
             self._key = (self._key + decoded)[: len(self._field) + 1]
         elif self._key == self._field:
             self._released.append(decoded)
@@ -236,6 +236,9 @@ class StringFieldReader:
 
 
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """Skip what `pattern` matches at `position`; the pattern matches the empty text too."""
+    """Return the position after a match of `pattern` at `position`.
+
+    The pattern also matches the empty text.
+    """
     found = pattern.match(text, position)
     return position if found is None else found.end()

@@ -1,4 +1,4 @@
-"""What is whole of an object that was cut off."""
+"""Complete members of a truncated object."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _OPEN_MEMBER, _OPEN_PART = 2, 3
 
 
 def whole_members(text: str, divisible: Collection[str]) -> dict[str, Any] | None:
-    """The members of an object that a model had finished when it was cut off, exactly as it wrote them.
+    """Return the members of a truncated object that are complete, exactly as the model wrote them.
 
-    Nothing is completed: where the end of a member is missing, all of the member is left out. Only of those
-    that are made of parts, the parts stay that were finished.
+    Nothing is completed: a member without its end is removed as a whole. Members named as divisible retain
+    their complete elements.
 
     Args:
-        text: what the model wrote, with whatever stands around the object.
-        divisible: the keys whose values, arrays or objects, are made of parts.
+        text: the model's text, with anything around the object.
+        divisible: keys whose arrays or objects may be cut between elements.
 
     Returns:
-        The object, which may be valid against nothing; None when nothing of it is whole.
+        The object, not validated; None if no member is complete.
     """
     begun = list(documents_begun(text))[-1:]
     value = _parsed(begun[0].document) if begun else None
@@ -44,7 +44,7 @@ def whole_members(text: str, divisible: Collection[str]) -> dict[str, Any] | Non
 
 def _parsed(document: str) -> Any:
     try:
-        # It keeps the order of the keys, by which the last one is known.
+        # It preserves the order of keys, which identifies the last one.
         return jiter.from_json(document.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""Structured answers: JSON found in a model's text, held against its schema, asked for once more."""
+"""Structured output: JSON in a model's text, validated against its schema, with one repair request."""
 
 from __future__ import annotations
 
@@ -52,14 +52,12 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _MAX_FINDINGS_TOLD = 20
 _ANSWER_INVALID = "ANSWER_INVALID"
 _CUT_OFF = ("CUT_OFF:", "TRUNCATED:")
-_INSTRUCTION = (
-    "That answer was refused. Answer again with the whole JSON document and every finding put right."
-)
+_INSTRUCTION = "That answer was refused. Answer again with the whole JSON document and every finding fixed."
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of an answer: its value, and what is wrong with it; no findings means valid."""
+    """Result of a validation: the value and its findings; no findings means valid."""
 
     value: Any | None
     findings: tuple[Finding, ...] = ()
@@ -69,37 +67,37 @@ Ask: TypeAlias = Callable[[GenerateRequest], AsyncIterator[GatewayEvent]]
 """Makes one call; the last event is `Completed`."""
 
 Judge: TypeAlias = Callable[[Completion, ResponseSchema], Awaitable[Verdict]]
-"""Says whether an answer will do."""
+"""Validates an answer."""
 
 
 def parse_json_with_schema(text: str, schema: Mapping[str, Any]) -> Any:
-    """Find the JSON in a model's answer and hold it against a schema.
+    """Extract the JSON from a model's answer and validate it against a schema.
 
-    The JSON may stand alone, in a code fence, or in the middle of prose. Of several documents the last
-    valid one is the answer. What takes no guess is put right: comments, trailing commas, single quotes,
-    bare keys, Python's literals, line breaks and quotes inside of strings, missing commas, and a null where
-    the schema would rather see no key. The value is always valid against the schema as it was given.
+    The JSON may be alone, in a code fence, or surrounded by prose. Of several documents the last valid one is
+    the answer. Unambiguous errors are repaired: comments, trailing commas, single quotes, bare keys, Python's
+    literals, line breaks and quotes inside of strings, missing commas, and a null where the schema allows
+    only an absent key. The value is always valid against the original schema.
 
-    A document without its closing bracket was cut off, and is refused: nothing is ever completed. So is
-    what could mean two things: a repeated key, a NaN, a missing value, a bracket too few or too many.
+    A document without its closing bracket was truncated and is rejected: nothing is ever completed. Ambiguous
+    input is rejected too: a repeated key, a NaN, a missing value, a missing or extra bracket.
 
     Args:
-        text: what the model wrote.
-        schema: the JSON Schema (2020-12) that the value has to be valid against.
+        text: the model's text.
+        schema: the JSON Schema (2020-12) of the value.
 
     Returns:
         The parsed value.
 
     Raises:
-        InvalidArgumentError: there is no whole JSON document in the text (code NOT_JSON), or it is not
-            valid against the schema (code SCHEMA_MISMATCH). The violations say what is wrong and where.
+        InvalidArgumentError: the text contains no whole JSON document (code NOT_JSON), or the document is not
+            valid against the schema (code SCHEMA_MISMATCH). The violations name the problems and their paths.
     """
     answer = _find(text, schema)
     if answer.reading.document is None:
         raise _not_json(answer.reading)
     if answer.findings:
         raise InvalidArgumentError(
-            f"The answer does not match its schema: {answer.findings[0].message}",
+            f"answer does not match its schema: {answer.findings[0].message}",
             code="SCHEMA_MISMATCH",
             violations=[finding.violation for finding in answer.findings],
         )
@@ -107,13 +105,10 @@ def parse_json_with_schema(text: str, schema: Mapping[str, Any]) -> Any:
 
 
 def extract_json(text: str) -> str:
-    """Find the last whole JSON document in a model's answer, whatever it says; see `parse_json_with_schema`.
-
-    Returns:
-        The document as strict JSON.
+    """Return the last whole JSON document of a model's answer as strict JSON; see `parse_json_with_schema`.
 
     Raises:
-        InvalidArgumentError: there is none (code NOT_JSON).
+        InvalidArgumentError: the text contains no whole document (code NOT_JSON).
     """
     reading = _find(text, {}).reading
     if reading.document is None:
@@ -122,13 +117,13 @@ def extract_json(text: str) -> str:
 
 
 def schema_hint(schema: Mapping[str, Any]) -> str:
-    """What to tell a model that its provider does not hold to a schema; the same schema, the same text."""
+    """Return the prompt text that describes a schema for a provider without enforcement; deterministic."""
     document = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     return f"Answer with one JSON document, nothing else, that is valid against this JSON Schema:\n{document}"
 
 
 async def judge_answer(completion: Completion, schema: ResponseSchema) -> Verdict:
-    """Hold an answer against its schema and, when that is met, against the caller's own check."""
+    """Validate an answer against its schema and then, if that succeeds, with the caller's own check."""
     cut = completion.stop_reason is StopReason.LENGTH
     answer = _find(completion.text, schema.document, cut=cut)
     if answer.reading.document is None:
@@ -142,26 +137,26 @@ async def judge_answer(completion: Completion, schema: ResponseSchema) -> Verdic
 async def ask_until_valid(
     ask: Ask, request: GenerateRequest, schema: ResponseSchema, judge: Judge = judge_answer
 ) -> AsyncIterator[GatewayEvent]:
-    """Ask, judge the answer, and when it is refused ask once more with the findings.
+    """Request an answer, validate it, and if it is rejected, request it once more with the findings.
 
-    An answer to an advisory schema is never refused: it comes with its findings.
+    An answer under an advisory schema is never rejected: it is returned with its findings.
 
-    The question is only ever extended, by the refused answer and the findings, so whatever the provider
-    cached of it stays valid. Neither of the two belongs into a history.
+    The repair request only appends the rejected answer and the findings, so the provider's prompt cache still
+    matches. Neither of the two belongs into a history.
 
     Args:
         ask: makes one call.
-        request: the question.
-        schema: what the answer has to satisfy.
-        judge: says whether it does.
+        request: the request.
+        schema: the schema of the answer.
+        judge: validates the answer.
 
     Yields:
-        What `ask` yields, `Repairing` before the second call, and a `Completed` that covers both calls.
+        The events of `ask`, `Repairing` before the second call, and a `Completed` that covers both calls.
 
     Raises:
         FailedPreconditionError: the model declined (code ANSWER_REFUSED), or its last answer was not valid
             (code ANSWER_INVALID).
-        PeripetyError: what `ask` raises. What was used until then is in the details; see `used_until`.
+        PeripetyError: any error of `ask`. Its details contain the usage so far; see `used_until`.
     """
     question = request
     refused: Completion | None = None
@@ -178,7 +173,7 @@ async def ask_until_valid(
                 error.details |= _used(refused)
             raise
         if request.tools and completion.stop_reason is StopReason.TOOL_USE:
-            # The answer comes after the results of the tools.
+            # The rejection comes after the tool results.
             yield Completed(completion)
             return
         verdict = await _judge(judge, completion, schema)
@@ -194,7 +189,7 @@ async def ask_until_valid(
 
 
 def used_until(error: PeripetyError) -> Spent | None:
-    """What an answer had used before it was given up; None when the error does not say."""
+    """Return the usage of a failed answer; None if the error does not contain it."""
     told = {name: int(text) for name, text in error.details.items() if _WHOLE_NUMBER.fullmatch(text)}
     if not all(name in told for name in ("calls", *_TOKEN_KINDS)):
         return None
@@ -203,7 +198,7 @@ def used_until(error: PeripetyError) -> Spent | None:
 
 
 def was_cut_off(error: PeripetyError) -> bool:
-    """Whether an answer was given up because it had no end, so that asking for less may do."""
+    """Return True if the answer failed because it was truncated, so that a smaller request may succeed."""
     is_answer = error.code == _ANSWER_INVALID
     return is_answer and any(violation.reason.startswith(_CUT_OFF) for violation in error.violations)
 
@@ -221,7 +216,7 @@ def _used(completion: Completion) -> dict[str, str]:
 async def _judge(judge: Judge, completion: Completion, schema: ResponseSchema) -> Verdict:
     if completion.stop_reason is StopReason.REFUSAL:
         raise FailedPreconditionError(
-            f"The model {completion.model} declined to answer; put the request differently",
+            f"model {completion.model} declined to answer; rephrase the request",
             code="ANSWER_REFUSED",
             details=_used(completion),
         )
@@ -229,7 +224,7 @@ async def _judge(judge: Judge, completion: Completion, schema: ResponseSchema) -
 
 
 def _following(refused: Completion | None, completion: Completion) -> Completion:
-    """Let the second answer account for the first one as well."""
+    """Return the second answer with the usage of both."""
     if refused is None:
         return completion
     return replace(
@@ -256,7 +251,7 @@ def _with_findings(
 
 
 def _said(answer: ChatMessage) -> ChatMessage:
-    """A refused answer as it goes back: as it was, without calls that get no result."""
+    """Return a rejected answer for the repair request: unchanged, without calls that get no result."""
     if not answer.text.strip():
         return NO_ANSWER
     return replace(answer, parts=tuple(part for part in answer.parts if not isinstance(part, ToolCall)))
@@ -266,7 +261,7 @@ def _answer_invalid(completion: Completion, findings: Sequence[Finding]) -> Fail
     first = findings[0]
     place = f" at {first.path}" if first.path else ""
     return FailedPreconditionError(
-        f"The model gave no valid answer, even when told what was wrong: {first.message}{place}",
+        f"model answer still invalid after one repair: {first.message}{place}",
         code=_ANSWER_INVALID,
         details=_used(completion),
         violations=[finding.violation for finding in findings],
@@ -275,7 +270,7 @@ def _answer_invalid(completion: Completion, findings: Sequence[Finding]) -> Fail
 
 def _not_json(reading: Reading) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"The answer is not JSON: {reading.findings[0].message}",
+        f"answer is not JSON: {reading.findings[0].message}",
         code="NOT_JSON",
         violations=[finding.violation for finding in reading.findings],
     )
@@ -293,19 +288,19 @@ def _told_shorter(finding: Finding) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The document of several that counts, and how it breaks the schema or cannot be read."""
+    """The relevant document of several, with its schema or syntax errors."""
 
     reading: Reading
     findings: tuple[Finding, ...]
 
 
 def _find(text: str, schema: Mapping[str, Any], *, cut: bool = False) -> _Answer:
-    """Of the documents in a text the last valid one, else the last whole one, else the longest unreadable."""
+    """Return the last valid document in a text, else the last whole one, else the longest unreadable."""
     best: _Answer | None = None
     for reading in readings(text, cut=cut):
         answer = _judged(reading, schema)
         if cut and reading.unfinished:
-            # The model was about to write this one: those before it were not its answer.
+            # The model was truncated within this one; the earlier ones were not its answer.
             return answer
         if best is None or _rank(answer) >= _rank(best):
             best = answer
@@ -323,7 +318,7 @@ def _judged(reading: Reading, schema: Mapping[str, Any]) -> _Answer:
         return _Answer(reading, reading.findings)
     findings = check(schema, reading.value)
     if findings:
-        # Strict modes know no optional keys: there, a null is how a model leaves one out.
+        # Strict modes have no optional keys: a model writes null for an absent key.
         value = without_nulls(schema, reading.value)
         others = check(schema, value)
         if len(others) < len(findings):

@@ -1,4 +1,4 @@
-"""The prompt caches of providers: where markers stand, what is expected of them, and what is learned."""
+"""Prompt caches of providers: placement of breakpoints, prediction, and feedback from actual usage."""
 
 from peripety.gateway.prompt_cache.fan_out import OneFillsTheCache, Outcome, Release, fan_out, release_of
 from peripety.gateway.prompt_cache.prompt_cache import PromptCache

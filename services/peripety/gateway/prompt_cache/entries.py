@@ -1,4 +1,4 @@
-"""What is believed to be cached, and until when."""
+"""Model of a provider's prompt cache: the entries that are assumed to exist, and their expiry."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MAX_ENTRIES = 100_000
 
 
 class Entry(NamedTuple):
-    """A prefix that is cached.
+    """A cached prefix.
 
     Attributes:
-        key: what it is known by.
-        seconds: for how long it is kept after each use.
-        tokens: how many tokens it has; 0 when that does not matter.
+        key: digest of the prefix.
+        seconds: lifetime after each use.
+        tokens: size of the prefix; 0 where that does not matter.
     """
 
     key: bytes
@@ -30,11 +30,11 @@ class Entry(NamedTuple):
 
 
 class Entries:
-    """All prefixes that are believed to be cached, by key. Those used longest ago are forgotten first.
+    """All prefixes assumed to be cached, by key, in LRU order.
 
     Args:
-        now: seconds on a clock that never goes back.
-        most: how many are remembered.
+        now: monotonic clock, in seconds.
+        most: the maximum number of entries.
     """
 
     def __init__(self, now: Callable[[], float], most: int = _MAX_ENTRIES) -> None:
@@ -42,17 +42,17 @@ class Entries:
         self._lives: Recent[bytes, tuple[float, float]] = Recent(most)
 
     def life(self, key: bytes) -> float | None:
-        """Return for how many seconds an entry is kept after each use; None when it is not there any more."""
+        """Return the lifetime of an entry in seconds; None if it does not exist or has expired."""
         expires, seconds = self._lives.get(key) or (0.0, None)
         return seconds if self._now() < expires else None
 
     def keep(self, entry: Entry, since: float) -> None:
-        """Keep an entry from a time on; one that is kept for longer already stays as it is."""
+        """Add an entry with its start time; an existing entry with a later expiry is left unchanged."""
         expires = since + entry.seconds
         known = self._lives.get(entry.key)
         if known is None or known[0] < expires:
             self._lives.put(entry.key, (expires, entry.seconds))
 
     def forget(self, key: bytes) -> None:
-        """Take an entry for gone."""
+        """Remove an entry."""
         self._lives.drop(key)

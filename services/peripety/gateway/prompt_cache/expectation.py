@@ -1,4 +1,4 @@
-"""What a provider's cache is expected to do with a prompt, by the rules of its kind."""
+"""Prediction of a provider's prompt cache, by the rules of its kind."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["Expectation", "expect"]
 
 _SEEN = b"seen "
-"""Before the keys of what DeepSeek was sent but has not kept: it shows where prompts part."""
+"""Key prefix of prompts that DeepSeek received but did not cache; used to find where prompts diverge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a request finds in the cache, and what it leaves there.
+    """Predicted effect of a request on the cache.
 
     Attributes:
-        read: tokens that are found.
-        written: tokens that are written, at their price.
-        used: what is found; it lives on from the request's time.
-        kept: what is there afterwards.
-        at_end: whether that can be found at the end of the answer only, and lives from then on; else from the
-            beginning of the answer on, and it lives from the request's time on.
-        cached: how many blocks of the prompt are in the cache afterwards.
-        answer_seconds: for how long the prompt is kept with its answer behind it; 0 where it is not.
+        read: tokens read from the cache.
+        written: tokens written to it, at the write price.
+        used: entries that are read; their lifetime restarts at the request's time.
+        kept: entries that exist afterwards.
+        at_end: whether those become readable, and their lifetime starts, at the end of the answer; else they
+            are readable from its start, and their lifetime starts at the request's time.
+        cached: how many blocks of the prompt are cached afterwards.
+        answer_seconds: lifetime of the prompt together with its answer; 0 if that is not cached.
     """
 
     read: int = 0
@@ -48,14 +48,14 @@ class Expectation:
 def expect(
     rules: CacheRules, blocks: Sequence[Block], markers: Sequence[int], seconds: float, entries: Entries
 ) -> Expectation:
-    """Return what is expected of a prompt.
+    """Return the predicted effect of a prompt.
 
     Args:
-        rules: how the model's prompts are cached.
+        rules: the prompt-cache rules of the model.
         blocks: the prompt.
-        markers: the blocks with a marker.
-        seconds: for how long to keep what is written.
-        entries: what is believed to be cached.
+        markers: indices of the blocks with a marker.
+        seconds: lifetime of written entries.
+        entries: the entries assumed to be cached.
     """
     match rules.kind:
         case CacheKind.BREAKPOINTS:
@@ -73,7 +73,7 @@ def expect(
 def _by_markers(
     rules: CacheRules, blocks: Sequence[Block], markers: Sequence[int], seconds: float, entries: Entries
 ) -> Expectation:
-    """Anthropic: each marker finds the nearest entry among the last positions before it."""
+    """Predict Anthropic's cache: each marker finds the nearest entry within the lookback before it."""
     used: dict[int, Entry] = {}
     for marker in markers:
         beyond = blocks[marker].position - rules.lookback
@@ -93,7 +93,10 @@ def _by_markers(
 def _by_ends(
     rules: CacheRules, blocks: Sequence[Block], markers: Sequence[int], seconds: float, entries: Entries
 ) -> Expectation:
-    """OpenAI from GPT-5.6 on: the ends of messages are looked up, and the end of the prompt is marked too."""
+    """Predict OpenAI's cache from GPT-5.6 on.
+
+    It looks up the ends of messages, and also marks the end of the prompt.
+    """
     last = len(blocks) - 1
     if _tokens(blocks, last) < rules.minimum_tokens:
         return Expectation()
@@ -111,7 +114,7 @@ def _by_ends(
 
 
 def _by_steps(rules: CacheRules, blocks: Sequence[Block], seconds: float, entries: Entries) -> Expectation:
-    """OpenAI before GPT-5.6, and Gemini: whatever a prompt before began with, in whole steps."""
+    """Predict the caches of OpenAI before GPT-5.6 and of Gemini: common prefixes, in whole steps."""
     kept = _entries(blocks, range(len(blocks)), seconds)
     hit = max(_first_found(blocks, _backwards(blocks), entries), default=-1)
     read = _in_steps(rules, _tokens(blocks, hit))
@@ -121,7 +124,7 @@ def _by_steps(rules: CacheRules, blocks: Sequence[Block], seconds: float, entrie
 
 
 def _by_units(rules: CacheRules, blocks: Sequence[Block], seconds: float, entries: Entries) -> Expectation:
-    """DeepSeek: whole units, at the ends of prompts and of answers, and where prompts were seen to part."""
+    """Predict DeepSeek's cache: whole units, at the ends of prompts and answers, and at divergences."""
     used = _first_found(blocks, _backwards(blocks), entries)
     parted = [number for number in _backwards(blocks) if entries.life(_SEEN + blocks[number].key)]
     seen = [entry._replace(key=_SEEN + entry.key) for entry in _entries(blocks, _backwards(blocks), seconds)]
@@ -135,7 +138,7 @@ def _by_units(rules: CacheRules, blocks: Sequence[Block], seconds: float, entrie
 
 
 def _first_found(blocks: Sequence[Block], numbers: Iterable[int], entries: Entries) -> dict[int, Entry]:
-    """The first of some blocks whose prefix is cached, with its entry; empty when none is."""
+    """Return the first of some blocks whose prefix is cached, with its entry; empty if none is cached."""
     for number in numbers:
         block = blocks[number]
         seconds = entries.life(block.key)
@@ -153,7 +156,7 @@ def _backwards(blocks: Sequence[Block]) -> range:
 
 
 def _tokens(blocks: Sequence[Block], number: int) -> int:
-    """The tokens up to the end of a block; 0 before the first."""
+    """Return the tokens up to the end of a block; 0 before the first."""
     return blocks[number].tokens if number >= 0 else 0
 
 

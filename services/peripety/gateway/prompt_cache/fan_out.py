@@ -1,4 +1,4 @@
-"""Many requests that begin alike: one of them fills the prompt cache, then the others read it."""
+"""Cache warming for requests with a common prefix: one fills the prompt cache before the others read it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ __all__ = ["OneFillsTheCache", "Outcome", "Release", "fan_out", "release_of"]
 
 
 class Release(Enum):
-    """When others can read what a request has written to the cache."""
+    """Time from which others can read what a request has written to the cache."""
 
     AT_ONCE = "at once"
-    """There is nothing to wait for."""
+    """No wait."""
     AT_FIRST_EVENT = "at first event"
-    """When its answer has begun."""
+    """When its answer starts."""
     AT_END = "at end"
-    """When its answer is whole."""
+    """When its answer is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one of many requests went.
+    """Result of one of many requests.
 
     Attributes:
-        index: which request, from 0.
-        result: the answer, or why there is none.
+        index: index of the request, from 0.
+        result: the answer, or the error.
     """
 
     index: int
@@ -59,15 +59,15 @@ def release_of(rules: CacheRules) -> Release:
 
 
 class OneFillsTheCache:
-    """Implements `ModelGateway` for the requests of a batch: of those that begin alike, the first goes alone.
+    """`ModelGateway` for batches: of the requests with a common prefix, the first one runs alone.
 
-    The others wait until what it has written to the cache can be read. When it fails before that, or its
-    caller leaves, the next one takes its place. Alike are requests for the same model with the same system
-    text and tools; those with neither wait for nobody.
+    The others wait until its cache entry is readable. If it fails before that, or its caller leaves, the next
+    one takes its place. The prefix consists of the model, the system text and the tools; requests without
+    text and tools do not wait.
 
     Args:
-        gateway: who is asked.
-        release: when the model of a request lets its cache be read.
+        gateway: the wrapped gateway.
+        release: returns when the cache of a request's model becomes readable.
     """
 
     def __init__(self, gateway: ModelGateway, release: Callable[[GenerateRequest], Release]) -> None:
@@ -76,17 +76,17 @@ class OneFillsTheCache:
         self._filled: dict[str, asyncio.Future[bool]] = {}
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        """Ask, and wait for the whole answer."""
+        """Return the whole answer of a request."""
         return await completion_of(self.stream(request))
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Ask, in turn."""
+        """Stream the answer of a request, after the wait for a warm cache."""
         beginning, release = beginning_of(request), self._release(request)
         if beginning is None or release is Release.AT_ONCE:
             events = self._gateway.stream(request)
         else:
             while (filled := self._filled.get(beginning)) is not None:
-                # Who waits may leave; the others still wait for the same.
+                # A waiting caller may be cancelled; the others still wait for the same future.
                 if await asyncio.shield(filled):
                     break
             events = self._gateway.stream(request) if filled else self._filling(request, beginning, release)
@@ -114,18 +114,19 @@ class OneFillsTheCache:
 async def fan_out(
     gateway: ModelGateway, requests: Sequence[GenerateRequest], release: Release, *, at_once: int = 16
 ) -> AsyncIterator[Outcome]:
-    """Ask many requests; of those that begin alike, the first one goes alone until the cache is filled.
+    """Send many requests; of those with a common prefix, the first one runs alone until the cache is warm.
 
-    Who leaves early does so inside of `peripety.gateway.streams.following`: all calls are then closed.
+    A caller that may leave early must wrap the iteration in `peripety.gateway.streams.following`, which
+    closes all calls.
 
     Args:
-        gateway: who is asked.
-        requests: what is asked.
-        release: when their model lets its cache be read.
-        at_once: the most requests that wait or are under way at a time.
+        gateway: the gateway.
+        requests: the requests.
+        release: when the cache of their model becomes readable.
+        at_once: the maximum number of waiting and running requests.
 
     Yields:
-        Every outcome, as it comes in.
+        The results in order of completion.
     """
     in_turn = OneFillsTheCache(gateway, lambda _: release)
     free = asyncio.Semaphore(at_once)

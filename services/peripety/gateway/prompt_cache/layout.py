@@ -1,4 +1,4 @@
-"""Where the markers of a prompt stand: few, at the ends of what stays the same."""
+"""Placement of cache breakpoints: few, at the ends of stable prefixes."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 __all__ = ["place_markers"]
 
 _SPACING = 15
-"""Positions from one marker to the next in what was appended: fewer than a marker looks back over."""
+"""Positions between two markers in appended messages; less than the lookback of a marker."""
 
 
 def place_markers(rules: CacheRules, blocks: Sequence[Block], known: int) -> list[int]:
-    """Return the blocks that get a marker, in the order of the prompt.
+    """Return the indices of the blocks that get a marker, in the order of the prompt.
 
-    In the order of what they are worth, as far as the provider takes so many:
+    In order of priority, up to the provider's maximum:
 
-    1. the newest message, from where the next request goes on;
-    2. when more was appended than a marker looks back over, a message on the way to what is cached;
+    1. the newest message, where the next request continues;
+    2. if more was appended than the lookback of a marker, a message between it and the cached prefix;
     3. the system text, which other conversations share;
-    4. the message before the newest: what is left when that one is asked in another way;
+    4. the message before the newest, which remains if the newest is rephrased;
     5. the tools;
-    6. further messages on the way to what is cached.
+    6. further messages between the newest and the cached prefix.
 
     Args:
-        rules: how the model's prompts are cached.
+        rules: the prompt-cache rules of the model.
         blocks: the prompt.
-        known: the last block whose prefix is believed to be cached; -1 for none.
+        known: index of the last block whose prefix is assumed to be cached; -1 for none.
     """
     ends = _ends(rules, blocks)
     tools, system, messages = (
@@ -43,7 +43,7 @@ def place_markers(rules: CacheRules, blocks: Sequence[Block], known: int) -> lis
         for section in (CacheBlock.TOOLS, CacheBlock.SYSTEM, CacheBlock.MESSAGE)
     )
     if rules.kind is CacheKind.AUTOMATIC_BREAKPOINTS:
-        # The newest message is marked by the provider, which counts that as one of the markers.
+        # The provider marks the newest message itself and counts that as one of the markers.
         wanted, most = [*system, *messages[-2:-1]], rules.max_breakpoints - 1
     else:
         steps = list(_steps(blocks, messages, known))
@@ -53,13 +53,13 @@ def place_markers(rules: CacheRules, blocks: Sequence[Block], known: int) -> lis
 
 
 def _ends(rules: CacheRules, blocks: Sequence[Block]) -> list[int]:
-    """The last block of the tools, of the system text and of each message that can have a marker."""
+    """Return the last markable block of the tools, of the system text and of each message."""
     last = {(block.section, block.message): number for number, block in enumerate(blocks) if block.markable}
     return [number for number in last.values() if blocks[number].tokens >= rules.minimum_tokens]
 
 
 def _steps(blocks: Sequence[Block], messages: Sequence[int], known: int) -> Iterator[int]:
-    """The ends of messages by which the newest is reached from what is known, in steps of few positions."""
+    """Yield the ends of messages between the cached prefix and the newest, each within the lookback."""
     stops = [end for end in messages if end >= known]
     reached = blocks[known].position if known >= 0 else -1
     for stop, following in pairwise(stops):

@@ -1,4 +1,4 @@
-"""The guard of prefixes: where a conversation stops being a continuation of itself."""
+"""Prefix comparison: finds where a conversation stops extending its cached prefix."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["Lineages", "Place"]
 
 _MAX_LINEAGES = 2_000
 _MAX_BLOCKS = 2_000
-"""Of one conversation; what comes later is not compared."""
+"""Per conversation; later blocks are not compared."""
 
 _KEY_BYTES = 8
-"""As much of a key is kept. A difference that this hides goes unnoticed, and nothing else depends on it."""
+"""Stored length of a key. A collision hides a difference in a report and has no other effect."""
 
 _ORDER = (CacheBlock.MODEL, CacheBlock.TOOLS, CacheBlock.SYSTEM, CacheBlock.MESSAGE)
 
 
 class Place(NamedTuple):
-    """A place in a prompt; `message` is the index of the message, from 0, when it is one."""
+    """A position in a prompt; `message` is the index of the message, from 0, in the section of messages."""
 
     block: CacheBlock
     message: int = 0
@@ -34,13 +34,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Outline:
-    """As much of a prompt as later ones are compared with.
+    """Outline of a cached prompt, for comparison with later ones.
 
     Attributes:
-        model: the model that was asked.
-        keys: the beginnings of the keys of all blocks that were cached, one after the other.
-        tools: how many of them were tools.
-        system: how many of them were the system text.
+        model: the requested model.
+        keys: truncated keys of all cached blocks, concatenated.
+        tools: number of tool blocks.
+        system: number of system blocks.
     """
 
     model: str
@@ -58,17 +58,17 @@ class _Outline:
 
 
 class Lineages:
-    """What was cached last of each conversation; those that rested longest are forgotten first."""
+    """The last cached prompt of each conversation, in LRU order."""
 
     def __init__(self) -> None:
         self._outlines: Recent[str, _Outline] = Recent(_MAX_LINEAGES)
 
     def first_difference(self, name: str, model: str, blocks: Sequence[Block]) -> Place | None:
-        """Return the first place where a prompt differs from what was cached; None when it only adds to it.
+        """Return the first difference from the cached prompt; None if the prompt only extends it.
 
         Args:
             name: the conversation.
-            model: the model that is asked.
+            model: the requested model.
             blocks: the prompt.
         """
         before = self._outlines.get(name)
@@ -78,13 +78,13 @@ class Lineages:
             return Place(CacheBlock.MODEL)
         for number, block in enumerate(blocks[: len(before.keys) // _KEY_BYTES]):
             if block.key[:_KEY_BYTES] != before.key(number):
-                # Where a section has lost its last block, that of the next one stands in its place.
+                # If a section has lost its last block, the first block of the next section is at its index.
                 section = min(before.section(number), block.section, key=_ORDER.index)
                 return Place(section, block.message if section is CacheBlock.MESSAGE else 0)
         return None
 
     def remember(self, name: str, model: str, cached: Sequence[Block]) -> None:
-        """Note what is cached of a conversation now; nothing of it takes the place of nothing."""
+        """Store the cached prompt of a conversation; an empty one does not replace an existing one."""
         if not cached:
             return
         cached = cached[:_MAX_BLOCKS]

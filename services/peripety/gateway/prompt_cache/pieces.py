@@ -1,4 +1,4 @@
-"""A request as the pieces of a prompt, in the order of the cached prefix: tools, system text, messages."""
+"""Segments of a prompt, in the order of the cached prefix: tools, system text, messages."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _SCHEMA_IS_READ = frozenset({CacheKind.AUTOMATIC, CacheKind.AUTOMATIC_BREAKPOINT
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of a prompt: what a provider counts and caches as one block.
+    """One segment of a prompt: the unit that a provider counts and caches as one block.
 
     Attributes:
-        section: where in the prompt it stands.
-        content: what it says; the system text is a `Text` as well.
-        role: who says it.
-        message: the index of its message, from 0.
+        section: section of the prompt.
+        content: its content; the system text is a `Text` as well.
+        role: role of the message.
+        message: index of its message, from 0.
         begins: whether it is the first of its message.
-        ends: whether it is the last of its message. Each result of a tool is a message of its own where that
-            makes a difference.
+        ends: whether it is the last of its message. Each tool result is a message of its own if the provider
+            distinguishes them.
         stays: whether later requests repeat it.
     """
 
@@ -61,7 +61,7 @@ class Piece:
 
 
 def as_sent(call: Call) -> Call:
-    """Return the call with what stands in for its schema and stays: a tool, or a part of the system text."""
+    """Return the call with the stable replacement of its schema: a tool, or a part of the system text."""
     request, method = call.request, method_of(call)
     if request.schema is not None and method is SchemaMethod.TOOL:
         return replace(call, request=with_answer_tool(request, request.schema))
@@ -71,7 +71,7 @@ def as_sent(call: Call) -> Call:
 
 
 def pieces_of(call: Call, provider: str) -> Iterator[Piece]:
-    """Yield the pieces of a call as it is sent to a provider."""
+    """Yield the segments of a call as sent to a provider."""
     request = call.request
     for tool in request.tools:
         yield Piece(CacheBlock.TOOLS, tool)
@@ -89,7 +89,7 @@ def pieces_of(call: Call, provider: str) -> Iterator[Piece]:
 
 
 def pieces_of_message(call: Call, provider: str, message: ChatMessage, index: int) -> Iterator[Piece]:
-    """Yield what is sent of a message: no reasoning, and nothing that another provider issued."""
+    """Yield the segments of a message as sent, without reasoning and other providers' state."""
     contents: list[Content] = [
         part
         for part in message.parts
@@ -110,12 +110,12 @@ def pieces_of_message(call: Call, provider: str, message: ChatMessage, index: in
 def _is_repeated(call: Call, provider: str, message: ChatMessage, state: ProviderState) -> bool:
     if state.issuer != provider:
         return False
-    # DeepSeek reads what it thought again where that led to calls of tools, and nowhere else.
+    # DeepSeek gets its reasoning back only for answers with tool calls.
     return call.data.cache.kind is not CacheKind.UNITS or bool(message.tool_calls)
 
 
 def _in_order(call: Call) -> Iterable[int]:
-    """The messages as they are sent, by index: for Anthropic, instructions come last in a user's turn."""
+    """Yield the messages as sent, by index: for Anthropic, instructions come last in a user's turn."""
     messages = call.request.messages
     if call.data.cache.kind is not CacheKind.BREAKPOINTS or not call.data.traits.system_messages:
         return range(len(messages))

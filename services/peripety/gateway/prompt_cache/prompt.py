@@ -1,4 +1,4 @@
-"""A prompt as the prefixes that a provider may have cached, each known by a digest of all that is in it."""
+"""A prompt as a series of cacheable prefixes, each identified by a digest of its content."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Count", "Prompt", "beginning_of", "lineage_of"]
 
 Count: TypeAlias = "Callable[[Piece], int]"
-"""Says how many tokens a piece of a prompt has; 0 when the provider is not sent it."""
+"""Returns the tokens of a segment; 0 if it is not sent to the provider."""
 
 _DIGEST_BYTES = 16
-# Neighbours of one of these kinds are one position together.
+# Adjacent blocks of one of these kinds share a position.
 _RUNS = (ToolCall, ToolResult)
 
 
@@ -46,12 +46,12 @@ class Block:
     """One block of a prompt, and the prefix that ends with it.
 
     Attributes:
-        section: where in the prompt it stands.
-        message: the index of its message, from 0.
-        key: what the prefix is known by; equal keys are equal prefixes of one account and one model.
-        tokens: how many tokens the prefix has.
-        position: as what the provider counts it when it looks back from a marker, from 0.
-        markable: whether a marker can stand on it.
+        section: section of the prompt.
+        message: index of its message, from 0.
+        key: digest of the prefix; equal keys mean equal prefixes of one account and one model.
+        tokens: size of the prefix in tokens.
+        position: position in the provider's count for the lookback, from 0.
+        markable: whether it can carry a marker.
         ends: whether it is the last of its message.
     """
 
@@ -65,15 +65,15 @@ class Block:
 
 
 class Prompt:
-    """The prompt of a call.
+    """The prompt of a call, as blocks.
 
-    Two blocks are the same if they say the same; how a provider's wire puts it follows from that.
+    Two blocks are equal if their content is equal; the wire format is a function of the content.
 
     Args:
         call: the call.
-        provider: who is asked.
-        account: whose cache it is.
-        count: counts its tokens.
+        provider: name of the provider.
+        account: owner of the cache.
+        count: counts tokens.
 
     Attributes:
         blocks: its blocks, in order.
@@ -89,11 +89,11 @@ class Prompt:
 
     @property
     def tokens(self) -> int:
-        """How many tokens it has."""
+        """Return its size in tokens."""
         return self.blocks[-1].tokens if self.blocks else 0
 
     def key_with(self, answer: ChatMessage) -> bytes:
-        """Return what the prompt is known by with its answer behind it, as the next one repeats it."""
+        """Return the key of the prompt with its answer appended, as the next prompt repeats it."""
         key = self.blocks[-1].key if self.blocks else self._root
         index = len(self._call.request.messages)
         for piece in pieces_of_message(self._call, self._provider, answer, index):
@@ -122,22 +122,22 @@ class Prompt:
             case CacheKind.BREAKPOINTS:
                 return not isinstance(piece.content, ProviderState)
             case CacheKind.AUTOMATIC_BREAKPOINTS:
-                # A marker inside of a message would be looked for by nobody who has none there.
+                # A lookup from a later prompt without a marker inside its message would not find this one.
                 return piece.ends and isinstance(piece.content, Text | ToolResult)
             case _:
                 return False
 
 
 def _machine(call: Call) -> str:
-    """Which of a provider's machines has the cache: where it matters, each has one of its own."""
+    """Return the cache partition at providers whose machines have separate caches."""
     if call.data.cache.kind is not CacheKind.AUTOMATIC:
         return ""
-    # Requests are sent to the same one by what the provider is told that they have in common.
+    # Requests are routed by the cache key that the provider is given.
     return call.request.conversation_id or _instructions(call.request)
 
 
 def _settings(call: Call) -> Mapping[CacheBlock, str]:
-    """For each section, the settings that make what is cached from there on useless when they change."""
+    """Return, for each section, the settings whose change invalidates the cache from that section on."""
     schema, choice = call.request.schema, call.request.tool_choice or ToolChoice()
     answer = ""
     if schema is not None and method_of(call) is not SchemaMethod.EXTRACTION:
@@ -149,7 +149,7 @@ def _settings(call: Call) -> Mapping[CacheBlock, str]:
 
 
 def _said(piece: Piece) -> tuple[str, ...]:
-    """All that a piece says."""
+    """Return the whole content of a segment."""
     content = piece.content
     match content:
         case Text(text):
@@ -176,14 +176,14 @@ def _digest(*texts: str, key: bytes = b"") -> bytes:
 
 
 def lineage_of(request: GenerateRequest) -> str:
-    """Return what the conversation of a request is known by: its id, or else how it begins."""
+    """Return the id of a request's conversation, or else a digest of its first messages."""
     if request.conversation_id is not None:
         return request.conversation_id
     return _digest(_instructions(request), json.dumps(write_message(request.messages[0]))).hex()
 
 
 def beginning_of(request: GenerateRequest) -> str | None:
-    """Return what requests that begin alike have in common; None for one without instructions and tools."""
+    """Return a key of the common prefix of requests; None without instructions and tools."""
     if not request.system and not request.tools:
         return None
     return _digest(request.model or "", _instructions(request)).hex()

@@ -1,4 +1,4 @@
-"""A table of bounded size that forgets what was used longest ago."""
+"""LRU table of bounded size."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """A table.
+    """LRU table.
 
     Args:
-        most: how many values it holds.
+        most: the maximum number of values.
     """
 
     def __init__(self, most: int) -> None:
@@ -23,19 +23,19 @@ class Recent(Generic[K, V]):
         self._values: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """Return a value, which then is the one used last."""
+        """Return a value, and mark it as most recently used."""
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value in place of the one before."""
+        """Store a value, replacing the previous one."""
         self._values[key] = value
         self._values.move_to_end(key)
         if len(self._values) > self._most:
             self._values.popitem(last=False)
 
     def drop(self, key: K) -> None:
-        """Forget a value, if there is one."""
+        """Remove a value, if there is one."""
         self._values.pop(key, None)

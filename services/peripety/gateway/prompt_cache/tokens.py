@@ -1,4 +1,4 @@
-"""How many tokens a prompt has, before its provider says so."""
+"""Token estimate for prompts, calibrated with the counts that providers report."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ __all__ = ["Estimate", "Tokens"]
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_PIECE = 4
 _MAX_MODELS = 256
-# How much the newest report counts beside those before it.
+# Weight of the newest report (exponential moving average).
 _WEIGHT = 0.3
 
 
 class Tokens(Protocol):
-    """Counts the tokens of prompts."""
+    """Token counter for prompts."""
 
     def count_for(self, call: Call) -> Count:
-        """Return what counts the pieces of a call's prompt."""
+        """Return the counter for the segments of a call's prompt."""
         ...
 
     def learn(self, call: Call, counted: int, reported: int) -> None:
-        """Compare what was counted of a call's prompt with what its provider says."""
+        """Compare the estimate for a call's prompt with the provider's count."""
         ...
 
 
 class Estimate:
-    """Implements `Tokens` by the length of texts, corrected by what providers report for each model."""
+    """`Tokens` by text length, with a correction factor per model learned from providers' reports."""
 
     def __init__(self) -> None:
         self._factors: Recent[str, float] = Recent(_MAX_MODELS)
 
     def count_for(self, call: Call) -> Count:
-        """Return what counts the pieces of a call's prompt."""
+        """Return the counter for the segments of a call's prompt."""
         factor = self._factors.get(_model(call)) or 1.0
         return lambda piece: math.ceil(factor * _estimated(piece))
 
     def learn(self, call: Call, counted: int, reported: int) -> None:
-        """Let a report correct what is counted from now on."""
+        """Update the correction factor from a report."""
         if counted and reported:
             factor = self._factors.get(_model(call)) or 1.0
             seen = factor * reported / counted

@@ -1,4 +1,4 @@
-"""One call's visit to the prompt cache: what is planned for it, and what is learned from how it fares."""
+"""Tracker of one call's use of the prompt cache: its plan, and the feedback from its result."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 __all__ = ["Beliefs", "Planned", "Visit"]
 
 _NEARLY = 0.9
-"""What is found may be as little as this of what was expected: tokens are estimated."""
+"""Tolerance of the prediction: token counts are estimates, so fewer tokens may be read than expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """What is believed of the caches of all accounts.
+    """Model of the caches of all accounts.
 
     Attributes:
-        now: seconds on a clock that never goes back.
-        entries: what is cached.
-        lineages: what was cached of each conversation.
-        tokens: how many tokens prompts have.
+        now: monotonic clock, in seconds.
+        entries: the cached entries.
+        lineages: the last cached prompt of each conversation.
+        tokens: token counter.
     """
 
     now: Callable[[], float]
@@ -44,13 +44,13 @@ class Beliefs:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is planned for a call.
+    """Plan of a call.
 
     Attributes:
-        plan: what its caller is told.
+        plan: the part reported to the caller.
         prompt: its prompt.
-        expectation: what the cache does with it.
-        lineage: the conversation that it belongs to.
+        expectation: the prediction.
+        lineage: its conversation.
         model: the model, with its provider.
     """
 
@@ -62,15 +62,15 @@ class Planned:
 
 
 class Visit:
-    """A visit. What is believed changes only as it is told how the call fares.
+    """Tracker of one call. The cache model changes only when the progress of the call is reported.
 
     Args:
         call: the call, with its breakpoints.
-        beliefs: what is brought up to date.
-        planned: what is planned; None when the cache is left alone, or nothing is known of it.
+        beliefs: the cache model to update.
+        planned: the plan; None if the cache is disabled or unknown.
 
     Attributes:
-        call: the call as it is to be sent.
+        call: the call to send.
     """
 
     def __init__(self, call: Call, beliefs: Beliefs, planned: Planned | None) -> None:
@@ -82,11 +82,11 @@ class Visit:
 
     @property
     def plan(self) -> CachePlan | None:
-        """What the cache is expected to do; None when it is left alone, or nothing is known of it."""
+        """Return the predicted effect of the call; None if the cache is disabled or unknown."""
         return None if self._planned is None else self._planned.plan
 
     def started(self) -> None:
-        """The first event of the answer has come; told again, it changes nothing."""
+        """Record the first event of the answer. Idempotent."""
         planned = self._planned
         if planned is None or self._started:
             return
@@ -99,7 +99,7 @@ class Visit:
             self._keep(expectation.kept, self._begun)
 
     def ended(self, end: Finished) -> None:
-        """The whole answer has come, with what the provider says of its tokens."""
+        """Record the end of the answer, with the provider's token counts."""
         planned = self._planned
         if planned is None:
             return
@@ -114,13 +114,13 @@ class Visit:
             self._keep([Entry(key, expectation.answer_seconds)], now)
 
     def _correct(self, planned: Planned, usage: Usage) -> None:
-        """Forget what was not found, and count better from now on."""
+        """Remove entries that were not found, and calibrate the token counter."""
         counted = planned.prompt.tokens
         self._beliefs.tokens.learn(self.call, counted, usage.input_tokens)
         scale = usage.input_tokens / counted if counted else 1
         expected = planned.expectation
         for entry in expected.used:
-            # Where whole steps are read, less of an entry is expected than there is.
+            # A cache that reads whole steps returns less than the entry's size.
             if usage.cache_read_tokens < _NEARLY * scale * min(entry.tokens, expected.read):
                 self._beliefs.entries.forget(entry.key)
 

@@ -1,1 +1,1 @@
-"""The providers: each turns a neutral request into one provider's call and the answer into neutral events."""
+"""Providers: adapters from neutral requests to provider calls, and from their answers to neutral events."""

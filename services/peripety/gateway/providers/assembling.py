@@ -1,4 +1,4 @@
-"""An answer put together from the pieces in which it arrives."""
+"""Builder of a completion from streamed deltas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Growing:
 
 @dataclass(slots=True)
 class GrowingCall:
-    """A tool call whose arguments are still being written."""
+    """A tool call whose arguments are incomplete."""
 
     call_id: str
     name: str
@@ -50,11 +50,11 @@ _Piece: TypeAlias = _Growing | GrowingCall | ProviderState
 
 
 class Assembly:
-    """Collects the parts of one answer in their order, and gives out the delta of each piece.
+    """Builder of one answer: collects its parts in order, and returns the delta of each piece.
 
     Args:
-        method: how the answer is brought to match its schema, when it has one: with a tool for that, the
-            arguments of its call are the text of the answer.
+        method: how the answer is made to match its schema, if it has one. With an answer tool, the arguments
+            of its call become the text of the answer.
     """
 
     def __init__(self, method: SchemaMethod | None = None) -> None:
@@ -62,19 +62,19 @@ class Assembly:
         self._answer_tool = ANSWER_TOOL if method is SchemaMethod.TOOL else None
 
     def add_text(self, text: str) -> list[Delta]:
-        """Take the next piece of text."""
+        """Append a piece of text."""
         return [TextDelta(text)] if self._add(Text, text) else []
 
     def add_reasoning(self, text: str) -> list[Delta]:
-        """Take the next piece of reasoning."""
+        """Append a piece of reasoning."""
         return [ReasoningDelta(text)] if self._add(Reasoning, text) else []
 
     def open_call(self, call_id: str, name: str) -> GrowingCall:
-        """Begin a tool call; several may grow at once, and keep the order in which they began.
+        """Start a tool call; several may be open at once, and retain the order of their start.
 
         Raises:
-            UnavailableError: it names no tool, or there is a call with this id already: their results could
-                not be told apart.
+            UnavailableError: it has no tool name, or its id is already in use, so its result would be
+                ambiguous.
         """
         if not name:
             raise malformed("a tool call names no tool")
@@ -86,7 +86,7 @@ class Assembly:
         return call
 
     def add_arguments(self, call: GrowingCall, text: str) -> list[Delta]:
-        """Take the next piece of a call's arguments; the first delta of a call names its tool."""
+        """Append a piece of a call's arguments; the first delta of a call names its tool."""
         if call.name == self._answer_tool:
             return self.add_text(text)
         if not text and call.told:
@@ -96,20 +96,20 @@ class Assembly:
         return [ToolCallDelta(call.call_id, text, name)]
 
     def add_state(self, state: ProviderState) -> None:
-        """Take what the provider wants back unchanged, at this place of the answer."""
+        """Append opaque provider data at this position."""
         self._pieces.append(state)
 
     def end(self, reason: StopReason) -> tuple[tuple[Part, ...], StopReason]:
-        """Return the answer, now that it is whole, and why the model stopped.
+        """Return the parts of the complete answer, and why the model stopped.
 
-        Of an answer that did not end by itself, but at a limit or by a filter, calls that are not whole are
-        left out, since nobody could make them.
+        If the answer ended at a limit or by a filter, incomplete tool calls are removed, because they cannot
+        be executed.
 
         Args:
-            reason: why it stopped, as the provider tells it; some call it an end when tools are called.
+            reason: the provider's reason; some report a normal end when tools are called.
 
         Raises:
-            UnavailableError: the arguments of a tool call are no JSON object.
+            UnavailableError: the arguments of a tool call are not a JSON object.
         """
         whole = reason in _BY_ITSELF
         parts = tuple(_part(piece) for piece in self._pieces if whole or not _is_cut(piece))
@@ -131,7 +131,7 @@ class Assembly:
 
 
 def _is_cut(piece: _Piece) -> bool:
-    """Whether it is a call that was not written to its end; one without arguments may not have begun."""
+    """Return True for an incomplete tool call; one without arguments may not have started."""
     return isinstance(piece, GrowingCall) and not ("".join(piece.pieces).strip() and _arguments(piece))
 
 
@@ -142,14 +142,14 @@ def _part(piece: _Piece) -> Part:
         case GrowingCall():
             arguments = _arguments(piece)
             if arguments is None:
-                raise malformed(f"the arguments of a call of '{piece.name}' are no JSON object")
+                raise malformed(f"the arguments of a call of '{piece.name}' are not a JSON object")
             return ToolCall(piece.call_id, piece.name, arguments)
         case _:
             return piece.kind("".join(piece.pieces))
 
 
 def _arguments(call: GrowingCall) -> str | None:
-    """The arguments of a call; None when they are no JSON object."""
+    """Return the arguments of a call; None if they are not a JSON object."""
     text = "".join(call.pieces).strip() or "{}"
     try:
         value: Any = jiter.from_json(text.encode(), allow_inf_nan=False)

@@ -1,4 +1,4 @@
-"""What every provider offers to the gateway."""
+"""Interface of providers."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Call:
     """One call of a provider.
 
     Attributes:
-        request: what is asked; checked, its messages merged.
-        model: the model to ask, as the provider names it.
-        data: what is known of the model.
-        breakpoints: up to where the provider is asked to cache the prompt.
+        request: the request; checked, its messages normalized.
+        model: the model, in the provider's spelling.
+        data: catalog data of the model.
+        breakpoints: ends of the prefixes that the provider should cache.
     """
 
     request: GenerateRequest
@@ -44,14 +44,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer that arrived whole; a stream without it was cut off.
+    """The end of a complete answer; a stream without it was truncated.
 
     Attributes:
-        parts: the answer, as a conversation keeps it: together the deltas say the same.
+        parts: the answer as a conversation stores it; equal to the sum of the deltas.
         stop_reason: why the model stopped.
-        usage: the tokens of the call; all zero when the provider did not say.
-        model: the model that answered, as the provider names it.
-        schema_report: what became of the schema, when one was given.
+        usage: tokens of the call; all zero if the provider did not report them.
+        model: the model that answered, in the provider's spelling.
+        schema_report: how the schema was adapted, if there was one.
     """
 
     parts: tuple[Part, ...]
@@ -66,28 +66,28 @@ ProviderEvent: TypeAlias = Delta | Finished
 
 
 class Provider(Protocol):
-    """One source of answers.
+    """Source of answers.
 
-    A provider does one call per `stream`: no retry, no validation against a schema, no repair. It raises from
-    `peripety.errors`, and the class says whose fault it was: `UnavailableError` the provider's,
-    `ResourceExhaustedError` its limits', `FailedPreconditionError` the configuration's,
-    `InvalidArgumentError` the request's. The codes are those of docs/gateway.md; what
-    follows from them stands in `gateway.calling.faults`.
+    A provider makes one call per `stream`: no retry, no schema validation, no repair. It raises errors of
+    `peripety.errors`, and the class attributes the fault: `UnavailableError` to the provider,
+    `ResourceExhaustedError` to its limits, `FailedPreconditionError` to the configuration,
+    `InvalidArgumentError` to the request. The codes are listed in docs/gateway.md; `gateway.calling.faults`
+    derives retry and fallback from them.
     """
 
     @property
     def name(self) -> str:
-        """The name by which `provider/model` selects it."""
+        """Return the provider's name in `provider/model`."""
         ...
 
     @property
     def model(self) -> str | None:
-        """The model that answers when a request names none; None when there is no such model."""
+        """Return the default model, or None."""
         ...
 
     @property
     def account(self) -> str:
-        """A digest of the server and the key: what one account was answered is none of another's business."""
+        """Return a digest of server and key. Answers to one account must not be served to another."""
         ...
 
     def stream(self, call: Call) -> AsyncIterator[ProviderEvent]:
@@ -99,9 +99,9 @@ class Provider(Protocol):
         ...
 
     async def count_tokens(self, call: Call) -> int | None:
-        """Return the input tokens of a call without making it; None when the provider does not count."""
+        """Return the input tokens of a call without making it; None if the provider does not count."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of connections; the provider is not used afterwards."""
+        """Close all connections; the provider is not used afterwards."""
         ...

@@ -1,4 +1,4 @@
-"""What providers have in common when they write earlier turns down."""
+"""Helpers for converting earlier turns, shared by providers."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ _DIGEST = 24
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """The arguments of a call as an object, for providers that take no text.
+    """Return the arguments of a call as an object, for providers that do not accept text.
 
     Raises:
-        InvalidArgumentError: they are no JSON object.
+        InvalidArgumentError: they are not a JSON object.
     """
     try:
         arguments = jiter.from_json(call.arguments.encode(), allow_inf_nan=False)
     except ValueError:
         arguments = None
     if not isinstance(arguments, dict):
-        reason = f"has a call '{call.call_id}' whose arguments are no JSON object"
+        reason = f"has a call '{call.call_id}' whose arguments are not a JSON object"
         raise InvalidArgumentError(
-            f"The prompt cannot be sent: messages {reason}", violations=[FieldViolation("messages", reason)]
+            f"prompt invalid: messages {reason}", violations=[FieldViolation("messages", reason)]
         )
     return arguments
 
 
 def as_user_text(message: ChatMessage) -> str:
-    """Instructions from between the messages, for models that take them only in words of the user's."""
+    """Return instructions between messages as user text, for models without such messages."""
     return f"<system>\n{message.text}\n</system>"
 
 
 def to_call_id(call_id: str, longest: int) -> str:
-    """The id of a call as a provider takes it that did not give it: letters, digits, `_` and `-`.
+    """Return a call id in the form that another provider accepts: letters, digits, `_` and `-`.
 
-    An id of other characters, or of more than `longest`, becomes a digest of it, the same every time.
+    An id with other characters, or longer than `longest`, is replaced by a deterministic digest.
     """
     if len(call_id) <= longest and _TAKEN_AS_IT_IS.fullmatch(call_id):
         return call_id
@@ -55,14 +55,14 @@ def to_call_id(call_id: str, longest: int) -> str:
 
 
 def tools_called(messages: Sequence[ChatMessage]) -> dict[str, str]:
-    """The tool of each call, by the call's id, for providers that want it named with the result."""
+    """Return the tool name of each call, by call id, for providers that require it with the result."""
     return {call.call_id: call.name for message in messages for call in message.tool_calls}
 
 
 class CallIds:
-    """Ids for the calls of an answer, for providers that give them none, or not always.
+    """Generator of call ids, for providers that omit them always or sometimes.
 
-    An id tells the place in the conversation: asked the same, a model's calls get the same ids again.
+    An id is derived from its position in the conversation, so repeated requests get the same ids.
 
     Args:
         messages: the conversation that is answered.
@@ -74,7 +74,7 @@ class CallIds:
         self._number = 0
 
     def next(self) -> str:
-        """An id that no call of the conversation has."""
+        """Return an id that no call of the conversation has."""
         while True:
             call_id = f"call_{self._place}_{self._number}"
             self._number += 1
@@ -82,5 +82,5 @@ class CallIds:
                 return call_id
 
     def unlike(self, call_id: str) -> str:
-        """The id that a provider gave, unless it gave none, or one that an earlier answer's call has."""
+        """Return the provider's id, or a generated one if it is missing or used by an earlier answer."""
         return call_id if call_id and call_id not in self._used else self.next()

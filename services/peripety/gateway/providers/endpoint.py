@@ -1,4 +1,4 @@
-"""Where a provider answers, and with which credentials it is asked."""
+"""Endpoint of a provider: server and credentials."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Endpoint:
 
     Attributes:
         name: the provider.
-        base_url: where its API starts; without a slash at its end.
-        key: goes into a header and nowhere else.
-        model: the model to ask for when a request names none.
-        base_variable: the variable that sets the base URL, for messages.
-        key_variable: the variable that sets the key, for messages.
+        base_url: base URL of its API, without trailing slash.
+        key: the API key; used only in a header.
+        model: the default model.
+        base_variable: the variable of the base URL, for messages.
+        key_variable: the variable of the key, for messages.
     """
 
     name: str
@@ -34,6 +34,6 @@ class Endpoint:
 
     @property
     def account(self) -> str:
-        """A digest of the server and the key."""
+        """Return a digest of server and key."""
         secret = self.key.get_secret_value() if self.key else ""
         return sha256(f"{self.base_url}\n{secret}".encode()).hexdigest()

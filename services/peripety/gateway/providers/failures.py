@@ -1,4 +1,4 @@
-"""What a server's refusal means, and what to do about it."""
+"""Error mapping: converts provider errors to ours, each with a remedy."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """How a provider names what went wrong: in an error's `code`, `type` or `status`, or in its `details`.
+    """Error vocabulary of a provider, found in an error's `code`, `type` or `status`, or in its `details`.
 
     Attributes:
-        statuses: names that stand inside of streams, and the HTTP status that they would have had.
-        refused_keys: names of a key that is refused, where the status says something else.
-        permanent_limits: names of limits that do not go away by waiting.
-        permanent_limit_words: what its message says where there is no such name.
-        too_long: names of a prompt that does not fit.
-        too_long_words: what its message says where there is no such name.
+        statuses: names inside streams, with the equivalent HTTP status.
+        refused_keys: names of a rejected key with a misleading status.
+        permanent_limits: names of limits that do not reset with time.
+        permanent_limit_words: phrases of such a limit in a message without a name.
+        too_long: names of a prompt that exceeds the context window.
+        too_long_words: phrases of that in a message without a name.
     """
 
     statuses: Mapping[str, int] = field(default_factory=dict)
@@ -55,12 +55,12 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Turns the refusals of one server into errors that say what to do.
+    """Mapper from errors of one server to our errors, with remedies.
 
     Attributes:
-        endpoint: the server, and the key whose echo is never repeated.
-        model: the model that was asked for.
-        vocabulary: how the server names what went wrong.
+        endpoint: the server; its key is redacted from messages.
+        model: the requested model.
+        vocabulary: the server's names of errors.
     """
 
     endpoint: Endpoint
@@ -68,7 +68,7 @@ class Failures:
     vocabulary: Vocabulary
 
     def by_status(self, status: int, headers: Mapping[str, str], body: bytes) -> PeripetyError:
-        """The error for a status other than 200."""
+        """Return the error for a status other than 200."""
         reported = _reported(body)
         wait = seconds_to_wait(headers, reported, time.time(), limited=status == _TOO_MANY)
         error = self._explain(status, reported, wait)
@@ -78,12 +78,13 @@ class Failures:
         return error
 
     def in_stream(self, error: Any) -> PeripetyError:
-        """The error for an `error` object inside a stream."""
+        """Return the error for an `error` object inside a stream."""
         reported = error if isinstance(error, dict) else {"message": str(error)}
         code = reported.get("code")
         if not isinstance(code, int):
             known = self.vocabulary.statuses
-            # Of several names the one for a bad request is the vaguest: some servers call all errors that.
+            # Of several names, the one for a bad request is the least specific: some servers use it for all
+            # errors.
             code = max((known[name] for name in _names(reported) if name in known), default=500)
         wait = seconds_to_wait({}, reported, time.time(), limited=False)
         return self._explain(code, reported, wait)
@@ -120,68 +121,68 @@ class Failures:
         return _says(reported, self.vocabulary.too_long, self.vocabulary.too_long_words)
 
     def _refused_key(self, status: int) -> PeripetyError:
-        # What the server says here may repeat a part of the key, so it is not passed on.
+        # The server's message may contain part of the key, so it is not passed on.
         return FailedPreconditionError(
-            f"The {self.endpoint.name} server refused the credentials ({status}): check"
+            f"provider {self.endpoint.name}: credentials rejected ({status}); check"
             f" {self.endpoint.key_variable}",
             code="PROVIDER_REFUSED_KEY",
         )
 
     def _unknown_model(self, told: str) -> PeripetyError:
         return NotFoundError(
-            f"The {self.endpoint.name} server does not know the model '{self.model}', or the URL is not that"
-            f" of its API: check MODEL_NAME and {self.endpoint.base_variable}{told}",
+            f"provider {self.endpoint.name}: unknown model '{self.model}', or wrong API URL; check"
+            f" MODEL_NAME and {self.endpoint.base_variable}{told}",
             code="MODEL_NOT_FOUND",
         )
 
     def _out_of_credit(self) -> PeripetyError:
         return ResourceExhaustedError(
-            f"The account at the {self.endpoint.name} server has no credit left; waiting does not help",
+            f"provider {self.endpoint.name}: the account has no credit left; waiting does not help",
             code="PROVIDER_QUOTA_EXHAUSTED",
         )
 
     def _too_many(self, retry_after: float | None) -> PeripetyError:
         return ResourceExhaustedError(
-            f"The {self.endpoint.name} server limits the rate of requests; try again later",
+            f"provider {self.endpoint.name}: rate limit of requests reached; try again later",
             code="PROVIDER_RATE_LIMITED",
             retry_after=retry_after,
         )
 
     def _redirects(self, status: int) -> PeripetyError:
         return FailedPreconditionError(
-            f"The {self.endpoint.name} server redirects ({status}); that is not followed because the key"
-            f" would go along: set {self.endpoint.base_variable} to the final URL",
+            f"provider {self.endpoint.name}: redirect ({status}) not followed, because it would receive"
+            f" the key; set {self.endpoint.base_variable} to the final URL",
             code="PROVIDER_REDIRECTS",
         )
 
     def _refused_request(self, status: int, told: str, *, too_long: bool) -> PeripetyError:
         if too_long:
             return InvalidArgumentError(
-                f"The prompt does not fit into the context of the model '{self.model}': shorten it, or use"
+                f"prompt exceeds the context of the model '{self.model}'; shorten it, or use"
                 f" another model{told}",
                 code="CONTEXT_LENGTH_EXCEEDED",
             )
         return InvalidArgumentError(
-            f"The {self.endpoint.name} server refused the request ({status}){told}",
+            f"provider {self.endpoint.name}: request rejected ({status}){told}",
             code="PROVIDER_REFUSED_REQUEST",
         )
 
     def _busy(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
         return UnavailableError(
-            f"The {self.endpoint.name} server is busy with something else ({status}); try again{told}",
+            f"provider {self.endpoint.name}: busy ({status}); try again{told}",
             code="PROVIDER_BUSY",
             retry_after=retry_after,
         )
 
     def _failed(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
         return UnavailableError(
-            f"The {self.endpoint.name} server failed ({status}){told}",
+            f"provider {self.endpoint.name}: server failed ({status}){told}",
             code="PROVIDER_FAILED",
             retry_after=retry_after,
         )
 
     def _told(self, message: Any) -> str:
-        """The server's own words, on one line, without the key."""
+        """Return the server's message on one line, with the key redacted."""
         if not isinstance(message, str) or not message.strip():
             return ""
         if self.endpoint.key is not None and self.endpoint.key.get_secret_value():
@@ -190,7 +191,10 @@ class Failures:
 
 
 def _reported(body: bytes) -> Mapping[str, Any]:
-    """The `error` object of a body; servers wrap it, leave it bare, or send a page instead."""
+    """Return the `error` object of a body.
+
+    Servers may wrap it, send it bare, or send an HTML page instead.
+    """
     try:
         document = jiter.from_json(body)
     except ValueError:

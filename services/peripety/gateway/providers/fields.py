@@ -1,4 +1,7 @@
-"""Reads what a provider sends: a known field of the wrong type is an error, an unknown one is passed over."""
+"""Typed access to JSON fields of providers.
+
+A known field of the wrong type is an error; unknown fields are ignored.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["count_in", "list_in", "malformed", "object_in", "parse_object", "text_in", "truncated"]
 
 _MOST = 10**12
-"""More than any call counts; sums of such figures still fit into the 64 bits that a database has for them."""
+"""Upper bound of a count: more than any call reports, and sums still fit into 64-bit integers."""
 
 
 def parse_object(data: str) -> Mapping[str, Any]:
-    """Parse an event's data, which has to be a JSON object.
+    """Parse an event's data, which must be a JSON object.
 
     Raises:
-        UnavailableError: it is not (code STREAM_MALFORMED), like in all functions of this module.
+        UnavailableError: it is not (code STREAM_MALFORMED), as in all functions of this module.
     """
     try:
         return object_in(jiter.from_json(data.encode()))
@@ -30,7 +33,7 @@ def parse_object(data: str) -> Mapping[str, Any]:
 
 
 def object_in(value: Any) -> Mapping[str, Any]:
-    """The object in a field; an empty one when there is none."""
+    """Return the object in a field; an empty one if the field is absent."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -39,7 +42,7 @@ def object_in(value: Any) -> Mapping[str, Any]:
 
 
 def list_in(value: Any) -> list[Any]:
-    """The list in a field; an empty one when there is none."""
+    """Return the list in a field; an empty one if the field is absent."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -48,7 +51,7 @@ def list_in(value: Any) -> list[Any]:
 
 
 def text_in(value: Any) -> str:
-    """The text in a field; an empty one when there is none."""
+    """Return the text in a field; an empty one if the field is absent."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -57,17 +60,20 @@ def text_in(value: Any) -> str:
 
 
 def count_in(value: Any) -> int:
-    """The count in a field; 0 when there is none that can be: figures are no reason to refuse an answer."""
+    """Return the count in a field.
+
+    0 if it is absent or invalid, because usage figures must not fail an answer.
+    """
     return value if isinstance(value, int) and 0 < value <= _MOST else 0
 
 
 def malformed(problem: str) -> UnavailableError:
-    """The error of a stream that cannot be understood."""
-    return UnavailableError(f"The server's stream cannot be read: {problem}", code="STREAM_MALFORMED")
+    """Return the error of a malformed stream."""
+    return UnavailableError(f"malformed response stream: {problem}", code="STREAM_MALFORMED")
 
 
 def truncated(missing: str) -> UnavailableError:
-    """The error of a stream that ended too early."""
+    """Return the error of a truncated stream."""
     return UnavailableError(
-        f"The answer was cut off: the stream ended {missing}; try again", code="STREAM_TRUNCATED"
+        f"answer truncated: the stream ended {missing}; try again", code="STREAM_TRUNCATED"
     )

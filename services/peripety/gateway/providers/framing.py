@@ -1,4 +1,4 @@
-"""What cuts the bytes of an answer into its events."""
+"""Stream framing: interface of the decoders that split the bytes of an answer into events."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from peripety.errors import UnavailableError
 __all__ = ["MAX_EVENT_BYTES", "Decoder", "Framing", "decoded", "require_size"]
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
-"""The largest event that is taken, so that a broken server cannot fill the memory."""
+"""Maximum size of an event, so that a broken server cannot exhaust the memory."""
 
 T = TypeVar("T")
 
 
 class Framing(Enum):
-    """The ways in which providers cut an answer into events, by their media types."""
+    """Framings of streamed answers, by media type."""
 
     EVENTS = "text/event-stream"
     """Server-sent events."""
     LINES = "application/x-ndjson"
-    """Each line is one."""
+    """One event per line."""
 
 
 class Decoder(Protocol[T]):
-    """Decodes one answer, whatever the chunking of the network."""
+    """Decoder of one answer, independent of network chunking."""
 
     def feed(self, chunk: bytes) -> list[T]:
-        """Take the next bytes and return the events they complete.
+        """Add bytes; return the events that they complete.
 
         Raises:
-            UnavailableError: the bytes are none of this framing, or an event is too large.
+            UnavailableError: the bytes violate the framing, or an event is too large.
         """
         ...
 
@@ -45,18 +45,14 @@ def decoded(line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError:
-        raise UnavailableError(
-            "The provider sent bytes that are not UTF-8", code="STREAM_MALFORMED"
-        ) from None
+        raise UnavailableError("provider response is not UTF-8", code="STREAM_MALFORMED") from None
 
 
 def require_size(size: int, limit: int) -> None:
-    """Refuse an event that has grown too large.
+    """Reject an event that has grown too large.
 
     Raises:
         UnavailableError: it is larger than `limit` bytes.
     """
     if size > limit:
-        raise UnavailableError(
-            f"The provider sent an event of more than {limit} bytes", code="STREAM_MALFORMED"
-        )
+        raise UnavailableError(f"provider event exceeds {limit} bytes", code="STREAM_MALFORMED")

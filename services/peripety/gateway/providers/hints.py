@@ -1,4 +1,7 @@
-"""When to come back, as providers tell it: in headers and in bodies, as seconds, durations and dates."""
+"""Retry-After: parser of the providers' retry hints.
+
+Hints come in headers and bodies, as seconds, durations or dates.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +26,18 @@ _RESET = re.compile(r"(?:x|anthropic)-ratelimit-(?:reset-(\S+)|(\S+)-reset)")
 def seconds_to_wait(
     headers: Mapping[str, str], error: Mapping[str, Any], now: float, *, limited: bool
 ) -> float | None:
-    """Return the seconds after which a provider asks to come back; None when it does not say.
+    """Return the provider's retry delay in seconds; None if it gives none.
 
-    What is said most exactly counts: `retry-after-ms`, then `retry-after` in seconds or as a date, then a
-    `RetryInfo` in the body, then when the limits that are used up are there again
-    (`x-ratelimit-reset-requests`, `anthropic-ratelimit-tokens-reset` and the like, as durations or dates).
+    The most exact value wins: `retry-after-ms`, then `retry-after` in seconds or as a date, then a
+    `RetryInfo` in the body, then the reset times of exhausted limits (`x-ratelimit-reset-requests`,
+    `anthropic-ratelimit-tokens-reset` and similar, as durations or dates).
 
     Args:
-        headers: of the answer.
-        error: the error in its body.
-        now: the time of day, in seconds since 1970.
-        limited: whether the answer says that a limit is reached. Many providers tell with every answer when
-            limits are full again; only then is that what to wait for.
+        headers: response headers.
+        error: the error in the response body.
+        now: current time, in seconds since 1970.
+        limited: whether the response reports a reached limit. Many providers send reset times with every
+            answer; only then are they a retry delay.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     told = _told(lowered, error, now)
@@ -63,7 +66,7 @@ def _retry_delay(error: Mapping[str, Any]) -> str:
 
 
 def _resets(headers: Mapping[str, str], now: float) -> Iterator[float]:
-    """When each limit is full again: of those that are used up if it is told which these are, else of all."""
+    """Yield the reset times of the exhausted limits; of all limits if it is unknown which are exhausted."""
     resets = [(name, match[1] or match[2]) for name in headers if (match := _RESET.fullmatch(name))]
     used_up = [(name, kind) for name, kind in resets if _remaining(headers, name, kind) == 0]
     for name, _ in used_up or resets:
@@ -100,6 +103,6 @@ def _moment(text: str) -> float | None:
             moment = read(text.strip())
         except (ValueError, OverflowError):
             continue
-        # Without a zone it is the provider's time, which is never that of this machine.
+        # A date without time zone is in the provider's zone, never in the local one.
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return None

@@ -1,4 +1,4 @@
-"""A provider that is asked over HTTP, in the protocol of its wire."""
+"""Provider over HTTP, with the protocol of its wire."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _Event: TypeAlias = "ServerSentEvent | str"
 
 
 class HttpProvider:
-    """Asks one server and streams what it answers.
+    """Provider that calls one server and streams its answers.
 
     Args:
-        endpoint: the server, and the account there.
+        endpoint: the server and the account.
         wire: its protocol.
-        timeouts: how long to wait for it.
+        timeouts: the time-outs.
     """
 
     def __init__(
@@ -47,21 +47,21 @@ class HttpProvider:
 
     @property
     def name(self) -> str:
-        """The name by which `provider/model` selects it."""
+        """Return the provider's name in `provider/model`."""
         return self._endpoint.name
 
     @property
     def model(self) -> str | None:
-        """The model that answers when a request names none."""
+        """Return the default model, or None."""
         return self._endpoint.model
 
     @property
     def account(self) -> str:
-        """A digest of the server and the key."""
+        """Return a digest of server and key."""
         return self._endpoint.account
 
     async def stream(self, call: Call) -> AsyncIterator[ProviderEvent]:
-        """Make a call; what arrived together is yielded together."""
+        """Make a call; events that arrive together are merged."""
         failures = self._failures(call)
         body = self._wire.body(call)
         answer = self._wire.answer(call, body, failures)
@@ -71,7 +71,7 @@ class HttpProvider:
                     for delta in _joined([delta for event in events for delta in answer.feed(_data(event))]):
                         yield delta
             except UnavailableError:
-                # A connection that dies after the whole answer costs the usage figures, not the answer.
+                # If the connection fails after the complete answer, only the usage figures are lost.
                 if not answer.complete:
                     raise
         yield replace(answer.finish(), schema_report=body.schema_report)
@@ -86,7 +86,7 @@ class HttpProvider:
         return post(url, body.document, headers, failures.by_status, lambda: answer.done)
 
     async def count_tokens(self, call: Call) -> int | None:
-        """Return the input tokens of a call without making it; None when the provider does not count.
+        """Return the input tokens of a call without making it; None if the provider does not count.
 
         Raises:
             PeripetyError: as for the call itself.
@@ -103,7 +103,7 @@ class HttpProvider:
         )
         tokens = object_in(told).get(counting.field)
         if not isinstance(tokens, int):
-            raise malformed(f"{counting.field} is no count of tokens")
+            raise malformed(f"{counting.field} is not a token count")
         return tokens
 
     async def aclose(self) -> None:
@@ -119,7 +119,7 @@ def _data(event: _Event) -> str:
 
 
 def _joined(deltas: Sequence[Delta]) -> list[Delta]:
-    """Neighbouring deltas that say one thing as one: a piece costs a message, however long it is."""
+    """Merge neighbouring deltas of the same kind: each delta costs a message, regardless of its length."""
     joined: list[Delta] = []
     for delta in deltas:
         both = _both(joined[-1], delta) if joined else None

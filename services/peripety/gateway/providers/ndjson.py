@@ -1,4 +1,4 @@
-"""Newline-delimited JSON: bytes in, lines out, whatever the chunking of the network."""
+"""NDJSON decoder: bytes in, lines out, independent of network chunking."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ __all__ = ["NdjsonDecoder"]
 
 
 class NdjsonDecoder:
-    """Decodes one stream: each line is a JSON document; lines of blanks keep a connection alive.
+    """Decoder of one stream: each line is a JSON document; blank lines only hold the connection open.
 
-    A line is handed out as soon as the line feed after it has been seen; one that the end of the stream
-    cuts off is never handed out.
+    A line is released when its line feed arrives; a truncated last line is never released.
 
     Args:
-        max_event_bytes: the largest line that is taken.
+        max_event_bytes: the maximum size of a line.
     """
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -22,7 +21,7 @@ class NdjsonDecoder:
         self._line = bytearray()
 
     def feed(self, chunk: bytes) -> list[str]:
-        """Take the next bytes and return the lines they complete.
+        """Add bytes; return the lines that they complete.
 
         Raises:
             UnavailableError: a line is not UTF-8, or it is too large.

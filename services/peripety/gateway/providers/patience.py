@@ -1,4 +1,4 @@
-"""How long to wait for a provider: the limits of one answer, each shortened by the caller's deadline."""
+"""Time-outs of one answer, each bounded by the caller's deadline."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds to wait for a provider; the caller's deadline shortens each of them.
+    """Time-outs in seconds; the caller's deadline bounds each of them.
 
     Attributes:
-        connect: until the connection stands.
-        first_event: from the request until the first event; a long prompt is read in this time. Comments and
-            blank lines, by which a server shows that it is still there, are no event.
+        connect: for establishing the connection.
+        first_event: from the request to the first event, including the time to read a long prompt. Comments
+            and blank lines, which only show that the server is alive, do not count as events.
         between_chunks: between two pieces of the answer.
-        total: from the request until the end of the answer.
+        total: from the request to the end of the answer.
     """
 
     connect: float = 10.0
@@ -36,10 +36,10 @@ class Timeouts:
 
 
 class Patience:
-    """How long the next wait for one answer may take. It begins with the request.
+    """Time-outs of the successive waits for one answer; starts with the request.
 
     Args:
-        server: what to call the other side in messages.
+        server: name of the server in messages.
         timeouts: the limits.
     """
 
@@ -52,14 +52,14 @@ class Patience:
         self._first_by: float | None = now + timeouts.first_event
 
     def first_event_seen(self) -> None:
-        """From here on, only the pauses count, and the whole."""
+        """Switch from the first-event time-out to the one between chunks."""
         self._first_by = None
 
     async def wait_for(self, arrival: Awaitable[T]) -> T:
-        """Wait for the next piece, for as long as the nearest limit allows.
+        """Wait for the next piece, up to the nearest limit.
 
         Raises:
-            DeadlineError: the caller's time ran out first.
+            DeadlineError: the caller's deadline passed first.
             UnavailableError: the provider took too long.
         """
         now = self._loop.time()
@@ -77,13 +77,13 @@ class Patience:
     def _exhausted(self, next_by: float, caller_by: float) -> PeripetyError:
         if caller_by <= min(next_by, self._total_by):
             return DeadlineError(
-                f"The time ran out while the {self._server} server was answering; allow more"
+                f"deadline exceeded while provider {self._server} was answering; allow more time"
             )
         limits = self._timeouts
         if self._total_by <= next_by:
-            problem = f"did not end its answer within {limits.total:g} s"
+            problem = f"answer not complete within {limits.total:g} s"
         elif self._first_by is not None:
-            problem = f"did not begin to answer within {limits.first_event:g} s"
+            problem = f"answer not started within {limits.first_event:g} s"
         else:
-            problem = f"paused for {limits.between_chunks:g} s in the middle of its answer"
-        return UnavailableError(f"The {self._server} server {problem}", code="PROVIDER_TIMEOUT")
+            problem = f"answer paused for {limits.between_chunks:g} s"
+        return UnavailableError(f"provider {self._server}: {problem}", code="PROVIDER_TIMEOUT")

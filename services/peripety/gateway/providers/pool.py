@@ -1,7 +1,7 @@
-"""The connections to one provider: aiohttp's, behind the transport interface of httpx2.
+"""Connection pool of a provider: aiohttp behind the transport interface of httpx2.
 
-They cost a fraction of those that httpx2 brings along (docs/decisions/0005-http-client.md). What httpx2's
-client would add is not wanted here: redirects, cookies, credentials from `.netrc`.
+It costs a fraction of httpx2's own pool (docs/decisions/0005-http-client.md). The other features of httpx2's
+client are unwanted: redirects, cookies, credentials from `.netrc`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Body", "ConnectionPool"]
 
 _KEEP_SECONDS = 60.0
-# The first match tells the error of httpx2.
+# The first match determines the httpx2 error.
 _ERRORS: tuple[tuple[type[Exception], type[httpx2.TransportError]], ...] = (
     (aiohttp.ServerTimeoutError, httpx2.ConnectTimeout),
     (aiohttp.ClientHttpProxyError, httpx2.ProxyError),
@@ -37,11 +37,10 @@ _ERRORS: tuple[tuple[type[Exception], type[httpx2.TransportError]], ...] = (
 
 
 class ConnectionPool(httpx2.AsyncBaseTransport):
-    """Sends requests over kept connections, and opens as many as are needed at once.
+    """Transport over persistent connections, opened on demand.
 
-    What is read of a response are the bytes as they arrive, all of those that arrived together. Closing a
-    response before its end closes its connection. The number of connections has no limit here: the calls
-    under way have one.
+    A response yields bytes as they arrive, merged if they arrived together. Closing a response before its end
+    closes its connection. The number of connections is not limited here; the number of calls is.
     """
 
     def __init__(self) -> None:
@@ -51,17 +50,17 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; see `httpx2.AsyncBaseTransport`.
 
-        Of the time-outs only `connect` is obeyed, which covers the name, the connection and its encryption.
+        Of the time-outs only `connect` applies; it covers DNS, connection and TLS.
 
         Raises:
-            httpx2.TransportError: the server cannot be reached, or does not speak HTTP.
+            httpx2.TransportError: the server is unreachable, or does not speak HTTP.
         """
         opened: list[bool] = []
         try:
             return await self._send(request, opened)
         except (httpx2.ReadError, httpx2.RemoteProtocolError):
-            # A server may close a kept connection just when a request is on its way to it. On a new one the
-            # server has heard the question, and answering it twice may cost twice.
+            # A server may close an idle connection just as a request arrives; only then is a retry safe. On a
+            # new connection the server has received the request, and answering it twice may cost twice.
             if opened:
                 raise
             return await self._send(request, opened)
@@ -87,7 +86,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
         return httpx2.Response(response.status, headers=response.raw_headers, stream=Body(response))
 
     def _connected(self) -> aiohttp.ClientSession:
-        """The session, which needs a running loop to be made."""
+        """Return the session; created lazily, because it needs a running event loop."""
         if self._session is None:
             tracing = aiohttp.TraceConfig()
             tracing.on_connection_create_end.append(_note_opened)
@@ -100,7 +99,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
         return self._session
 
     def _proxy(self, url: httpx2.URL) -> str | None:
-        """The proxy that the environment names for a server, unless the server is on this machine."""
+        """Return the proxy from the environment for a server, unless the server is local."""
         server = (url.scheme, url.host)
         if server not in self._proxies:
             direct = is_loopback(url.host) or proxy_bypass(url.host)
@@ -117,7 +116,7 @@ class Body(httpx2.AsyncByteStream):
 
     @property
     def ended(self) -> bool:
-        """Whether all of it was read, and its end seen: its connection then serves other requests."""
+        """Return True if the body was read to its end; its connection then serves other requests."""
         return self._response.content.at_eof()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -131,7 +130,7 @@ class Body(httpx2.AsyncByteStream):
         return chunk
 
     async def aclose(self) -> None:
-        """Close the connection, unless the whole body was read: then it is kept already."""
+        """Close the connection, unless the whole body was read: it is then back in the pool."""
         if not self._response.closed:
             self._response.close()
 
@@ -146,5 +145,5 @@ def _translated() -> Iterator[None]:
         yield
     except (aiohttp.ClientError, OSError, ValueError) as error:
         kind = next(kind for cause, kind in _ERRORS if isinstance(error, cause))
-        # aiohttp's exceptions hold the request, and the request holds the key: their names have to do.
+        # aiohttp's exceptions contain the request, which contains the key, so only their names are used.
         raise kind(type(error).__name__) from None

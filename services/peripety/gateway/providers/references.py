@@ -1,4 +1,4 @@
-"""References within a JSON Schema: what they point to, and whether a part contains itself by them."""
+"""References within a JSON Schema: their targets, and the detection of recursion."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 __all__ = ["Place", "place_of_loop", "target_of"]
 
 Place: TypeAlias = tuple[str | int, ...]
-"""The keys and indices from the root of a document to a part of it."""
+"""Path from the root of a document to a part of it: keys and indices."""
 
 
 def target_of(document: Mapping[str, Any], reference: str) -> Any:
-    """What a reference within a document points to; an empty schema where that is nothing."""
+    """Return the target of a reference within a document; an empty schema if the target does not exist."""
     target: Any = document
     for segment in _steps(reference):
         target = target.get(segment, {}) if isinstance(target, dict) else {}
@@ -22,7 +22,7 @@ def target_of(document: Mapping[str, Any], reference: str) -> Any:
 
 
 def place_of_loop(document: Mapping[str, Any]) -> Place | None:
-    """The place of a reference by which a part contains itself, if there is one."""
+    """Return the path of a reference that makes a part recursive, if there is one."""
     passed: set[str] = set()
 
     def search(node: Any, place: Place, inside: frozenset[str]) -> Place | None:

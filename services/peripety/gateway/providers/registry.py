@@ -1,4 +1,4 @@
-"""The providers of a process, and what is asked of them."""
+"""Provider registry of a process."""
 
 from __future__ import annotations
 
@@ -35,20 +35,19 @@ WIRES: dict[ProviderName, Wire] = {
     ProviderName.ANTHROPIC: MessagesWire(),
     ProviderName.GEMINI: GeminiWire(),
     ProviderName.OLLAMA: OllamaWire(),
-    # Of the protocols that the scripted LLM speaks, the one that can say most of what an answer may be.
+    # Of the protocols of the scripted LLM, the one with the most expressive answers.
     ProviderName.SCRIPTED: MessagesWire(),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Who would answer a request.
+    """The model and account that would answer a request.
 
     Attributes:
         provider: the provider's name.
-        model: the model as it is asked for.
-        account: a digest of the server and the key that it would be asked with: what one account was
-            answered is none of another's business.
+        model: the requested model.
+        account: a digest of server and key: answers to one account must not be served to another.
     """
 
     provider: str
@@ -57,11 +56,11 @@ class Answerer:
 
 
 class Providers:
-    """The providers of one process, each made when it is first needed.
+    """The providers of one process, each created on first use.
 
     Args:
-        config: the settings; the configured provider is made at once, so that a missing setting shows
-            when the process starts.
+        config: the settings; the configured provider is created at once, so that a missing setting is
+            reported at start-up.
 
     Raises:
         FailedPreconditionError: the configured provider lacks a setting; the message names the variable.
@@ -83,12 +82,12 @@ class Providers:
         """Return the provider for a request, and the call to make.
 
         Args:
-            request: what is asked.
-            model: `provider/model` or a model to ask in place of the request's own.
+            request: the request.
+            model: `provider/model` or a model that replaces the request's own.
 
         Raises:
             FailedPreconditionError: the provider lacks a setting, or no model is named anywhere.
-            InvalidArgumentError: the model is of no provider that is known.
+            InvalidArgumentError: the model has no known provider.
         """
         chosen, name = choose_provider(model or request.model, self._config.model_provider, self._is_set_up)
         if chosen is None:
@@ -97,22 +96,22 @@ class Providers:
         name = name or provider.model or ""
         if not name:
             raise FailedPreconditionError(
-                f"The provider {provider.name} needs the model to ask for: set MODEL_NAME, or name"
+                f"provider {provider.name}: model is missing; set MODEL_NAME, or use"
                 f" {provider.name}/<model> in the request",
                 code="PROVIDER_NOT_CONFIGURED",
             )
         return provider, Call(request, name, self._catalogue.find(provider.name, name))
 
     def answerer(self, request: GenerateRequest) -> Answerer:
-        """Return who would answer a request, without asking; raises what `first` raises."""
+        """Return the model and account that would answer a request; raises the errors of `first`."""
         provider, call = self.first(request)
         return Answerer(provider.name, call.model, provider.account)
 
     def first(self, request: GenerateRequest) -> tuple[Provider, Call]:
-        """Return the first provider that a request names, or falls back on, that is set up, and the call.
+        """Return the first configured provider among the request's model and its fallbacks, and the call.
 
         Raises:
-            FailedPreconditionError: why the first one is not set up, when none is.
+            FailedPreconditionError: the error of the first one, if none is configured.
         """
         failures = []
         for model in (request.model, *request.fallback_models):
@@ -124,11 +123,11 @@ class Providers:
 
     @property
     def default(self) -> tuple[str, str] | None:
-        """The provider and the model that answer when a request names none; None without such a model."""
+        """Return the default provider and model; None without a default model."""
         return (self._default.name, self._default.model) if self._default.model else None
 
     async def aclose(self) -> None:
-        """Let go of every provider's connections."""
+        """Close the connections of all providers."""
         for provider in self._made.values():
             await provider.aclose()
 
@@ -142,7 +141,7 @@ class Providers:
 
     def _make(self, name: ProviderName) -> Provider:
         if name is ProviderName.OFFLINE:
-            # Its languages and scripts are loaded where it answers, and nowhere else.
+            # Imported lazily: its language data is loaded only if it answers.
             from peripety.gateway.providers.offline import OfflineProvider  # noqa: PLC0415
 
             return OfflineProvider()

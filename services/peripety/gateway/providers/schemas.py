@@ -1,4 +1,4 @@
-"""How an answer is brought to match a schema, by what a model can do."""
+"""Structured output: selects the method by which an answer is made to match its schema."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ __all__ = [
 ]
 
 ANSWER_TOOL = "give_answer"
-"""The tool whose arguments are the answer, with `SchemaMethod.TOOL`: its call becomes the answer's text."""
+"""Answer tool of `SchemaMethod.TOOL`; the arguments of its call become the answer's text."""
 
 Express: TypeAlias = "Callable[[ResponseSchema], tuple[Mapping[str, Any] | None, tuple[Finding, ...]]]"
-"""Brings a schema into the words of a provider's structured output, or not, and says what is lost by that."""
+"""Converts a schema to a provider's structured output, or to None, and reports what is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structured:
-    """A call as it is made for the sake of its schema.
+    """A call adapted to its schema.
 
     Attributes:
-        call: the call, with what its schema adds to tools or messages.
-        told: the schema for the provider's own structured output; None where that is not used.
-        report: what became of the schema, when there is one.
+        call: the call, with the tools or messages for its schema.
+        told: the schema for the provider's native structured output; None if that is not used.
+        report: how the schema was adapted, if there is one.
     """
 
     call: Call
@@ -49,7 +49,7 @@ class Structured:
 
 
 def structured(call: Call, express: Express) -> Structured:
-    """Bring a call into the form in which its answer matches its schema best."""
+    """Adapt a call so that its answer matches its schema as well as possible."""
     request, schema = call.request, call.request.schema
     if schema is None:
         return Structured(call)
@@ -67,11 +67,11 @@ def structured(call: Call, express: Express) -> Structured:
 
 
 def method_of(call: Call, *, native: bool = True) -> SchemaMethod | None:
-    """How the answer to a call is brought to match its schema; None when it has none.
+    """Return the method by which the answer is made to match its schema; None without a schema.
 
     Args:
         call: the call.
-        native: whether the provider's own structured output can express the schema.
+        native: whether the provider's native structured output can express the schema.
     """
     schema, can, traits = call.request.schema, call.data.capabilities, call.data.traits
     if schema is None:
@@ -79,31 +79,31 @@ def method_of(call: Call, *, native: bool = True) -> SchemaMethod | None:
     if native and Capability.NATIVE_SCHEMA in can:
         return SchemaMethod.NATIVE
     is_object = schema.document.get("type") == "object"
-    # Beside tools of the caller's a forced one would keep the model from calling them.
+    # A forced answer tool would prevent calls of the client's own tools.
     if is_object and Capability.TOOLS in can and traits.forced_tool_choice and not call.request.tools:
         return SchemaMethod.TOOL
     return SchemaMethod.GRAMMAR if Capability.GRAMMAR in can else SchemaMethod.EXTRACTION
 
 
 def with_answer_tool(request: GenerateRequest, schema: ResponseSchema) -> GenerateRequest:
-    """The request with one tool, which has to be called with the answer, in place of the schema."""
+    """Return the request with one required answer tool in place of the schema."""
     tool = Tool(ANSWER_TOOL, f"Gives the whole answer ({schema.name}). Call it once.", schema.document)
     choice = ToolChoice(ToolChoiceMode.NAMED, ANSWER_TOOL, disable_parallel=True)
     return replace(request, schema=None, tools=(tool,), tool_choice=choice)
 
 
 def hint_stays(request: GenerateRequest) -> bool:
-    """Whether the words that tell a schema are a part of what later requests will begin with."""
+    """Return True if the text that describes a schema belongs to the prefix of later requests."""
     return request.cache.expected_reuse > 0
 
 
 def with_hint(request: GenerateRequest, schema: ResponseSchema) -> GenerateRequest:
-    """The request with its schema told in words.
+    """Return the request with its schema described in words.
 
-    Where more requests are going to begin the same way, it ends the system text, which is cached. Else it
-    ends the messages, so that what is cached of them stays valid: it is a text of its own there, the last
-    part of the last message, which is the user's, and begins with a new paragraph because providers may join
-    the texts of a message.
+    If more requests will share the prefix, the description ends the cached system text. Otherwise it ends the
+    messages, so that the cached prefix stays valid. It is then a separate text, the last part of the last
+    message, which is the user's. It starts with a new paragraph, because providers may merge the texts of a
+    message.
     """
     hint = schema_hint(schema.document)
     if hint_stays(request):

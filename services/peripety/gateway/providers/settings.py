@@ -1,4 +1,4 @@
-"""Where each provider answers and what it needs, from the configuration."""
+"""Provider settings: endpoints and requirements, from the configuration."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["endpoint_of", "is_set_up"]
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """What has to be said about a provider.
+    """Required settings of a provider.
 
     Attributes:
         settings: the variables are `<settings>_API_BASE` and `<settings>_API_KEY`.
-        base_url: where it answers when nobody says otherwise; None when somebody has to.
-        key: whether a request without a key is hopeless.
-        other_key: another variable in which users have the key.
-        model: the model to ask for when nobody names one; None when somebody has to.
-        versions: what the paths of its API begin with, and a base URL may therefore end with or not.
+        base_url: the default base URL; None if it has to be set.
+        key: whether a key is required.
+        other_key: a common alternative variable for the key.
+        model: the default model; None if it has to be set.
+        versions: version prefixes of its API paths; a base URL may end with one or not.
     """
 
     settings: str
@@ -67,7 +67,7 @@ _NEEDS = {
 
 
 def endpoint_of(name: ProviderName, config: Config) -> Endpoint:
-    """Return the server and the account of a provider that is asked over HTTP.
+    """Return the endpoint of an HTTP provider.
 
     Raises:
         FailedPreconditionError: a setting is missing; the message names its variable.
@@ -76,9 +76,9 @@ def endpoint_of(name: ProviderName, config: Config) -> Endpoint:
     base_url, key = _given(needs, config)
     base_url = base_url or needs.base_url
     if base_url is None:
-        raise _unset(needs.base_variable, name, "the URL of the server to ask")
+        raise _unset(needs.base_variable, name, "server URL")
     if needs.key and key is None:
-        raise _unset(needs.key_variable, name, "the key of your account")
+        raise _unset(needs.key_variable, name, "API key")
     # The configured model belongs to the configured provider.
     model = config.model_name if name is config.model_provider else None
     base_url = _without_version(base_url.rstrip("/"), needs)
@@ -86,7 +86,7 @@ def endpoint_of(name: ProviderName, config: Config) -> Endpoint:
 
 
 def is_set_up(name: ProviderName, config: Config) -> bool:
-    """Whether the provider has all that it cannot do without."""
+    """Return True if all required settings of the provider are present."""
     if name not in _NEEDS:
         return True
     needs = _needs(name, config)
@@ -98,7 +98,7 @@ def _needs(name: ProviderName, config: Config) -> _Needs:
     needs = _NEEDS[name]
     configured = name is ProviderName.OLLAMA is config.model_provider
     if configured and config.ollama_api_base is None and config.openai_api_base is not None:
-        # The variables of a server of one's own serve for this kind of server too.
+        # The variables of a self-hosted server apply to this kind of server too.
         return replace(needs, settings="OPENAI")
     return needs
 
@@ -115,5 +115,5 @@ def _without_version(base_url: str, needs: _Needs) -> str:
 
 def _unset(variable: str, name: ProviderName, meaning: str) -> FailedPreconditionError:
     return FailedPreconditionError(
-        f"The provider {name.value} needs {meaning}: set {variable}", code="PROVIDER_NOT_CONFIGURED"
+        f"provider {name.value}: {meaning} is missing; set {variable}", code="PROVIDER_NOT_CONFIGURED"
     )

@@ -1,4 +1,4 @@
-"""Server-sent events: bytes in, events out, whatever the chunking of the network."""
+"""SSE decoder (server-sent events): bytes in, events out, independent of network chunking."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ class ServerSentEvent:
 
 
 class SseDecoder:
-    """Decodes one stream, as the HTML standard says, except that invalid UTF-8 is an error.
+    """Decoder of one stream, by the HTML standard, except that invalid UTF-8 is an error.
 
-    An event is handed out as soon as the blank line after it has been seen; one that the end of the
-    stream cuts off is never handed out.
+    An event is released when the blank line after it arrives; a truncated last event is never released.
 
     Args:
-        max_event_bytes: the largest event that is taken.
+        max_event_bytes: the maximum size of an event.
     """
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -42,7 +41,7 @@ class SseDecoder:
         self._skip_line_feed = False
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
-        """Take the next bytes and return the events they complete.
+        """Add bytes; return the events that they complete.
 
         Raises:
             UnavailableError: the stream is not UTF-8, or an event is too large.
@@ -50,7 +49,7 @@ class SseDecoder:
         if not chunk:
             return []
         if self._skip_line_feed:
-            # The CR before it has ended the line already: waiting for a possible LF would delay the event.
+            # The preceding CR has already ended the line: waiting for a possible LF would delay the event.
             chunk = chunk.removeprefix(b"\n")
         self._skip_line_feed = chunk.endswith(b"\r")
         *lines, rest = _LINE_END.split(chunk) if b"\r" in chunk else chunk.split(b"\n")
@@ -62,7 +61,7 @@ class SseDecoder:
         return events
 
     def _first_line(self, end: bytes) -> bytes:
-        """The line whose beginning came with earlier chunks."""
+        """Return the line whose beginning came with earlier chunks."""
         line = bytes(self._line) + end
         self._line.clear()
         if self._at_start:

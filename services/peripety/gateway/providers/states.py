@@ -1,4 +1,4 @@
-"""What a provider wants back unchanged: kept with the model that issued it; no other one can read it."""
+"""Opaque provider state: stored with the model that issued it; no other model can read it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["keep", "kept"]
 
 
 def keep(call: Call, value: Any) -> ProviderState:
-    """Keep a JSON value that came with the answer to a call."""
+    """Wrap a JSON value that came with the answer to a call."""
     return ProviderState(call.data.provider, json.dumps({"model": call.model, "kept": value}).encode())
 
 
 def kept(call: Call, state: ProviderState) -> Any:
-    """What was kept, for a call of the model that issued it; None when another one, or nobody, did."""
+    """Unwrap a value for a call to the model that issued it; None for any other model."""
     if state.issuer != call.data.provider:
         return None
     try:

@@ -1,9 +1,9 @@
-"""What a provider can be told of a JSON Schema, and what had to be left out for that.
+"""Schema dialects: conversion of a JSON Schema to the subset that a provider supports.
 
-Providers that make the sampler follow a schema know only a part of JSON Schema, and refuse the rest. A bound
-that is not in it is left out, which lets the model write more than the schema allows. A shape that it cannot
-say at all, such as an object with keys of any name, leaves the sampler out for the whole answer. The answer
-is checked against the original schema in either case.
+Providers whose samplers follow a schema support only a part of JSON Schema, and reject the rest. An
+unsupported bound is dropped, which allows the model more than the schema. An unsupported shape, such as an
+object with arbitrary keys, disables the sampler for the whole answer. The answer is validated against the
+original schema in either case.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Subset", "Written", "anything", "write_schema"]
 
-# They say how the schema is read or described, and nothing about the answer.
+# Keywords that only describe the schema and do not constrain the answer.
 _SILENT = frozenset({"$schema", "$id", "$comment", "title", "examples", "default", "deprecated"})
 _OBJECT = frozenset({"properties", "required", "additionalProperties"})
 _CHOICES = frozenset({"anyOf", "oneOf"})
@@ -33,25 +33,25 @@ _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(
 
 
 def anything(_value: Any) -> bool:
-    """Takes a keyword whatever its value is."""
+    """Return True: any value of a keyword is supported."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """The part of JSON Schema that a provider knows.
+    """The subset of JSON Schema that a provider supports.
 
     Attributes:
-        name: what holds the model to the schema, for messages: "strict mode".
-        keywords: those that are passed on as they are, and which values of each.
-        leaves_out: whether keys can be left out; else every key is required, and an optional one may be null.
-        object_root: whether the answer has to be an object, and not a choice.
-        recursive: whether a part may contain itself.
-        parts_choices: whether choices may begin with the same key.
-        open: whether a part may be anything, and an object have keys of any name; else every part has a type
+        name: name of the enforcement, for messages: "strict mode".
+        keywords: the keywords that are passed on unchanged, with a predicate for their values.
+        leaves_out: whether keys can be optional; else every key is required, and an optional one may be null.
+        object_root: whether the root must be an object, and not a union.
+        recursive: whether recursion is supported.
+        parts_choices: whether alternatives may start with the same key.
+        open: whether a part may be unconstrained, and objects have arbitrary keys; else every part has a type
             and every object is closed.
-        max_depth: how deep objects may be nested.
-        max_keys: how many keys there may be.
+        max_depth: the maximum nesting of objects.
+        max_keys: the maximum number of keys.
     """
 
     name: str
@@ -65,19 +65,19 @@ class Subset:
     max_keys: int | None = None
 
     def takes(self, keyword: str, value: Any) -> bool:
-        """Whether a keyword is passed on as it is."""
+        """Return True if a keyword is passed on unchanged."""
         return keyword in self.keywords and self.keywords[keyword](value)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A schema in the words of a subset.
+    """A schema converted to a subset.
 
     Attributes:
-        schema: the schema; None when the subset cannot express it.
-        dropped: what it does not say any more, or why there is none, as warnings with places in the original.
-        optional: how many keys may be left out.
-        unions: how many parts are of several types.
+        schema: the schema; None if the subset cannot express it.
+        dropped: the dropped constraints, or the reason for None, as warnings with paths in the original.
+        optional: the number of optional keys.
+        unions: the number of parts with several types.
     """
 
     schema: dict[str, Any] | None
@@ -87,7 +87,7 @@ class Written:
 
 
 def write_schema(document: Mapping[str, Any], subset: Subset) -> Written:
-    """Bring a schema (2020-12) into the words of a subset."""
+    """Convert a schema (2020-12) to a subset."""
     writing = _Writing(document, subset)
     try:
         schema = writing.run()
@@ -98,7 +98,7 @@ def write_schema(document: Mapping[str, Any], subset: Subset) -> Written:
 
 
 class _InexpressibleError(Exception):
-    """The subset cannot say it: the message says what, the place where."""
+    """Raised when the subset cannot express a part: its message describes the problem, its place the part."""
 
     def __init__(self, place: Place, problem: str) -> None:
         super().__init__(problem)
@@ -106,7 +106,7 @@ class _InexpressibleError(Exception):
 
 
 class _Writing:
-    """One walk over a schema."""
+    """One pass over a schema."""
 
     def __init__(self, document: Mapping[str, Any], subset: Subset) -> None:
         self._document = document
@@ -118,9 +118,9 @@ class _Writing:
 
     def run(self) -> dict[str, Any]:
         if self._subset.object_root and self._document.get("type") != "object":
-            raise _InexpressibleError((), "the answer has to be an object")
+            raise _InexpressibleError((), "the answer must be an object")
         if not self._subset.recursive and (place := place_of_loop(self._document)) is not None:
-            raise _InexpressibleError(place, "this part may contain itself")
+            raise _InexpressibleError(place, "this part is recursive")
         return self._schema(self._document, (), 0)
 
     def _schema(self, node: Any, place: Place, depth: int) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class _Writing:
     def _open_schema(self, node: Any, place: Place, depth: int) -> dict[str, Any]:
         if not isinstance(node, dict):
             if node is False:
-                self._drop(place, f"{self._subset.name} cannot be told that nothing may stand here")
+                self._drop(place, f"{self._subset.name} cannot express that no value is valid")
             return {}
         written = self._keywords(node, place, depth)
         for keyword in [each for each in node if each in _OBJECT and "$ref" not in node]:
@@ -157,7 +157,7 @@ class _Writing:
         return written
 
     def _keywords(self, node: Mapping[str, Any], place: Place, depth: int) -> dict[str, Any]:
-        """What is said besides the keys of an object; beside a reference, providers take nothing else."""
+        """Return the keywords other than an object's keys; a reference excludes all others."""
         written: dict[str, Any] = {}
         for keyword in node:
             if "$ref" not in node or keyword.startswith("$"):
@@ -165,7 +165,7 @@ class _Writing:
             elif keyword not in _SILENT | {"description"}:
                 here = (*place, keyword)
                 self._drop(
-                    here, f"beside $ref, {self._subset.name} takes nothing; the answer is checked for it"
+                    here, f"beside $ref, {self._subset.name} takes no keyword; the answer is checked for it"
                 )
         return written
 
@@ -189,7 +189,7 @@ class _Writing:
             written["enum"] = [value]
         elif keyword not in _OBJECT | _SILENT:
             self._drop(
-                here, f"{self._subset.name} does not know this '{keyword}'; the answer is checked for it"
+                here, f"{self._subset.name} does not support this '{keyword}'; the answer is checked for it"
             )
 
     def _choice(
@@ -197,10 +197,10 @@ class _Writing:
     ) -> None:
         here = (*place, keyword)
         if not place and self._subset.object_root:
-            raise _InexpressibleError(here, "the answer itself may not be a choice")
+            raise _InexpressibleError(here, "the answer itself must not be a choice")
         if keyword == "oneOf":
             if "anyOf" in node:
-                self._drop(here, "one choice fits into a place; the answer is checked for this one")
+                self._drop(here, "only one choice per part is supported; the answer is checked for this one")
                 return
             self._drop(here, "several of the choices may hold at once; the answer is checked for that")
         branches = node[keyword]
@@ -222,10 +222,10 @@ class _Writing:
             raise _InexpressibleError(place, f"objects are nested deeper than {subset.max_depth} levels")
         properties, extra = node.get("properties", {}), node.get("additionalProperties", True)
         if "patternProperties" in node:
-            raise _InexpressibleError(place, "this object takes keys by pattern")
+            raise _InexpressibleError(place, "this object has keys by pattern")
         if extra is not False:
             if isinstance(extra, dict) or not properties:
-                raise _InexpressibleError(place, "this object takes keys of any name")
+                raise _InexpressibleError(place, "this object has keys of any name")
             self._drop((*place, "additionalProperties"), f"{subset.name} lets the model write no other keys")
         self._keys += len(properties)
         if subset.max_keys is not None and self._keys > subset.max_keys:
@@ -244,7 +244,7 @@ class _Writing:
         written["additionalProperties"] = False
 
     def _resolved(self, node: Any) -> Mapping[str, Any]:
-        """The node, or the one that it refers to."""
+        """Return the node, or the target of its reference."""
         target = (
             target_of(self._document, node["$ref"]) if isinstance(node, dict) and "$ref" in node else node
         )
@@ -266,7 +266,7 @@ def _types(node: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _types_of(node: Mapping[str, Any], place: Place) -> list[str]:
-    """The types of the values that are allowed, which providers want to be told."""
+    """Return the types of the allowed values, which providers require."""
     values = [node["const"]] if "const" in node else node["enum"]
     kinds = {_NAMES.get(type(value)) for value in values}
     if None in kinds:

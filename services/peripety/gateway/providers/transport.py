@@ -1,4 +1,7 @@
-"""HTTP for providers: streams of events as they arrive, and single documents; a limit on every wait."""
+"""HTTP transport of providers.
+
+It reads event streams, line streams and single documents, with a time-out on every wait.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,11 @@ __all__ = ["HttpTransport", "Refuse", "Timeouts"]
 T = TypeVar("T")
 
 Refuse: TypeAlias = Callable[[int, Mapping[str, str], bytes], PeripetyError]
-"""Turns a status other than 200, its headers and its body into the error to raise."""
+"""Converts a status other than 200, its headers and its body to the error to raise."""
 
 _JSON = "application/json"
 _HEADERS = {
-    # A compressed stream would be held back until the compressor has enough of it.
+    # A compressed stream would be delayed until the compressor has enough data.
     "Accept-Encoding": "identity",
     "User-Agent": f"peripety/{__version__}",
 }
@@ -43,13 +46,13 @@ def _never() -> bool:
 
 
 class HttpTransport:
-    """Asks one provider over kept connections; what is sent and answered is JSON.
+    """JSON over persistent HTTP connections to one provider.
 
-    Redirects are not followed, since the key would go along.
+    Redirects are not followed, because they would receive the key.
 
     Args:
-        server: what to call the other side in messages.
-        timeouts: how long to wait for it.
+        server: name of the server in messages.
+        timeouts: the time-outs.
     """
 
     def __init__(self, server: str, timeouts: Timeouts) -> None:
@@ -65,23 +68,23 @@ class HttpTransport:
         refuse: Refuse,
         done: Callable[[], bool] = _never,
     ) -> AsyncGenerator[list[ServerSentEvent], None]:
-        """Post `body` to `url` and yield the server-sent events that answer it.
+        """Post `body` to `url` and yield the server-sent events of the response.
 
-        Events that arrived together are one list. Closing the generator closes the connection, and so stops
-        the work of the provider.
+        Events that arrive together form one list. Closing the generator closes the connection, which stops
+        the provider's work.
 
         Args:
-            url: where to post.
-            body: what.
-            headers: besides those of the transport.
-            refuse: makes an error of a status other than 200.
-            done: says, after each list, whether nothing follows that matters.
+            url: the URL.
+            body: the request body.
+            headers: headers besides those of the transport.
+            refuse: converts a status other than 200 to an error.
+            done: returns, after each list, whether the rest of the stream can be ignored.
 
         Raises:
-            UnavailableError: the server cannot be reached, is too slow, or broke off.
-            DeadlineError: the caller's time ran out first.
-            FailedPreconditionError: the answer is no such stream.
-            PeripetyError: what `refuse` made of a status other than 200.
+            UnavailableError: the server is unreachable, too slow, or broke off.
+            DeadlineError: the caller's deadline passed first.
+            FailedPreconditionError: the response is not such a stream.
+            PeripetyError: the error from `refuse`.
         """
         request = self._request("POST", url, headers, Framing.EVENTS.value, body)
         return self._follow(request, refuse, SseDecoder(), Framing.EVENTS, done)
@@ -94,7 +97,7 @@ class HttpTransport:
         refuse: Refuse,
         done: Callable[[], bool] = _never,
     ) -> AsyncGenerator[list[str], None]:
-        """The same for an answer of newline-delimited JSON: each line is a document."""
+        """Post `body` to `url` and yield the lines of an NDJSON response; else the same as `events`."""
         request = self._request("POST", url, headers, Framing.LINES.value, body)
         return self._follow(request, refuse, NdjsonDecoder(), Framing.LINES, done)
 
@@ -107,12 +110,12 @@ class HttpTransport:
         *,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Ask for one JSON document, which has to arrive before a first event would.
+        """Request one JSON document, within the time-out of a first event.
 
         Raises:
-            UnavailableError: the server cannot be reached, is too slow, broke off, or did not answer in JSON.
-            DeadlineError: the caller's time ran out first.
-            PeripetyError: what `refuse` made of a status other than 200.
+            UnavailableError: the server is unreachable, too slow, broke off, or did not answer in JSON.
+            DeadlineError: the caller's deadline passed first.
+            PeripetyError: the error from `refuse`.
         """
         patience = Patience(self._server, self._timeouts)
         received = bytearray()
@@ -124,11 +127,11 @@ class HttpTransport:
             return jiter.from_json(bytes(received))
         except ValueError:
             raise UnavailableError(
-                f"The {self._server} server answered with something that is not JSON", code="STREAM_MALFORMED"
+                f"provider {self._server}: response is not JSON", code="STREAM_MALFORMED"
             ) from None
 
     async def aclose(self) -> None:
-        """Close the kept connections."""
+        """Close the persistent connections."""
         await self._pool.aclose()
 
     def _request(
@@ -171,11 +174,11 @@ class HttpTransport:
     async def _answer(
         self, request: httpx2.Request, refuse: Refuse, patience: Patience
     ) -> AsyncIterator[httpx2.Response]:
-        """The answer to a request; its connection is closed unless it is read to the end."""
+        """Yield the response to a request; its connection is closed unless the body is read to the end."""
         try:
             answer = await patience.wait_for(self._pool.handle_async_request(request))
         except httpx2.TransportError as error:
-            raise self._lost("PROVIDER_UNREACHABLE", "cannot be reached", error) from None
+            raise self._lost("PROVIDER_UNREACHABLE", "unreachable", error) from None
         try:
             if answer.status_code != _OK:
                 beginning = await self._beginning(answer, patience)
@@ -185,14 +188,14 @@ class HttpTransport:
             await answer.aclose()
 
     async def _piece(self, answer: httpx2.Response, patience: Patience) -> bytes:
-        """The next bytes of an answer, all that arrived together; none at its end."""
+        """Return the next bytes of a response, merged if they arrived together; empty at its end."""
         try:
             return await patience.wait_for(anext(_body(answer), b""))
         except httpx2.TransportError as error:
-            raise self._lost("STREAM_TRUNCATED", "broke off in the middle of its answer", error) from None
+            raise self._lost("STREAM_TRUNCATED", "connection lost during its answer", error) from None
 
     async def _beginning(self, answer: httpx2.Response, patience: Patience) -> bytes:
-        """As much of an error's body as is worth reading."""
+        """Return the start of an error's body, up to a limit."""
         body = bytearray()
         try:
             while len(body) < _MAX_ERROR_BYTES and (piece := await self._piece(answer, patience)):
@@ -205,13 +208,13 @@ class HttpTransport:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != wanted:
             raise FailedPreconditionError(
-                f"The {self._server} server answered with {kind or 'something'} in place of {wanted}: is the"
-                " base URL the one of its API?",
+                f"provider {self._server}: response is {kind or 'untyped'} instead of {wanted}; check"
+                " that the base URL is that of its API",
                 code="NOT_AN_EVENT_STREAM",
             )
 
     def _lost(self, code: str, problem: str, error: httpx2.TransportError) -> UnavailableError:
-        return UnavailableError(f"The {self._server} server {problem} ({error})", code=code)
+        return UnavailableError(f"provider {self._server}: {problem} ({error})", code=code)
 
 
 def _body(answer: httpx2.Response) -> Body:
@@ -219,7 +222,7 @@ def _body(answer: httpx2.Response) -> Body:
 
 
 async def _drain(body: Body) -> None:
-    """Read to the end, which is near: only then can the connection serve another request."""
+    """Read to the end, which is near: only then can the connection be reused."""
     if body.ended:
         return
     with suppress(TimeoutError, httpx2.TransportError):

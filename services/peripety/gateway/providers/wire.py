@@ -1,4 +1,4 @@
-"""What makes one provider's protocol: pure functions from a call to bytes, and from bytes to events."""
+"""Wire protocol of a provider: pure functions from a call to bytes, and from bytes to events."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Answer", "Body", "Counting", "Wire"]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A call as a provider takes it.
+    """A call in a provider's form.
 
     Attributes:
         document: the JSON to post.
-        schema_report: what became of the schema, when one was given.
+        schema_report: how the schema was adapted, if there was one.
     """
 
     document: Mapping[str, Any]
@@ -32,18 +32,18 @@ class Body:
 
     @property
     def schema_method(self) -> SchemaMethod | None:
-        """How the answer is brought to match its schema, when one was given."""
+        """Return the method by which the answer is made to match its schema; None without a schema."""
         return None if self.schema_report is None else self.schema_report.method
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """A question for the tokens of a call, which is not made.
+    """A token-count request for a call.
 
     Attributes:
-        path: where to post it, behind the base URL.
+        path: its path, relative to the base URL.
         document: the JSON to post.
-        field: where the answer says how many they are.
+        field: the field of the count in the response.
     """
 
     path: str
@@ -52,64 +52,64 @@ class Counting:
 
 
 class Answer(Protocol):
-    """The state of one answer: decodes its stream strictly, and knows whether it arrived whole."""
+    """State of one answer: decodes its stream strictly, and detects truncation."""
 
     @property
     def done(self) -> bool:
-        """Whether the provider said that nothing follows."""
+        """Return True if the provider has marked the end."""
         ...
 
     @property
     def complete(self) -> bool:
-        """Whether the whole answer has arrived; usage may still follow."""
+        """Return True if the whole answer has arrived; usage may follow."""
         ...
 
     def feed(self, data: str) -> Sequence[Delta]:
-        """Take the data of one event; return what it adds.
+        """Decode the data of one event; return the deltas.
 
         Raises:
             PeripetyError: the provider reports an error.
-            UnavailableError: the event is no part of an answer (code STREAM_MALFORMED).
+            UnavailableError: the event is invalid (code STREAM_MALFORMED).
         """
         ...
 
     def finish(self) -> Finished:
-        """Return the end of the answer, when nothing follows.
+        """Return the end of the answer, after the last event.
 
         Raises:
-            UnavailableError: the stream ended before the answer did (code STREAM_TRUNCATED).
+            UnavailableError: the stream was truncated (code STREAM_TRUNCATED).
         """
         ...
 
 
 class Wire(Protocol):
-    """The protocol of one provider; holds no state of a call."""
+    """Wire protocol of one provider; stateless."""
 
     framing: Framing
-    """How the provider cuts its answers into events."""
+    """Framing of the provider's answers."""
     vocabulary: Vocabulary
-    """How the provider names what went wrong."""
+    """The provider's names of errors."""
 
     def path(self, call: Call) -> str:
-        """Where to post a call, behind the base URL."""
+        """Return the path of a call, relative to the base URL."""
         ...
 
     def headers(self, call: Call, key: SecretStr | None) -> Mapping[str, str]:
-        """The headers that the protocol wants, with the credentials."""
+        """Return the required headers, with the credentials."""
         ...
 
     def body(self, call: Call) -> Body:
-        """Write a call down.
+        """Return the body of a call.
 
         Raises:
-            InvalidArgumentError: the provider has no way to be asked that.
+            InvalidArgumentError: the provider does not support the request.
         """
         ...
 
     def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
-        """Begin to read the answer to a call, which was made with this body."""
+        """Return the decoder of the answer to a call with this body."""
         ...
 
     def counting(self, call: Call) -> Counting | None:
-        """Ask how many tokens a call would read; None when the provider does not tell."""
+        """Return the token-count request for a call; None if the provider does not count."""
         ...

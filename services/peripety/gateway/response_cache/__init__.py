@@ -1,4 +1,4 @@
-"""The exact response cache: an answer that was given once is given again to exactly the same request."""
+"""Exact response cache: stored answers are reused for exactly the same request."""
 
 from peripety.gateway.response_cache.cache import ResponseCache
 from peripety.gateway.response_cache.disk import DiskAnswers

@@ -1,4 +1,4 @@
-"""Stored answers: which may be, how they are written, and how they are told again."""
+"""Stored answers: which ones are stored, their codec, and their replay."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["StoredAnswer", "at_no_cost", "decode", "encode", "may_be_stored", "r
 
 
 class StoredAnswer(NamedTuple):
-    """An answer as it is kept.
+    """A stored answer.
 
     Attributes:
-        data: the answer, written by `encode`.
-        stored: when it was given, in seconds since 1970.
+        data: the answer, encoded by `encode`.
+        stored: time of the answer, in seconds since 1970.
     """
 
     data: bytes
@@ -36,18 +36,18 @@ class StoredAnswer(NamedTuple):
 
 
 def may_be_stored(completion: Completion) -> bool:
-    """Whether an answer is valid and came to its own end, or to a wish for tools: not cut, not refused.
+    """Return True if an answer is valid and complete (or a tool call): not truncated, not declined.
 
-    An answer that failed, or was invalid even after its repair, never becomes a completion. One to an
-    advisory schema does, and then has findings without having been repaired.
+    An answer that failed, or was invalid even after its repair, never becomes a completion. An answer under
+    an advisory schema does, and then has findings without having been repaired.
     """
     is_valid = completion.repaired or not completion.findings
     return is_valid and completion.stop_reason in {StopReason.END, StopReason.TOOL_USE}
 
 
 def at_no_cost(completion: Completion) -> Completion:
-    """The same answer, for somebody for whom no model was called."""
-    # Its own value, too: what one caller does to it is none of another's business.
+    """Return the same answer with zero usage, for a caller without a model call."""
+    # Its value is a copy, so that a change by one caller does not affect the others.
     return replace(
         completion,
         value=deepcopy(completion.value),
@@ -61,15 +61,15 @@ def at_no_cost(completion: Completion) -> Completion:
 
 
 def encode(completion: Completion) -> bytes:
-    """Write an answer down, without what it cost."""
+    """Encode an answer, without its cost."""
     return json.dumps(write_completion(at_no_cost(completion)), separators=(",", ":")).encode()
 
 
 def decode(data: bytes) -> Completion:
-    """Read what `encode` has written."""
+    """Decode an answer; inverse of `encode`."""
     return read_completion(json.loads(data))
 
 
 def replay(answer: StoredAnswer) -> Iterator[GatewayEvent]:
-    """Tell a stored answer again, as the stream that it was."""
+    """Yield a stored answer as the stream of its original events."""
     return told_again(decode(answer.data))

@@ -1,4 +1,4 @@
-"""All places of stored answers together, and how old an answer may be."""
+"""Tiers of the response cache, and the lifetime of answers."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ _log = logging.getLogger(__name__)
 
 
 class Place(Protocol):
-    """Where answers outlive the process."""
+    """A persistent tier of the response cache."""
 
     async def get(self, key: str) -> StoredAnswer | None:
         """Return an answer.
 
         Raises:
-            UnavailableError: the place cannot be read now.
+            UnavailableError: the tier cannot be read now.
         """
 
     async def put(self, key: str, answer: StoredAnswer, *, expired: float) -> None:
-        """Keep an answer in place of the one before.
+        """Store an answer, replacing the previous one.
 
         Args:
             key: its key.
             answer: the answer.
-            expired: answers stored until this moment hold no more and need not be kept.
+            expired: answers stored up to this time have expired and may be dropped.
 
         Raises:
-            UnavailableError: the place cannot be written now.
+            UnavailableError: the tier cannot be written now.
         """
 
 
 class ResponseCache:
-    """Answers in memory, and behind it in the other places.
+    """Response cache: a tier in memory, backed by persistent tiers.
 
-    A place that fails costs what it would have saved, and nothing else.
+    A failing tier only costs the saving: its errors are not propagated.
 
     Args:
-        memory: answers at hand.
-        places: where answers outlive the process, in the order in which they are asked.
-        ttl: seconds for which an answer holds.
-        clock: seconds since 1970.
+        memory: the tier in memory.
+        places: the persistent tiers, in lookup order.
+        ttl: lifetime of answers, in seconds.
+        clock: current time, in seconds since 1970.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ResponseCache:
         return None
 
     async def look_up(self, key: str) -> StoredAnswer | None:
-        """Return an answer from the first place that has it, and have it at hand from now on."""
+        """Return an answer from the first tier that has it, and store it in memory."""
         for place in self._places:
             try:
                 answer = await place.get(key)
@@ -85,13 +85,13 @@ class ResponseCache:
         return None
 
     def keep(self, key: str, completion: Completion) -> StoredAnswer:
-        """Have an answer at hand; `write` then takes it elsewhere."""
+        """Store an answer in memory; `write` then stores it in the other tiers."""
         answer = StoredAnswer(encode(completion), self._clock())
         self._memory.put(key, answer)
         return answer
 
     async def write(self, key: str, answer: StoredAnswer) -> None:
-        """Take an answer to every place."""
+        """Store an answer in every persistent tier."""
         for place in self._places:
             try:
                 await place.put(key, answer, expired=self._clock() - self._ttl)
@@ -99,5 +99,5 @@ class ResponseCache:
                 _log.warning("an answer cannot be stored", extra=logs.outline(error))
 
     def _holds(self, answer: StoredAnswer) -> bool:
-        # A clock that was set back would make answers live long: one from the future does not count.
+        # If the clock is set back, answers would live too long: those from the future do not count.
         return 0 <= self._clock() - answer.stored < self._ttl

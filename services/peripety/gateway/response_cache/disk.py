@@ -1,4 +1,4 @@
-"""Stored answers in the database of the process: they outlive a restart."""
+"""Database tier of the response cache: stored answers survive a restart."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _answers = Table(
     Column("stored", Float, nullable=False),
     Index("gateway_answers_oldest_first", "stored", "bytes"),
 )
-# Adding up all rows at every answer would hold up every other writer. One row, of all processes together.
+# Summing all rows for every answer would block other writers; one row holds the total of all processes.
 _size = Table("gateway_answers_size", METADATA, Column("bytes", BigInteger, nullable=False))
 
 ROW_BYTES = 256
-"""What an answer takes beside its own bytes: its key, in the table and in an index, and its figures."""
+"""Overhead per answer: its key, in the table and in an index, and its numbers."""
 
-_OLDEST = 64  # that are looked at together when room is needed
+_OLDEST = 64  # number of rows examined at a time when room is needed
 
 
 class DiskAnswers:
-    """One table of answers by key. Of what is kept in the clear there is the answer, never the prompt.
+    """Table of answers by key. It stores answers in the clear, but never prompts.
 
     Args:
         database: the database of the process.
-        max_bytes: the most that they take together; an answer that needs more is not kept.
+        max_bytes: the maximum total size; a larger answer is not stored.
     """
 
     def __init__(self, database: Database, max_bytes: int) -> None:
@@ -72,7 +72,7 @@ class DiskAnswers:
         return None if row is None else StoredAnswer(row.answer, row.stored)
 
     async def put(self, key: str, answer: StoredAnswer, *, expired: float) -> None:
-        """See `Place.put`. Expired answers are deleted, and the oldest make room for the new one."""
+        """See `Place.put`. Deletes expired answers, and evicts the oldest ones to make room."""
         needed = len(answer.data) + ROW_BYTES
         async with self._database.write("stored answers") as connection:
             size = await _recorded_size(connection)
@@ -80,14 +80,14 @@ class DiskAnswers:
             if needed <= self._max_bytes:
                 missing = size + needed - self._max_bytes
                 freed = await _make_room(connection, missing)
-                # Rows that somebody deleted by hand were still counted, if there were too few.
+                # If too few rows exist, some were deleted manually and are still part of the total.
                 size = needed + (size - freed if freed >= missing else 0)
                 row = {"key": key, "answer": answer.data, "bytes": needed, "stored": answer.stored}
                 await connection.execute(insert(_answers).values(row))
             await connection.execute(update(_size).values(bytes=size))
 
     async def size(self) -> int:
-        """The bytes that all answers take together."""
+        """Return the total size of all answers, in bytes."""
         async with self._database.read() as connection:
             return await _total(connection)
 
@@ -105,7 +105,7 @@ async def _recorded_size(connection: AsyncConnection) -> int:
 
 
 async def _delete(connection: AsyncConnection, which: ColumnElement[bool]) -> int:
-    """Delete rows, and return how many bytes they took."""
+    """Delete rows; return their total size."""
     freed = await _total(connection, which)
     if freed:
         await connection.execute(delete(_answers).where(which))
@@ -113,7 +113,7 @@ async def _delete(connection: AsyncConnection, which: ColumnElement[bool]) -> in
 
 
 async def _make_room(connection: AsyncConnection, missing: int) -> int:
-    """Delete the oldest rows until so many bytes are free, and return how many are."""
+    """Delete the oldest rows until enough bytes are free; return the number of freed bytes."""
     freed = 0
     oldest = select(_answers.c.key, _answers.c.bytes).order_by(_answers.c.stored).limit(_OLDEST)
     while freed < missing:

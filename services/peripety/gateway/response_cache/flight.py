@@ -1,4 +1,26 @@
-"""One call to a model, shared by all who ask the same while it lasts."""
+"""Single-flight: one model call shared by all concurrent callers of an equal request.
+
+Model calls are slow and cost money, and equal requests can arrive together. The first caller starts a task;
+later callers join it and get its events from the first one on. The result goes to the response cache.
+
+Invariants:
+
+- The call belongs to no caller. It runs in its own task without a deadline; each follower applies its own
+  deadline. It is cancelled when its last follower leaves, and a new equal call starts only after the
+  cancelled one is closed.
+- Usage is counted once. The leader, the longest-standing follower at the end, gets usage and cost in its
+  completion. The others get zero usage and `from_response_cache`.
+- One error is raised once. The leader gets the error of the call. The others get `HandedOverError` and retry,
+  and the first of them starts a new call. Raising the error in all followers was rejected: one failed call
+  would then fail every equal request, although each of them may make a call of its own.
+- A stream is never contradicted. A caller that has already received text follows a retry only if the new
+  answer starts with that text (`Progress`); otherwise it gets the original error. Reasoning and tool-call
+  deltas are not compared, so after them a caller cannot continue.
+
+Limits of sharing: requests share a call only if they have equal cache keys, budgets and conversations. A
+smaller budget could truncate the answer for all. Requests with a caller's own check never share: two
+functions cannot be compared, and the stream of an answer would show deltas that the other check rejects.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +50,14 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """There was no need for a call: the answer was on the disk."""
+    """The answer was in the cache; no call was needed."""
 
     answer: StoredAnswer
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The call came to nothing."""
+    """The call failed."""
 
     error: BaseException
 
@@ -44,10 +66,10 @@ Outcome: TypeAlias = Landed | Found | Failed
 
 
 class HandedOverError(Exception):
-    """This flight gave a caller no answer, and did not spend its right to a call: let it ask again.
+    """Raised to a follower that got no answer and has not caused a call: the follower may retry.
 
     Attributes:
-        cause: what went wrong; None when the answer was one that the caller did not want.
+        cause: the error of the call; None if the follower declined a cached answer.
     """
 
     def __init__(self, cause: BaseException | None) -> None:
@@ -56,11 +78,11 @@ class HandedOverError(Exception):
 
 
 class Flight:
-    """What one call has brought so far, and who follows it.
+    """A shared call: its events so far, and its followers.
 
-    It belongs to none of its callers: it goes on while anybody follows it, and is over when the last one
-    leaves. The one who has followed it longest is its leader when it ends. The leader bears what the call
-    cost, and its failure; the others get the answer for nothing, or try again by themselves.
+    No caller owns it. It runs while it has a follower, and is cancelled when the last one leaves. When it
+    ends, its longest-standing follower is the leader. The leader gets the usage, the cost and the error of
+    the call. The others get the answer free of charge, or retry by themselves.
     """
 
     def __init__(self) -> None:
@@ -73,42 +95,42 @@ class Flight:
         self.abandoned = False
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Let `work` fill this flight, in a task that is returned."""
+        """Start `work`, which fills this call, in a task; return the task."""
         self._task = asyncio.create_task(work)
         return self._task
 
     def release(self, event: GatewayEvent) -> None:
-        """Hand an event to everybody."""
+        """Publish an event to all followers."""
         self._events.append(event)
         self._wake()
 
     def end(self, outcome: Outcome) -> None:
-        """Say how it ended; nothing comes after this."""
+        """Set the outcome; no event follows."""
         self._outcome = outcome
         self._leader = next(iter(self._callers), None)
         self._wake()
 
     async def over(self) -> None:
-        """Wait until the call of an abandoned flight is closed."""
+        """Wait until an abandoned call is closed."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
     def cancel(self) -> None:
-        """End the call, unless it has ended."""
-        # Once only: a second time would interrupt the closing of the call.
+        """Cancel the call, unless it has ended."""
+        # Only once: a second cancellation would interrupt the closing of the call.
         if self._outcome is None and self._task is not None and not self.abandoned:
             self.abandoned = True
             self._task.cancel()
 
     async def follow(self, *, fresh: bool) -> AsyncIterator[GatewayEvent]:
-        """Follow from the first event on.
+        """Follow the call from its first event.
 
         Args:
-            fresh: do not take an answer that was found on the disk.
+            fresh: whether to decline an answer from the cache.
 
         Raises:
-            HandedOverError: there is no answer for this caller here.
-            BaseException: what the call has raised, for its leader.
+            HandedOverError: this caller gets no answer from the call.
+            BaseException: the error of the call, for its leader.
         """
         caller = object()
         self._callers[caller] = None
@@ -142,7 +164,7 @@ class Flight:
             case Failed(error):
                 raise HandedOverError(error)
             case None:
-                raise InternalError("A call has no outcome after its end")
+                raise InternalError("shared call has no outcome after its end")
 
     def _wake(self) -> None:
         self._news.set()
@@ -150,11 +172,11 @@ class Flight:
 
 
 class ProgressLostError(Exception):
-    """Another answer does not go on from what was given of the one before."""
+    """Raised when another answer does not continue the part that was already released."""
 
 
 class Progress:
-    """What one caller was given of an answer, so that another call can go on from there."""
+    """The part of an answer that one caller has received, so that another call can continue it."""
 
     def __init__(self) -> None:
         self._given: list[str] = []
@@ -163,15 +185,18 @@ class Progress:
         self._ahead = ""
 
     def can_start_over(self) -> bool:
-        """Expect the answer from its start; False when more than text was given, which is not compared."""
+        """Restart the comparison from the start of the answer.
+
+        Return False if more than text was released.
+        """
         self._ahead = "".join(self._given)
         return not self._more_given
 
     def advance(self, event: GatewayEvent) -> GatewayEvent | None:
-        """Return what the caller was not given yet of an event; None when it was given all of it.
+        """Return the new part of an event; None if the caller already has all of it.
 
         Raises:
-            ProgressLostError: what it was given cannot be taken back.
+            ProgressLostError: the answer differs from the part already released.
         """
         match event:
             case TextDelta(text):
@@ -191,7 +216,7 @@ class Progress:
                 if self._ahead:
                     raise ProgressLostError
             case FallingBack():
-                pass  # of the answer, it gives nothing
+                pass  # not a part of the answer
             case _:
                 self._more_given = True
         return event

@@ -1,4 +1,4 @@
-"""A gateway that remembers answers, in front of one that asks."""
+"""Caching gateway: response cache and single-flight in front of another gateway."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ __all__ = ["CachingModelGateway"]
 
 
 class _Together(NamedTuple):
-    """What the requests have in common that share a call.
+    """Key of a shared call.
 
     Attributes:
-        key: what is asked, and of whom.
-        budget: what each of them may use.
-        conversation_id: whose budget it counts towards; None for none.
+        key: cache key of the request.
+        budget: budget of each request.
+        conversation_id: the conversation whose budget it counts towards; None for none.
     """
 
     key: str
@@ -48,18 +48,18 @@ class _Together(NamedTuple):
 
 
 class CachingModelGateway:
-    """Implements `ModelGateway`: asks each question once, for those who want that.
+    """`ModelGateway` that sends equal requests once, if they opt in.
 
-    Equal requests at the same time share one call, if it counts towards the same budgets: one that has little
-    left may cut the answer short, or end the call. Whoever comes later joins it and gets its events from the
-    first on. When it fails, its leader gets the error and the next caller asks again. A caller who was given
-    text already follows the new answer if that begins with the same text, else it gets the error too.
+    Concurrent equal requests share one call if it counts towards the same budgets: a request with little
+    budget left could truncate or end the call. A later caller joins it and gets its events from the first one
+    on. If the call fails, its leader gets the error and the next caller retries. A caller that already
+    received text follows the new answer if it starts with the same text; otherwise it gets the error too.
 
     Args:
-        inner: asks.
-        cache: keeps answers.
-        answerer: says who would answer a request, and for whose account.
-        count_hit: is told of each answer for which no model was called, and of its conversation.
+        inner: the wrapped gateway.
+        cache: stores answers.
+        answerer: returns the model and account that would answer a request.
+        count_hit: called for each answer without a model call, with its conversation.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class CachingModelGateway:
         self._closed = False
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Ask, or remember, and follow the answer; see `ModelGateway.stream`."""
+        """Stream a stored, shared or new answer; see `ModelGateway.stream`."""
         events = self._shared(request) if _may_be_shared(request) else self._inner.stream(request)
         async with following(events):
             async for event in events:
@@ -87,11 +87,11 @@ class CachingModelGateway:
                 yield event
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        """Ask, or remember, and wait for the whole answer; see `ModelGateway.generate`."""
+        """Return a stored, shared or new answer; see `ModelGateway.generate`."""
         return await completion_of(self.stream(request))
 
     async def aclose(self) -> None:
-        """End the calls that are under way, and wait until what was answered is stored."""
+        """Cancel running calls, and wait until completed answers are stored."""
         self._closed = True
         for flight in self._flights.values():
             flight.cancel()
@@ -120,7 +120,7 @@ class CachingModelGateway:
                 return
 
     async def _answer(self, key: str, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """The answer at hand, or the flight that is under way, or a new one."""
+        """Stream the answer from memory, from a running call, or from a new one."""
         fresh = request.response_cache is ResponseCacheMode.REFRESH
         at_hand = None if fresh else self._cache.at_hand(key)
         if at_hand is not None:
@@ -145,7 +145,7 @@ class CachingModelGateway:
     async def _fly(
         self, flight: Flight, together: _Together, request: GenerateRequest, *, look_up: bool
     ) -> None:
-        # Each caller keeps to its own deadline; the call lasts as long as one of them waits.
+        # Each caller applies its own deadline; the call runs as long as one of them waits.
         context.enter_call(request_id=context.request_id(), timeout=None)
         key, stored = together.key, None
         try:
@@ -170,7 +170,7 @@ class CachingModelGateway:
     def _forget(self, together: _Together, flight: Flight, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if self._flights.get(together) is flight:
-            # A task that is cancelled before its first step runs nothing of its code.
+            # A task that is cancelled before its first step executes none of its code.
             del self._flights[together]
             flight.end(Failed(_going_down()))
 
@@ -183,19 +183,19 @@ class CachingModelGateway:
                 else:
                     flight.release(event)
         if completion is None:
-            raise InternalError("A stream of events ended without its last one")
+            raise InternalError("event stream ended without a Completed event")
         return completion
 
 
 def _going_down() -> UnavailableError:
-    return UnavailableError("The gateway is going down; ask again", code="GOING_DOWN")
+    return UnavailableError("gateway is shutting down; retry the request", code="GOING_DOWN")
 
 
 def _may_be_shared(request: GenerateRequest) -> bool:
-    """Whether the caller wants it, and an answer to it can be an answer for somebody else.
+    """Return True if the caller opts in, and an answer can be reused for another caller.
 
-    A caller's own check is code, and code has no name by which two checks could be told to be the same. An
-    answer that passed one would be shown, delta by delta, to a caller whose check may refuse it.
+    A caller's own check is code, and two checks cannot be compared for equality. An answer that passed one
+    would be streamed to a caller whose check may reject it.
     """
     if request.schema is not None and request.schema.accept is not None:
         return False

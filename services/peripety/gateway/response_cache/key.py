@@ -1,4 +1,4 @@
-"""What makes two requests the same: the name under which an answer is stored."""
+"""Cache key of a request: the name under which its answer is stored."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _FORMAT = 3
 
 
 def key_of(request: GenerateRequest, answerer: Answerer) -> str:
-    """Return the SHA-256, in hexadecimal, of all that an answer depends on.
+    """Return the SHA-256, in hexadecimal, of everything that an answer depends on.
 
-    Every field of the request takes part, so one that is added later does too; only what a caller allows
-    itself to use, and where it keeps the answer, say nothing about it. The version of the program
-    does as well, because it decides how a request is put to its provider.
+    Every field of the request is included, so fields added later are too. Exceptions are the caller's budget
+    and storage options, which do not affect the answer. The version of the program is included, because it
+    determines how a request is sent.
 
     Args:
-        request: what is asked.
-        answerer: who would answer, and for whose account.
+        request: the request.
+        answerer: the model and account that would answer.
 
     Raises:
-        InvalidArgumentError: the messages cannot be sent to any provider.
+        InvalidArgumentError: the messages are invalid for every provider.
     """
     asked = replace(
         request,
@@ -61,7 +61,7 @@ def _compact(value: Any, *, sort_keys: bool) -> str:
 
 def _spelt(value: Any) -> Any:
     if isinstance(value, ResponseSchema):
-        # A model writes an object in the order of its schema: here the order of keys means something.
+        # A model writes an object in the order of its schema, so the order of keys is significant here.
         document = _compact(dict(value.document), sort_keys=False)
         return {"name": value.name, "document": document, "advisory": value.advisory}
     if isinstance(value, Tool):

@@ -1,4 +1,4 @@
-"""Stored answers in the memory of this process: the ones used last, within a bound of bytes."""
+"""Memory tier of the response cache: an LRU cache with a bound in bytes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 __all__ = ["ENTRY_BYTES", "MemoryAnswers"]
 
 ENTRY_BYTES = 512
-"""What an answer takes beside its own bytes: its key, and its place in the table."""
+"""Overhead per answer: its key, and its slot in the table."""
 
 
 class MemoryAnswers:
-    """The answers that were used last. How old they may get is decided by who asks.
+    """LRU cache of answers. The caller checks their age.
 
-    Thirty lines of our own are easier to hold to a bound of bytes than a library whose size function nobody
-    checks, and they need no dependency.
+    Implemented here, because the bound in bytes needs a size function that a library would not verify, and
+    because it avoids a dependency.
 
     Args:
-        max_bytes: the most that they take together; an answer that needs more is not kept.
+        max_bytes: the maximum total size; a larger answer is not stored.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -30,14 +30,14 @@ class MemoryAnswers:
         self.size = 0
 
     def get(self, key: str) -> StoredAnswer | None:
-        """Return an answer, which then is the one used last."""
+        """Return an answer, and mark it as most recently used."""
         answer = self._answers.get(key)
         if answer is not None:
             self._answers.move_to_end(key)
         return answer
 
     def put(self, key: str, answer: StoredAnswer) -> None:
-        """Keep an answer in place of the one before; the ones used longest ago make room for it."""
+        """Store an answer, replacing the previous one; evict the least recently used ones to make room."""
         self.drop(key)
         needed = _size(answer)
         if needed > self._max_bytes:
@@ -49,7 +49,7 @@ class MemoryAnswers:
         self.size += needed
 
     def drop(self, key: str) -> None:
-        """Forget an answer, if there is one."""
+        """Remove an answer, if there is one."""
         answer = self._answers.pop(key, None)
         if answer is not None:
             self.size -= _size(answer)

@@ -1,4 +1,4 @@
-"""Stored answers on a Redis server: every replica finds them, and they outlive all of them."""
+"""Redis tier of the response cache: shared by all replicas, and independent of their lifetime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STORED = struct.Struct(">d")
 
 
 class RedisAnswers:
-    """An entry for each answer, which Redis deletes when it holds no more, or sooner if it needs the memory.
+    """One entry per answer. Redis deletes it when it expires, or earlier if memory is short.
 
     Args:
         server: the server of the process.

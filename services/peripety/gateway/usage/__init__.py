@@ -1,4 +1,4 @@
-"""What was used of models: tokens and money, by provider, model, conversation and day."""
+"""Usage statistics: tokens and cost, by provider, model, conversation and day."""
 
 from peripety.gateway.usage.book import UsageBook
 from peripety.gateway.usage.model import Dimension, Group, UsageQuery, UsageRow

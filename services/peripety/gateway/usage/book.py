@@ -1,4 +1,4 @@
-"""Adds usage up in memory, and takes it to the database in batches: no call waits for that."""
+"""Usage aggregator: sums usage in memory and writes it to the database in batches, off the path of calls."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _UNCERTAIN = "STORAGE_UNCERTAIN"
 
 
 class UsageBook:
-    """What was used, as far as the database has it and beyond.
+    """Aggregator of usage that is partly not written yet.
 
-    It is written a second after it happened, and when the book is closed; a crash loses what was not written
-    by then. While the database fails it is kept and tried again, in at most 10,000 sums: of more, only the
-    conversation is lost.
+    Usage is written a second after it occurs, and on close; a crash loses the unwritten part. While the
+    database fails, up to 10,000 sums are buffered and retried; beyond that, only the conversation of a call
+    is dropped.
 
     Args:
-        store: keeps the sums.
-        today: the date and the time of day, in UTC.
+        store: the table of sums.
+        today: date and time, in UTC.
         pause: seconds between two batches.
     """
 
@@ -52,21 +52,21 @@ class UsageBook:
         self._writer: asyncio.Task[None] | None = None
 
     def add_call(self, report: CallReport) -> None:
-        """Count a call."""
+        """Add a call."""
         self._add(*sums_of(report))
 
     def add_hit(self, completion: Completion, conversation_id: str | None) -> None:
-        """Count an answer for which no model was called."""
+        """Add an answer without a model call."""
         key = key_of(self._today(), completion.provider, completion.model, conversation_id)
         self._add(key, Sums(hits=1))
 
     async def used(self, scope: Scope) -> Amount:
-        """What was used of a budget; see `History.used`."""
+        """Return the usage of a budget; see `History.used`."""
         await self._write()
         return await self._store.counted(scope)
 
     async def page(self, query: UsageQuery, asked_size: int, token: str) -> Page[UsageRow]:
-        """A page of sums, of all calls that have ended in this process by now.
+        """Return a page of sums, including all calls that have ended in this process.
 
         Raises:
             InvalidArgumentError: the size or the token is wrong.
@@ -80,7 +80,7 @@ class UsageBook:
         return page_of(found, size, lambda _: Position(offset + size))
 
     async def aclose(self) -> None:
-        """Write what was not written yet."""
+        """Write all pending usage."""
         self._closing.set()
         if self._writer is not None:
             await asyncio.wait([self._writer])
@@ -115,7 +115,7 @@ class UsageBook:
             pass
 
     async def _write(self) -> None:
-        """Take what is pending to the database, even when whoever waits for it leaves."""
+        """Write the pending sums, even if the waiting caller is cancelled."""
         await asyncio.shield(asyncio.ensure_future(self._write_pending()))
 
     async def _write_pending(self) -> None:
@@ -126,7 +126,7 @@ class UsageBook:
             try:
                 await self._store.add(batch)
             except UnavailableError as error:
-                # What may have been written is not written again: sums would count it twice.
+                # A batch that may have been written is not retried, because sums would count it twice.
                 if error.code != _UNCERTAIN:
                     for key, sums in batch.items():
                         self._pending[key] = self._pending.get(key, Sums()) + sums

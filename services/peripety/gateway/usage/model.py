@@ -1,4 +1,4 @@
-"""What is kept of usage: sums for each hour, never a single call."""
+"""Types of usage: sums per hour, never single calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_NAME = 256
 
 
 class Dimension(Enum):
-    """What usage can be grouped by."""
+    """Dimension by which usage can be grouped."""
 
     PROVIDER = "provider"
     MODEL = "model"
@@ -33,13 +33,13 @@ class Dimension(Enum):
 
 
 class UsageKey(NamedTuple):
-    """What one sum is of.
+    """Key of one sum.
 
     Attributes:
-        hour: when, in hours since 1970.
-        provider: who was asked.
-        model: which model, without its snapshot.
-        conversation_id: for which conversation; empty for none.
+        hour: hours since 1970.
+        provider: the provider.
+        model: the model family.
+        conversation_id: the conversation; empty for none.
     """
 
     hour: int
@@ -50,12 +50,12 @@ class UsageKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What was used.
+    """Usage of one key.
 
     Attributes:
-        spent: calls, tokens and money.
-        counted: what of budgets it counts for: more than was spent where that is not known.
-        hits: answers from the response cache, with no call.
+        spent: calls, tokens and cost.
+        counted: what counts towards budgets; more than was spent where the actual usage is unknown.
+        hits: answers from the response cache, without a call.
     """
 
     spent: Spent = field(default_factory=Spent)
@@ -63,23 +63,23 @@ class Sums:
     hits: int = 0
 
     def __add__(self, other: Sums) -> Sums:
-        """Both together."""
+        """Return the sum of both."""
         return Sums(self.spent + other.spent, self.counted + other.counted, self.hits + other.hits)
 
 
 def hour_of(moment: datetime, rounding: Callable[[float], int] = floor) -> int:
-    """Return the hour that a moment is in, or the next whole one, in hours since 1970."""
+    """Return the hour of a moment, or the next whole one, in hours since 1970."""
     return rounding(moment.timestamp() / _HOUR)
 
 
 def key_of(moment: datetime, provider: str, model: str, conversation_id: str | None) -> UsageKey:
-    """Return which sum belongs to a moment, a model as its provider names it, and a conversation, if any."""
-    # A server may give itself any name, and no database takes any text for a key.
+    """Return the key of a moment, a model in its provider's spelling, and an optional conversation."""
+    # A server may choose any name, and databases do not accept any text as a key.
     return UsageKey(hour_of(moment), provider, class_of(model)[:_LONGEST_NAME], conversation_id or "")
 
 
 def sums_of(report: CallReport) -> tuple[UsageKey, Sums]:
-    """Return what a call adds to which sum."""
+    """Return the usage of a call, with its key."""
     key = key_of(report.begun, report.provider, report.model, report.conversation_id)
     cost = report.cost
     spent = Spent(
@@ -91,12 +91,12 @@ def sums_of(report: CallReport) -> tuple[UsageKey, Sums]:
 
 @dataclass(frozen=True, slots=True)
 class UsageQuery:
-    """Which usage to sum.
+    """Query of usage sums.
 
     Attributes:
-        start: from when on; None for the beginning. A time is widened to whole hours.
-        end: until before when; None for now.
-        group_by: one row for each combination of these.
+        start: start of the period; None for the beginning. Times are widened to whole hours.
+        end: end of the period, exclusive; None for now.
+        group_by: one row per combination of these dimensions.
         provider: only this one; empty for all.
         model: only this one; empty for all.
         conversation_id: only this one; empty for all.
@@ -112,13 +112,13 @@ class UsageQuery:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What a row is of; only the dimensions that were asked for are set.
+    """Group of a row; only the requested dimensions are set.
 
     Attributes:
         provider: the provider.
-        model: the model, without its snapshot.
+        model: the model family.
         conversation_id: the conversation; empty for requests outside of one.
-        day: the beginning of the day, in UTC.
+        day: the start of the day, in UTC.
     """
 
     provider: str = ""
@@ -132,9 +132,9 @@ class UsageRow:
     """One sum.
 
     Attributes:
-        group: what it is of.
-        spent: calls, tokens and money.
-        hits: answers from the response cache, with no call.
+        group: its group.
+        spent: calls, tokens and cost.
+        hits: answers from the response cache, without a call.
     """
 
     group: Group

@@ -1,4 +1,4 @@
-"""Usage in the database of the process, a row for each hour, provider, model and conversation."""
+"""Usage in the database of the process: a row for each hour, provider, model and conversation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _DIMENSIONS: dict[Dimension, ColumnElement[Any]] = {
 
 
 class UsageStore:
-    """One table of sums. It grows with the hours in which a conversation or a model was used, not with calls.
+    """Table of sums. It grows with the hours in which a conversation or a model was used, not with calls.
 
     Args:
         database: the database of the process.
@@ -71,7 +71,7 @@ class UsageStore:
         self._database = database
 
     async def add(self, batch: Mapping[UsageKey, Sums]) -> None:
-        """Add to sums, all of them or none.
+        """Add to sums, atomically.
 
         Raises:
             UnavailableError: the database cannot be written now.
@@ -81,7 +81,7 @@ class UsageStore:
                 await _add(connection, key, sums)
 
     async def rows(self, query: UsageQuery, offset: int, limit: int) -> list[UsageRow]:
-        """Return sums in the order of the dimensions asked for.
+        """Return sums, ordered by the requested dimensions.
 
         Raises:
             UnavailableError: the database cannot be read now.
@@ -96,7 +96,7 @@ class UsageStore:
             return [_row(row, query.group_by) for row in found.mappings()]
 
     async def counted(self, scope: Scope) -> Amount:
-        """Return what calls count for in a budget.
+        """Return the usage that counts towards a budget.
 
         Raises:
             UnavailableError: the database cannot be read now.
@@ -178,7 +178,7 @@ def _conditions(query: UsageQuery) -> list[ColumnElement[bool]]:
 
 
 def _within(scope: Scope) -> ColumnElement[bool]:
-    """Which sums belong to a budget."""
+    """Return the condition for the sums of a budget."""
     if scope.kind is BudgetKind.CONVERSATION:
         return _usage.c.conversation_id == scope.name
     first = hour_of(datetime.fromisoformat(scope.name).replace(tzinfo=UTC))

@@ -154,8 +154,8 @@ def test_money_is_told_in_dollars_with_the_way_out() -> None:
     async def scene(clock: Clock) -> None:
         error = await refusal(Setting(clock), budget=Budget(max_cost=10**9))
         assert error.message == (
-            "The budget of the request is used up: 0 of 0.001 dollars are used, and the next call may take"
-            " 0.005264: raise its budget.max_cost, shorten the prompt, or ask for a shorter answer"
+            "budget of the request exhausted: 0 of 0.001 dollars used, and the next call may need"
+            " 0.005264; raise its budget.max_cost, shorten the prompt, or request a shorter answer"
         )
 
     in_virtual_time(scene)
@@ -278,7 +278,7 @@ def test_nobody_waits_past_the_deadline_for_what_others_have_set_aside() -> None
         await asyncio.sleep(0)
         error = await refusal(setting)
         assert (error.code, clock.now()) == ("BUDGET_EXHAUSTED", 30)
-        assert "calls under way" in error.message
+        assert "calls in progress" in error.message
         await first
 
     in_virtual_time(scene, patience=30)

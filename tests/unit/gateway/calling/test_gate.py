@@ -277,7 +277,7 @@ def test_a_call_that_costs_more_than_a_minute_may_or_nobody_knows_what_is_refuse
     async def scene(clock: Clock) -> None:
         passage = Passage(clock, dollars_per_minute=1)
         with pytest.raises(
-            ResourceExhaustedError, match=r"cost 1\.5 dollars, and generic/m is limited to 1 a"
+            ResourceExhaustedError, match=r"cost 1\.5 dollars, and the limit of generic/m is 1 per"
         ):
             await passage.go("a", demand=Demand(1, 1, 15 * 10**11))
         with pytest.raises(FailedPreconditionError, match="PERIPETY_MODELS") as caught:

@@ -110,21 +110,21 @@ CARD = ANY_OTHER + '[[model]]\nprovider = "p"\nname = "a"\n'
     ("text", "problem"),
     [
         ("[[model]", "is not TOML: "),
-        ("[models]", "models: is not known; a file of models has [[model]] tables only"),
+        ("[models]", "models: unknown key; a model file has only [[model]] tables"),
         ("model = 1", "model: must be an array of tables; write [[model]]"),
-        ("model = [1]", "model[0].provider: is required, a text"),
-        ('[[model]]\nprovider = "p"', "model[0].name: is required, a text"),
+        ("model = [1]", "model[0].provider: is required, as text"),
+        ('[[model]]\nprovider = "p"', "model[0].name: is required, as text"),
         (CARD + "like = 1", "model[1].like: must be the name of a model of the same provider"),
-        (CARD + 'like = "b"', "p/a: like: p/b is not there; it has no card"),
-        (CARD + 'like = "a"', "p/a: like: the card would be like itself"),
-        ('[[model]]\nprovider = "q"\nname = "a"', "q/a: like: q/* is not there; add the provider's card"),
-        (CARD + ANY_OTHER, "p/*: has two cards; make them one"),
+        (CARD + 'like = "b"', "p/a: like: unknown model p/b; add its entry"),
+        (CARD + 'like = "a"', "p/a: like: circular reference; remove it"),
+        ('[[model]]\nprovider = "q"\nname = "a"', "q/a: like: unknown model q/*; add the provider's entry"),
+        (CARD + ANY_OTHER, "p/*: duplicate model; merge the two entries"),
         (CARD + "price = 1", "p/a: price: Unexpected keyword argument"),
         (CARD + "context_tokens = -1", "p/a: context_tokens: Input should be greater than or equal to 0"),
         (CARD + 'capabilities = ["flies"]', "p/a: capabilities[0]: Input should be 'tools'"),
         (CARD + 'traits = { length_field = "n" }', "p/a: traits.length_field: Input should be 'max_tokens'"),
         (CARD + "cache = { lifetimes = {} }", "p/a: cache.lifetimes: Unexpected keyword argument"),
-        (CARD + "max_output_tokens = 99", "p/a: default_output_tokens: is more than max_output_tokens"),
+        (CARD + "max_output_tokens = 99", "p/a: default_output_tokens: exceeds max_output_tokens"),
         (
             CARD + "prices = [{ input = 1, output = 1 }]",
             "p/a: prices[0].cache_read: Field required",
@@ -147,17 +147,17 @@ CARD = ANY_OTHER + '[[model]]\nprovider = "p"\nname = "a"\n'
         ),
         (
             CARD + "prices = [{ input = 1, output = 1, cache_read = 1, cache_write = { long = 2 } }]",
-            "p/a: prices[0].cache_write: long is none of cache.ttls",
+            "p/a: prices[0].cache_write: 'long' is not in cache.ttls",
         ),
         (
             CARD + "prices = [{ min_input_tokens = 5, input = 1, output = 1, cache_read = 1 }]",
-            "p/a: prices: those of no day lack one for small prompts at any hour",
+            "p/a: prices: no day lacks a price for small prompts at any hour",
         ),
         (
             CARD
             + "prices = [{ input = 1, output = 1, cache_read = 1 },"
             + " { input = 2, output = 2, cache_read = 2 }]",
-            "p/a: prices: two hold from no day on for 0 tokens; leave one out",
+            "p/a: prices: two prices from no day on for 0 tokens; remove one",
         ),
         (
             CARD
@@ -172,7 +172,7 @@ def test_a_bad_file_is_an_error_that_names_file_model_and_key(
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         with_file(tmp_path, text)
-    assert str(caught.value).startswith(f"Bad file of models {tmp_path / 'mine.toml'}: {problem}")
+    assert str(caught.value).startswith(f"model file {tmp_path / 'mine.toml'}: {problem}")
     assert caught.value.code == "BAD_CONFIGURATION"
 
 
@@ -184,5 +184,5 @@ def test_a_file_that_is_not_there_is_an_error_that_names_the_variable(tmp_path: 
 def test_a_file_that_is_not_text_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidArgumentError, match="it is not UTF-8"):
+    with pytest.raises(InvalidArgumentError, match="not UTF-8"):
         Catalogue.load(path)

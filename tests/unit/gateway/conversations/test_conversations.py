@@ -162,7 +162,7 @@ async def test_one_turn_at_a_time(setting: Setting) -> None:
     setting.gateway.opened.clear()
     first = asyncio.create_task(setting.say(one, "a"))
     await setting.gateway.asked.wait()
-    with pytest.raises(ConflictError, match="wait too"):
+    with pytest.raises(ConflictError, match="conversation busy"):
         await setting.say(one, "b")
     setting.gateway.opened.set()
     await first
@@ -220,7 +220,7 @@ async def test_an_answer_that_is_being_kept_when_its_caller_leaves_is_told_to_th
     await committing.wait()
     caller.cancel()
     await asyncio.sleep(0)
-    with pytest.raises(ConflictError, match="wait too"):
+    with pytest.raises(ConflictError, match="conversation busy"):
         await setting.say(one, "a", named=name)
     let_go.set()
     with pytest.raises(asyncio.CancelledError):
@@ -309,10 +309,10 @@ async def test_a_turn_that_was_taken_back_is_not_told_again(setting: Setting) ->
     one, name = await setting.create(), named()
     await setting.say(one, "a", named=name)
     await setting.conversations.rewind(one, 0, None, named())
-    with pytest.raises(InvalidArgumentError, match="taken back"):
+    with pytest.raises(InvalidArgumentError, match="rewound"):
         await setting.say(one, "a", named=name)
     await setting.say(one, "b")
-    with pytest.raises(InvalidArgumentError, match="taken back"):
+    with pytest.raises(InvalidArgumentError, match="rewound"):
         await setting.say(one, "a", named=name)
 
 

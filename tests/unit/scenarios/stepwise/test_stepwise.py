@@ -118,7 +118,7 @@ async def test_with_fewer_answers_allowed_rules_do_the_rest() -> None:
     assert len(gateway.requests) == 2
     paths = [finding.path for finding in findings(stepwise)]
     assert paths == ["", "/actions", "/random_events"]
-    assert "2 answers that were allowed" in findings(stepwise)[-1].message
+    assert "limit of 2 answers" in findings(stepwise)[-1].message
 
 
 async def test_no_question_is_asked_once_the_tokens_are_used() -> None:

@@ -1,4 +1,4 @@
-"""Budgets: what a request, a conversation and a day may use of models, kept to before each call."""
+"""Budgets of requests, conversations and days; checked before each provider call."""
 
 from peripety.gateway.calling.budgets.ledger import MemoryLedger, NoHistory
 from peripety.gateway.calling.budgets.model import Amount, BudgetKind, History, Hold, Ledger, Refused, Scope

@@ -1,4 +1,4 @@
-"""The account of budgets, kept in this process."""
+"""Budget ledger in the memory of this process."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class _Entry:
 
 
 class MemoryLedger:
-    """Implements `Ledger` in memory.
+    """`Ledger` in memory.
 
-    Budgets that nobody used for long are forgotten: what was used of them is then read from their history.
+    Budgets that are idle for long are dropped; their usage is then read from the history again.
 
     Args:
-        clock: what to wait by.
+        clock: used to wait.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -75,7 +75,7 @@ class MemoryLedger:
 
 
 class NoHistory:
-    """Implements `History` where nothing is kept: every budget begins unused."""
+    """`History` without storage: every budget starts unused."""
 
     async def used(self, _scope: Scope) -> Amount:
         """See `History.used`."""

@@ -1,4 +1,4 @@
-"""What a budget is, and who keeps account of it."""
+"""Types of budgets, and the protocol of the ledger that tracks them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Amount", "BudgetKind", "History", "Hold", "Ledger", "Refused", "Scop
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What counts towards budgets.
+    """Usage that counts towards budgets.
 
     Attributes:
         calls: requests sent to providers.
-        tokens: input and output together.
-        cost: money, in 10^-12 dollars.
+        tokens: input and output tokens together.
+        cost: cost in 10^-12 dollars.
     """
 
     calls: int = 0
@@ -29,22 +29,22 @@ class Amount:
     cost: int = 0
 
     def __add__(self, other: Amount) -> Amount:
-        """Both amounts together."""
+        """Return the sum of both amounts."""
         return Amount(self.calls + other.calls, self.tokens + other.tokens, self.cost + other.cost)
 
     def __sub__(self, other: Amount) -> Amount:
-        """What is left of this amount without the other one."""
+        """Return this amount minus the other one."""
         return Amount(self.calls - other.calls, self.tokens - other.tokens, self.cost - other.cost)
 
     def fits(self, budget: Budget) -> bool:
-        """Whether it is no more than a budget allows."""
+        """Return True if the amount is within the budget."""
         caps = (budget.max_calls, budget.max_tokens, budget.max_cost)
         amounts = (self.calls, self.tokens, self.cost)
         return all(cap is None or amount <= cap for cap, amount in zip(caps, amounts, strict=True))
 
 
 class BudgetKind(Enum):
-    """Whose budget it is."""
+    """Owner of a budget."""
 
     REQUEST = "request"
     CONVERSATION = "conversation"
@@ -53,12 +53,12 @@ class BudgetKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A budget that calls count towards.
+    """One budget that calls count towards.
 
     Attributes:
-        kind: whose it is.
-        name: which one: the conversation's id, or the day, such as `2026-01-31`.
-        caps: what it allows; its time is no concern of a ledger.
+        kind: the kind of owner.
+        name: the conversation's id, or the day, such as `2026-01-31`.
+        caps: its caps; a ledger ignores the time limit.
     """
 
     kind: BudgetKind
@@ -67,18 +67,18 @@ class Scope:
 
     @property
     def key(self) -> str:
-        """A name that no other budget has."""
+        """Return a unique key of the budget."""
         return f"{self.kind.value}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What was set aside for a call.
+    """An amount reserved for a call.
 
     Attributes:
-        number: which one it is.
+        number: id of the hold.
         scopes: the budgets that it counts towards.
-        amount: how much.
+        amount: the reserved amount.
     """
 
     number: str
@@ -88,12 +88,12 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A budget does not have room for a call.
+    """A reservation that a budget has rejected.
 
     Attributes:
-        used: what was used of each budget that was asked for, without what is set aside for calls under way;
-            None for one that is not open yet.
-        short: the place of the first budget without room, or not open.
+        used: settled usage of each requested budget, without open reservations; None for a budget that is not
+            open yet.
+        short: index of the first budget that lacks room or is not open.
     """
 
     used: tuple[Amount | None, ...]
@@ -101,40 +101,41 @@ class Refused:
 
 
 class Ledger(Protocol):
-    """Keeps account of budgets that several requests share. Each of its calls is one step.
+    """Ledger of budgets shared by several requests. Each call is atomic.
 
-    One for several replicas is as good as one in a process: both never set aside more than there is.
+    An implementation for several replicas gives the same guarantee as one in memory: the reservations never
+    exceed the budget.
     """
 
     async def open(self, scope: Scope, used: Amount) -> None:
-        """Begin to keep account of a budget; without effect on one that is open.
+        """Open a budget; no effect if it is already open.
 
         Args:
             scope: the budget.
-            used: what was used of it before.
+            used: its usage so far.
         """
         ...
 
     async def reserve(self, scopes: Sequence[Scope], amount: Amount) -> Hold | Refused:
-        """Set an amount aside in all budgets, or in none of them."""
+        """Reserve an amount in all budgets, or in none of them."""
         ...
 
     async def settle(self, hold: Hold, used: Amount) -> None:
-        """Account for a call that has ended; each hold is settled once."""
+        """Settle the hold of a finished call; each hold is settled once."""
         ...
 
     async def settled(self, seconds: float) -> None:
-        """Wait until something may have been given back since the last refusal, or for so many seconds."""
+        """Wait for budget that may have been returned since the last rejection, for at most `seconds`."""
         ...
 
 
 class History(Protocol):
-    """Remembers what was used of budgets before this process began, or before it last asked."""
+    """Source of the usage of budgets from before this process started or last read it."""
 
     async def used(self, scope: Scope) -> Amount:
-        """What was used of a budget so far.
+        """Return the usage of a budget so far.
 
         Raises:
-            UnavailableError: that cannot be read now.
+            UnavailableError: the usage cannot be read now.
         """
         ...

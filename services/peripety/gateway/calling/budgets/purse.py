@@ -1,4 +1,4 @@
-"""The budgets that one request counts towards, over all the calls that it takes."""
+"""Budgets of one request, over all its provider calls."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["Budgets", "Held", "Purse"]
 
 _SHORTEST_ANSWER = 256
-"""An answer is cut to what a budget leaves, but to no fewer tokens than this, unless fewer were asked for."""
+"""A remaining budget shortens the answer to no fewer tokens than this, unless the request wants fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What was set aside for a call.
+    """Budget reserved for a call.
 
     Attributes:
-        demand: what it may use: its answer may be shorter than was asked for.
-        hold: what the ledger knows it by; None when it counts towards no shared budget.
-        answer_is_capped: whether the budgets hold only if the answer is no longer than that.
+        demand: the estimated usage; the answer may be shorter than requested.
+        hold: the hold in the ledger; None if the call counts towards no shared budget.
+        answer_is_capped: whether the budgets hold only with that shortened answer.
     """
 
     demand: Demand
@@ -43,13 +43,13 @@ class Held:
 
 
 class Budgets:
-    """The budgets of a process.
+    """All budgets of a process.
 
     Args:
-        daily: what all requests of a day (UTC) may use together.
-        ledger: keeps account of those that requests share.
-        history: remembers what was used before.
-        clock: what time it is.
+        daily: the budget of all requests of a day (UTC) together.
+        ledger: tracks the budgets that requests share.
+        history: source of earlier usage.
+        clock: source of the time.
     """
 
     def __init__(self, daily: DailyBudget | None, ledger: Ledger, history: History, clock: Clock) -> None:
@@ -61,11 +61,11 @@ class Budgets:
         self._clock = clock
 
     def purse(self, request: GenerateRequest) -> Purse:
-        """Return the budgets of a request: one purse for all of its calls."""
+        """Return the budgets of a request, for all its calls."""
         return Purse(self, request)
 
     def shared(self, request: GenerateRequest) -> tuple[Scope, ...]:
-        """Return the budgets that a call made now for a request shares with calls of others."""
+        """Return the shared budgets that a call of the request counts towards now."""
         scopes = []
         if request.conversation_id and request.conversation_budget:
             scopes.append(
@@ -76,7 +76,10 @@ class Budgets:
         return tuple(scopes)
 
     async def reserve(self, scopes: tuple[Scope, ...], call: Call, demand: Demand) -> tuple[Demand, Hold]:
-        """Set aside what a call may use, or as much of it as there is; raises what `Purse.reserve` raises."""
+        """Reserve the estimated usage of a call, or as much as is left.
+
+        Raises the errors of `Purse.reserve`.
+        """
         least = _least(demand)
         while True:
             answer = await self._ledger.reserve(scopes, _amount(demand))
@@ -89,7 +92,7 @@ class Budgets:
             for scope, used in zip(scopes, answer.used, strict=True):
                 fitting = self.fitted(scope, used or Amount(), call, fitting, least)
             if fitting == demand:
-                # It is the calls under way that hold the rest, most of them more than they will use.
+                # The rest is reserved by calls in flight; most of them return a part of it.
                 left = self._clock.left()
                 if left <= 0:
                     scope, used = scopes[answer.short], answer.used[answer.short] or Amount()
@@ -98,14 +101,14 @@ class Budgets:
             demand = fitting
 
     def fitted(self, scope: Scope, used: Amount, call: Call, demand: Demand, least: int) -> Demand:
-        """Return what a call may use of what a budget has left, with a shorter answer if it has to be.
+        """Return the usage that fits into the rest of a budget, with a shorter answer if necessary.
 
         Args:
             scope: the budget.
-            used: what was used of it, without what is set aside.
+            used: its settled usage, without open reservations.
             call: the call.
-            demand: what it may use as it is.
-            least: the shortest answer that is of any use, in tokens.
+            demand: the estimated usage of the call.
+            least: the shortest useful answer, in tokens.
         """
         now = self._clock.today()
         caps, prompt = scope.caps, demand.input_tokens
@@ -123,7 +126,7 @@ class Budgets:
         return shorter
 
     async def settle(self, hold: Hold, used: Amount) -> None:
-        """Account for a call that has ended; see `Ledger.settle`."""
+        """Settle the hold of a finished call; see `Ledger.settle`."""
         await self._ledger.settle(hold, used)
 
     async def _open(self, scopes: Iterable[Scope], refused: Refused) -> None:
@@ -133,10 +136,10 @@ class Budgets:
 
 
 class Purse:
-    """The budgets of one request; its calls come one after the other.
+    """Budgets of one request; its calls run one after another.
 
     Attributes:
-        calls: how many of them were made.
+        calls: number of calls so far.
     """
 
     def __init__(self, budgets: Budgets, request: GenerateRequest) -> None:
@@ -147,21 +150,21 @@ class Purse:
         self.calls = 0
 
     async def reserve(self, call: Call, demand: Demand) -> Held:
-        """Set aside what a call may use, in every budget that it counts towards.
+        """Reserve the estimated usage of a call in every budget that it counts towards.
 
-        What other calls have set aside comes back in part when they end: a call that would fit without that
-        waits for it.
+        Other calls return a part of their reservation when they end. A call that would fit without those
+        reservations waits for them.
 
         Args:
             call: the call.
-            demand: what it may use.
+            demand: its estimated usage.
 
         Raises:
-            ResourceExhaustedError: a budget has no room for it, not even for a shorter answer (code
+            ResourceExhaustedError: a budget has no room, not even for a shorter answer (code
                 BUDGET_EXHAUSTED).
-            FailedPreconditionError: money is capped, and what the call costs is not known (code
+            FailedPreconditionError: the cost is capped, and the price of the call is unknown (code
                 PRICE_UNKNOWN).
-            UnavailableError: what was used of a budget cannot be read now.
+            UnavailableError: the usage of a budget cannot be read now.
         """
         shared = self._budgets.shared(self._request)
         for scope in (self._own, *shared):
@@ -176,11 +179,11 @@ class Purse:
         return Held(demand, hold, capped)
 
     async def settle(self, held: Held, used: Demand | None) -> None:
-        """Account for a call that has ended.
+        """Settle a finished call.
 
         Args:
-            held: what was set aside for it.
-            used: what it used; None when no request was sent.
+            held: its reservation.
+            used: its usage; None if no request was sent.
         """
         amount = Amount() if used is None else _amount(used)
         self._used += amount

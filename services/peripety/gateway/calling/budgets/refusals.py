@@ -1,4 +1,4 @@
-"""The error of a budget that has no room for a call: which budget, what was used, and the way out."""
+"""Errors of exhausted budgets: they name the budget, its usage and the remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["BUDGET_EXHAUSTED", "Shortage", "exhausted", "out_of_time", "shortage
 BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
 
 _WAYS_OUT = {
-    BudgetKind.REQUEST: "raise its budget.{cap}, shorten the prompt, or ask for a shorter answer",
+    BudgetKind.REQUEST: "raise its budget.{cap}, shorten the prompt, or request a shorter answer",
     BudgetKind.CONVERSATION: "start another conversation, or shorten the prompt",
     BudgetKind.DAY: "wait for the next day (UTC), or raise PERIPETY_DAILY_BUDGET",
 }
@@ -27,13 +27,13 @@ _WAYS_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What there is too little of.
+    """A cap that has no room for a call.
 
     Attributes:
-        cap: the cap, by the name of its field: `max_calls`, `max_tokens` or `max_cost`.
-        limit: that cap.
-        used: what was used.
-        needed: the least that the next call may need.
+        cap: the field of the cap: `max_calls`, `max_tokens` or `max_cost`.
+        limit: the cap.
+        used: the usage.
+        needed: the minimum that the next call may need.
     """
 
     cap: str
@@ -43,12 +43,12 @@ class Shortage:
 
 
 def shortage(caps: Budget, used: Amount, needed: Amount) -> Shortage:
-    """Return what there is too little of: by the first cap that leaves too little, else by the first cap.
+    """Return the first cap without enough room, else the first cap.
 
     Args:
         caps: the budget.
-        used: what was used of it.
-        needed: what the next call may need.
+        used: its usage.
+        needed: the estimated usage of the next call.
     """
     shortages = [
         Shortage(name, cap, spent, amount)
@@ -63,12 +63,12 @@ def shortage(caps: Budget, used: Amount, needed: Amount) -> Shortage:
 
 
 def exhausted(scope: Scope, short: Shortage, now: datetime) -> ResourceExhaustedError:
-    """The error of a call that a budget has no room for.
+    """Return the error of a call that does not fit into a budget.
 
     Args:
         scope: the budget.
-        short: what there is too little of.
-        now: the budget of a day is there again on the next one.
+        short: the cap without room.
+        now: current time; a daily budget resets on the next day.
     """
     limit, used, needed = (
         in_dollars(amount) if short.cap == "max_cost" else str(amount)
@@ -77,11 +77,11 @@ def exhausted(scope: Scope, short: Shortage, now: datetime) -> ResourceExhausted
     unit = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "dollars"}[short.cap]
     way_out = _WAYS_OUT[scope.kind].format(cap=short.cap)
     if short.used + short.needed <= short.limit:
-        way_out = "calls under way have set the rest aside; try again when they have ended"
+        way_out = "calls in progress have reserved the rest; try again when they have ended"
     tomorrow = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
     return ResourceExhaustedError(
-        f"The budget of the {scope.kind.value} is used up: {used} of {limit} {unit} are used, and the next"
-        f" call may take {needed}: {way_out}",
+        f"budget of the {scope.kind.value} exhausted: {used} of {limit} {unit} used, and the next call may"
+        f" need {needed}; {way_out}",
         code=BUDGET_EXHAUSTED,
         details={"budget": scope.kind.value, "cap": short.cap, "limit": limit, "used": used},
         retry_after=(tomorrow - now).total_seconds() if scope.kind is BudgetKind.DAY else None,
@@ -89,10 +89,10 @@ def exhausted(scope: Scope, short: Shortage, now: datetime) -> ResourceExhausted
 
 
 def out_of_time(seconds: float) -> ResourceExhaustedError:
-    """The error of a request that took longer than its budget allows."""
+    """Return the error of a request that exceeded the time limit of its budget."""
     return ResourceExhaustedError(
-        f"The budget of the request is used up: it allows {seconds:g} seconds: raise its budget.max_time, or"
-        " ask for a shorter answer",
+        f"budget of the request exhausted: time limit of {seconds:g} seconds exceeded; raise its"
+        " budget.max_time, or request a shorter answer",
         code=BUDGET_EXHAUSTED,
         details={"budget": BudgetKind.REQUEST.value, "cap": "max_time", "limit": f"{seconds:g}"},
     )

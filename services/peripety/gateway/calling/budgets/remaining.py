@@ -1,4 +1,4 @@
-"""What a request has left of its budget when it goes on with another call of the service."""
+"""Remaining budget of a request that continues with another service call."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ANYTHING = Amount(1, 1, 1)
 
 
 def remaining(budget: Budget, used: Amount, seconds: float) -> Budget:
-    """Return what is left of a budget.
+    """Return the remaining budget.
 
     Args:
         budget: the budget.
-        used: what was used of it.
-        seconds: how long that took.
+        used: the usage so far.
+        seconds: the elapsed time.
 
     Raises:
         ResourceExhaustedError: nothing is left (code BUDGET_EXHAUSTED).

@@ -1,4 +1,4 @@
-"""The time that a request may take, over all of its calls."""
+"""Time limit of a request, over all its calls."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 async def within(seconds: float, events: AsyncIterator[T]) -> AsyncIterator[T]:
-    """Follow events for so many seconds at most.
+    """Yield events until a time limit in seconds.
 
     Raises:
-        ResourceExhaustedError: the time is over (code BUDGET_EXHAUSTED).
+        ResourceExhaustedError: the time limit is exceeded (code BUDGET_EXHAUSTED).
     """
     end = time.monotonic() + seconds
     async with following(events):

@@ -1,4 +1,4 @@
-"""Limits and budgets that several replicas share, on one Redis server."""
+"""Rate limits and budgets shared by several replicas, in one Redis server."""
 
 from peripety.gateway.calling.shared.counters import RedisCounters
 from peripety.gateway.calling.shared.leases import Leases

@@ -1,4 +1,4 @@
-"""What was used of limits, kept on a Redis server for all replicas together."""
+"""Usage counters of rate limits in Redis, shared by all replicas."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["RedisCounters"]
 
 _PREFIX = "peripety:limits"
 _POLL = 0.25
-"""Seconds after which to ask again when a call of some replica has to end first: nobody tells of that."""
+"""Poll interval in seconds while a call of another replica must end first; Redis does not notify."""
 
 
 class RedisCounters:
-    """Implements `Counters` for several replicas, by the clock of the Redis server.
+    """`Counters` in Redis, on the clock of the Redis server.
 
-    What counts for a minute does so in slots of half a second.
+    The sliding window of a minute has slots of half a second.
 
     Args:
-        leases: hands out on the server.
+        leases: reserves on the server.
     """
 
     def __init__(self, leases: Leases) -> None:
@@ -33,7 +33,7 @@ class RedisCounters:
         """See `Counters.reserve`.
 
         Raises:
-            UnavailableError: the server cannot be used now; nothing is then let in.
+            UnavailableError: the server is unavailable; no call is admitted.
         """
         caps = (
             limits.concurrency,

@@ -1,4 +1,4 @@
-"""What a process holds on a Redis server, for as long as it lives."""
+"""Leases in Redis: reservations of a process that expire unless renewed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 
 class Leases:
-    """Runs scripts that hand out and take back, and renews what was handed out.
+    """Runner of the reserve and settle scripts; renews the leases of open reservations.
 
-    What a process holds has a lease. One that dies, or loses the server for so long, is taken to have used
-    all that it held.
+    Each reservation has a lease. If a process dies or loses the server for longer than the lease, its
+    reservations count as fully used.
 
     Args:
         server: the Redis server of the process.
-        seconds: how long a lease lasts without renewal.
+        seconds: duration of a lease without renewal.
     """
 
     def __init__(self, server: RedisServer, seconds: float = _SECONDS) -> None:
@@ -47,19 +47,19 @@ class Leases:
 
     @property
     def milliseconds(self) -> int:
-        """How long a lease lasts."""
+        """Return the duration of a lease in milliseconds."""
         return int(self._seconds * 1000)
 
     async def run(self, scripts: Sequence[str], keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
-        """Run scripts as one step.
+        """Run scripts as one atomic step.
 
         Args:
-            scripts: their names, what they have in common first.
-            keys: what they work on.
-            arguments: the rest.
+            scripts: their names, shared code first.
+            keys: the Redis keys.
+            arguments: the other arguments.
 
         Raises:
-            UnavailableError: the server cannot be used now.
+            UnavailableError: the server is unavailable.
         """
         async with self._server.using() as client:
             return await client.register_script(_text(tuple(scripts)))(keys=list(keys), args=list(arguments))
@@ -67,7 +67,7 @@ class Leases:
     async def hold(
         self, take: Callable[[str], Coroutine[Any, Any, T]], give_back: Callable[[T], Awaitable[None]]
     ) -> T:
-        """Take something under a new number, and give it back when the caller has left meanwhile."""
+        """Reserve under a new number, and release it if the caller was cancelled meanwhile."""
         task = asyncio.ensure_future(take(uuid4().hex))
         try:
             return await asyncio.shield(task)
@@ -76,7 +76,7 @@ class Leases:
             raise
 
     def began(self, keys: Sequence[tuple[str, str]], number: str) -> None:
-        """Renew from now on; each pair of keys is of leases and of what is held."""
+        """Start to renew a reservation; each pair of keys is a key of leases and a key of reservations."""
         for pair in keys:
             self._held[pair].add(number)
         if self._renewing is None:
@@ -85,9 +85,9 @@ class Leases:
     async def ended(
         self, keys: Sequence[tuple[str, str]], number: str, settle: Coroutine[Any, Any, Any]
     ) -> None:
-        """Settle, even when the caller leaves meanwhile, and renew no more.
+        """Settle, even if the caller is cancelled meanwhile, and stop the renewal.
 
-        A server that cannot be used then takes the lease to have been used up when it runs out.
+        If the server is unavailable, the lease expires and the reservation counts as fully used.
         """
         for pair in keys:
             self._held[pair].discard(number)
@@ -99,8 +99,8 @@ class Leases:
             _log.warning("a call cannot be settled", extra=logs.outline(error))
 
     async def aclose(self) -> None:
-        """Wait until everything is settled, and renew no more."""
-        # The client of Redis may swallow a cancellation; then the renewing ends because nothing is held.
+        """Wait until all reservations are settled, and stop the renewal."""
+        # The Redis client may swallow a cancellation. The renewal then ends because no lease is left.
         self._held.clear()
         if self._renewing is not None:
             self._renewing.cancel()
@@ -140,4 +140,4 @@ async def _undo(task: asyncio.Task[T], give_back: Callable[[T], Awaitable[None]]
     try:
         await give_back(await task)
     except UnavailableError as error:
-        _log.warning("what nobody waits for cannot be given back", extra=logs.outline(error))
+        _log.warning("reservation of a cancelled caller cannot be released", extra=logs.outline(error))

@@ -1,4 +1,4 @@
-"""The account of budgets, kept on a Redis server for all replicas together."""
+"""Budget ledger in Redis, shared by all replicas."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _POLL = 0.25
 
 
 class RedisLedger:
-    """Implements `Ledger` for several replicas.
+    """`Ledger` in Redis.
 
-    A budget that nobody used for a week is forgotten: what was used of it is then read from its history.
+    Budgets that are idle for a week are dropped; their usage is then read from the history again.
 
     Args:
-        leases: hands out on the server.
+        leases: reserves on the server.
     """
 
     def __init__(self, leases: Leases) -> None:
@@ -40,7 +40,7 @@ class RedisLedger:
         """See `Ledger.reserve`.
 
         Raises:
-            UnavailableError: the server cannot be used now; nothing is then set aside.
+            UnavailableError: the server is unavailable; nothing is reserved.
         """
 
         async def take(number: str) -> Hold | Refused:
@@ -73,7 +73,7 @@ class RedisLedger:
         await self._leases.ended(_leased(hold.scopes), hold.number, settle)
 
     async def settled(self, seconds: float) -> None:
-        """See `Ledger.settled`: nobody tells of what other replicas give back, so it is asked for."""
+        """See `Ledger.settled`. Polls, because other replicas do not send notifications."""
         await asyncio.sleep(min(seconds, _POLL))
 
     async def _give_back(self, answer: Hold | Refused) -> None:

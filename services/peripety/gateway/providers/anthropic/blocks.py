@@ -1,4 +1,4 @@
-"""The blocks of an answer while they are being written: each type takes its own kinds of pieces."""
+"""Decoders of the content blocks of a streamed answer, one per block type."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ __all__ = ["OpenBlock", "open_block"]
 
 
 class OpenBlock(Protocol):
-    """A block that has begun."""
+    """Decoder of a content block that has started."""
 
     def feed(self, delta: Mapping[str, Any]) -> Sequence[Delta]:
-        """Take the next piece; return what it adds.
+        """Add the next delta; return the neutral deltas that result.
 
         Raises:
-            UnavailableError: a block of this type has no such pieces.
+            UnavailableError: a block of this type has no such deltas.
         """
         ...
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End the block."""
         ...
 
 
 def open_block(
     block: Mapping[str, Any], assembly: Assembly, names: ToolNames, ids: CallIds, call: Call
 ) -> tuple[OpenBlock, Sequence[Delta]]:
-    """Begin a block.
+    """Start a block.
 
     Args:
-        block: its beginning.
-        assembly: takes what it adds to the answer.
-        names: the tools that were offered.
-        ids: the ids that earlier calls have.
+        block: its start event.
+        assembly: collects the answer.
+        names: the offered tools.
+        ids: the ids of earlier calls.
         call: the call that is answered.
 
     Returns:
-        The block, and what its beginning already adds.
+        The decoder, and the deltas of the start event.
     """
     match text_in(block.get("type")):
         case "text":
@@ -58,7 +58,7 @@ def open_block(
             if not call_id or not name:
                 raise malformed("a tool call lacks its id or its name")
             tool_call = assembly.open_call(ids.unlike(call_id), names.from_wire(name))
-            # Some servers that speak this protocol have all arguments at once.
+            # Some compatible servers send all arguments at once.
             whole = object_in(block.get("input"))
             arguments = json.dumps(whole, ensure_ascii=False) if whole else ""
             return _CallBlock(assembly, tool_call), assembly.add_arguments(tool_call, arguments)
@@ -81,7 +81,7 @@ class _TextBlock:
         return self._assembly.add_text(_piece(delta, "text_delta", "text"))
 
     def close(self) -> None:
-        """It is whole as it is."""
+        """End the block; a text needs no action."""
 
 
 class _CallBlock:
@@ -93,7 +93,7 @@ class _CallBlock:
         return self._assembly.add_arguments(self._call, _piece(delta, "input_json_delta", "partial_json"))
 
     def close(self) -> None:
-        """The arguments are parsed with the whole answer."""
+        """End the block; its arguments are parsed with the whole answer."""
 
 
 class _ThinkingBlock:
@@ -112,20 +112,23 @@ class _ThinkingBlock:
         return self._assembly.add_reasoning(self._thinking[-1])
 
     def close(self) -> None:
-        """Keep it, unchanged, for the next call; without a signature it was cut off, and would be refused."""
+        """Store the block unchanged for the next call.
+
+        One without signature was truncated and would be rejected.
+        """
         whole = {"thinking": "".join(self._thinking), "signature": "".join(self._signature)}
         if whole["signature"]:
             self._assembly.add_state(keep(self._call, {**self._block, **whole}))
 
 
 class _OtherBlock:
-    """A block that says nothing to the user, or of which nothing is known."""
+    """Decoder of a block without content for the user, or of unknown type."""
 
     def feed(self, _delta: Mapping[str, Any]) -> Sequence[Delta]:
         return ()
 
     def close(self) -> None:
-        """There is nothing to keep."""
+        """End the block; it has no content to store."""
 
 
 def _piece(delta: Mapping[str, Any], kind: str, field: str) -> str:

@@ -1,4 +1,4 @@
-"""A neutral request as the body of a Messages call."""
+"""Request body of a Messages call."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _HOTTEST = 1.0
 
 
 def to_anthropic_body(call: Call) -> Body:
-    """Write a call down as a streaming one; what was left open is left out.
+    """Return the body of a streaming call; unset options are omitted.
 
     Raises:
-        InvalidArgumentError: an option has no way to be said to the model; the message names it.
+        InvalidArgumentError: the model does not support an option; the message names it.
     """
     refuse_inexpressible(call, _inexpressible(call))
     request = call.request
@@ -50,7 +50,7 @@ def to_anthropic_body(call: Call) -> Body:
 
 
 def to_counting_body(call: Call) -> Mapping[str, Any]:
-    """Write down what of a call is read by the model."""
+    """Return the part of a call that the model reads, for token counting."""
     return {"model": call.model, **_prompt(call)[0]}
 
 
@@ -64,14 +64,14 @@ def _inexpressible(call: Call) -> Iterator[FieldViolation]:
 
 
 def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
-    """All that a call's input tokens depend on, and what became of its schema."""
+    """Return the part of a body that determines the input tokens, and the schema report."""
     shapes = Shapes()
     asked = structured(call, lambda schema: shapes.tell(schema.document))
     request, report = asked.call.request, asked.report
     turns = Turns(asked.call)
     blocks = list(turns.blocks)
     if report is not None and report.method is SchemaMethod.EXTRACTION and not hint_stays(request):
-        # The text that tells the schema is not there in the next call: nothing is cached behind it.
+        # The next call omits the text that describes the schema, so a cached prefix must end before it.
         blocks[-1] = blocks[-1][:-1]
     tools = write_tools(request.tools, shapes)
     system = [{"type": "text", "text": request.system}] if request.system and request.system.strip() else []
@@ -88,12 +88,18 @@ def _prompt(call: Call) -> tuple[dict[str, Any], SchemaReport | None]:
 
 
 def _thinking(call: Call, request: GenerateRequest) -> dict[str, Any] | None:
-    """No thoughts where a tool is demanded, which excludes them; else the model thinks as it is wont to."""
+    """Return the reasoning setting: off if a tool is required, because the two exclude each other.
+
+    Else the default.
+    """
     thinks = Capability.REASONING in call.data.capabilities and call.data.traits.reasoning_can_be_off
     return {"type": "disabled"} if thinks and forces_tool(request) else None
 
 
 def _max_tokens(call: Call) -> int:
-    """The most tokens of the answer, which have to be said; more than the model has to give are refused."""
+    """Return the maximum of output tokens, a required field.
+
+    A value above the model's maximum is rejected.
+    """
     wanted = call.request.max_output_tokens or call.data.default_output_tokens
     return min(wanted, call.data.max_output_tokens or wanted)

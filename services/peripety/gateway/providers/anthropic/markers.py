@@ -1,4 +1,4 @@
-"""Marks the places up to which a prompt is to be cached."""
+"""Cache breakpoints as `cache_control` markers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def mark(
 ) -> None:
     """Put a marker on the last block before each breakpoint that can carry one.
 
-    A marker adds a key to a block that is there anyway: what is compared with the cache stays the same
-    wherever the markers are. Where no block can carry it, there is none.
+    A marker adds a key to an existing block; the content compared with the cache does not depend on markers.
+    A breakpoint without a suitable block is dropped.
     """
     for breakpoint_ in breakpoints:
         match breakpoint_.block:

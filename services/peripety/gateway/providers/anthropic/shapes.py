@@ -1,4 +1,4 @@
-"""Schemas in the words of Anthropic's structured output, for answers and for strict tools."""
+"""Schemas in the dialect of Anthropic's structured output, for answers and for strict tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Shapes"]
 _FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 )
-# What its regular expressions lack: lookaround, references back, borders of words.
+# Regular-expression features that it lacks: lookaround, backreferences, word boundaries.
 _BEYOND_PATTERNS = re.compile(r"\(\?(?!:)|\\[1-9bB]")
 _MOST_OPTIONAL = 24
 _MOST_UNIONS = 16
@@ -45,14 +45,14 @@ _STRUCTURED_OUTPUT = Subset(
 
 
 class Shapes:
-    """The schemas of one request, which together may have so many optional keys and choices."""
+    """The schemas of one request, which share a limit on optional keys and unions."""
 
     def __init__(self) -> None:
         self._optional = _MOST_OPTIONAL
         self._unions = _MOST_UNIONS
 
     def write(self, document: Mapping[str, Any]) -> Written:
-        """Bring a schema into the form that is taken; without one where that is not possible."""
+        """Convert a schema to the supported dialect; the result has no schema if that is impossible."""
         written = write_schema(document, _STRUCTURED_OUTPUT)
         if written.schema is None:
             return written
@@ -65,7 +65,7 @@ class Shapes:
         return written
 
     def tell(self, document: Mapping[str, Any]) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
-        """The same for the schema of an answer: what to tell, and what of it the answer is not held to."""
+        """Return the converted schema of an answer, and findings about what is not enforced."""
         written = self.write(document)
         return written.schema, written.dropped
 

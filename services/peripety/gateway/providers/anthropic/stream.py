@@ -1,4 +1,4 @@
-"""Decodes the event stream of one answer of the Messages API."""
+"""Decoder of the event stream of a Messages answer."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _STOP_REASONS = {
 
 
 class MessageStream:
-    """The state of one answer.
+    """State of one answer.
 
-    Events and blocks of unknown types are passed over; a known one in the wrong place or of the wrong type is
-    an error, and so is an end that was not announced.
+    Events and blocks of unknown types are ignored. A known one in the wrong place or of the wrong type is an
+    error, and so is an unannounced end.
 
     Args:
-        failures: makes errors of the errors that the server reports inside the stream.
+        failures: converts errors inside the stream.
         call: the call that is answered.
-        method: how the answer is brought to match its schema, when it has one.
+        method: how the answer is made to match its schema, if it has one.
     """
 
     def __init__(self, failures: Failures, call: Call, method: SchemaMethod | None) -> None:
@@ -61,15 +61,15 @@ class MessageStream:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole answer has arrived; only the mark of its end may still follow."""
+        """Return True if the whole answer has arrived; only the end marker may follow."""
         return self._stop_reason is not None
 
     def feed(self, data: str) -> Sequence[Delta]:
-        """Take the data of one event; return what it adds.
+        """Decode the data of one event; return the deltas.
 
         Raises:
             PeripetyError: the server reports an error.
-            UnavailableError: the event is no part of an answer.
+            UnavailableError: the event is invalid.
         """
         if self.done:
             return ()
@@ -90,7 +90,7 @@ class MessageStream:
         """Return the end of the answer.
 
         Raises:
-            UnavailableError: the stream ended before the answer did.
+            UnavailableError: the stream was truncated.
         """
         if self._stop_reason is None:
             raise truncated("without a stop_reason")
@@ -136,6 +136,6 @@ class MessageStream:
             if not self.complete:
                 raise malformed("message_stop comes without a stop_reason")
             self.done = True
-        # Why the model declined is told beside the answer; where it said nothing, this is the answer.
+        # The reason for declining is outside the content; it becomes the answer if the content is empty.
         why = text_in(object_in(delta.get("stop_details")).get("explanation"))
         return () if self._blocks else self._assembly.add_text(why)

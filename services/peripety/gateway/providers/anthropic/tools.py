@@ -1,4 +1,4 @@
-"""What a model may call, and whether it has to."""
+"""Tools and tool choice of a Messages call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPES = {
 
 
 def write_tools(tools: Sequence[Tool], shapes: Shapes) -> list[dict[str, Any]]:
-    """The tools of a request; one whose schema cannot be held to is offered without being strict."""
+    """Return the tools of a request; one whose schema cannot be enforced is not strict."""
     written = []
     strict = 0
     for tool in tools:
@@ -45,7 +45,7 @@ def write_tools(tools: Sequence[Tool], shapes: Shapes) -> list[dict[str, Any]]:
 
 
 def write_choice(request: GenerateRequest) -> dict[str, Any] | None:
-    """The choice among the tools of a request; None when it is left to the model."""
+    """Return the tool choice of a request; None for the default, where the model decides."""
     choice = request.tool_choice
     if choice is None or not request.tools:
         return None

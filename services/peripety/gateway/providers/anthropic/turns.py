@@ -1,4 +1,4 @@
-"""Messages as Anthropic takes them: lists of blocks, the user's and the model's by turns."""
+"""Messages in Anthropic's form: lists of blocks, with alternating roles."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _LONGEST_ID = 64
 
 
 class Turns:
-    """The messages of one call, as they are written.
+    """Converter of the messages of one call.
 
-    Instructions from between the messages come last in their turn, in a message of their own, where the model
-    takes that: they have to follow the user and precede the model. Otherwise the user says them.
+    Instructions between messages come last in their turn, in a separate message, if the model supports that:
+    they must follow the user and precede the model. Otherwise they become user text.
 
     Args:
-        call: the call. Its messages are merged, so that nothing stands between calls and their results; its
-            model alone takes back what it thought.
+        call: the call. Its messages are merged, so that nothing separates calls from their results. Reasoning
+            is sent back only to the model that issued it.
     """
 
     def __init__(self, call: Call) -> None:
         self.messages: list[dict[str, Any]] = []
-        """What to send."""
+        """The messages to send."""
         self.blocks: list[list[Block]] = []
-        """The blocks that each message became, which are those in what is sent."""
+        """The blocks of each message; the same objects as in the messages to send."""
         self._call = call
         for role, turn in groupby(call.request.messages, key=_speaker):
             blocks: dict[str, list[Block]] = {role: [], "system": []}
@@ -59,7 +59,7 @@ class Turns:
         if folded:
             return [_text(as_user_text(message))]
         blocks = [block for part in message.parts for block in self._block(part)]
-        # A message may not be empty, and it cannot be left out: whose turn it is would not be clear.
+        # An empty message is invalid, but omitting it would break the alternation of roles.
         return blocks or [_text(_NOTHING)]
 
     def _block(self, part: Part) -> Iterator[Block]:

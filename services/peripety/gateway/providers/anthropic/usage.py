@@ -1,4 +1,4 @@
-"""The tokens of one answer, as its events tell them: each figure is a total, the last one holds."""
+"""Token usage of one answer: each event reports totals, and the last one is final."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["Counts"]
 
 
 class Counts:
-    """What was told so far."""
+    """Token counts reported so far."""
 
     def __init__(self) -> None:
         self._told: dict[str, Any] = {}
 
     def update(self, usage: Mapping[str, Any]) -> None:
-        """Take the `usage` of an event: what it says replaces what was said before."""
+        """Merge the `usage` of an event: its values replace earlier ones."""
         self._told |= {name: value for name, value in usage.items() if value is not None}
 
     def usage(self) -> Usage:
-        """All of it; the provider's input is only what comes after the last cached block."""
+        """Return the usage. The provider's input count covers only what follows the last cached block."""
         told = self._told
         read = count_in(told.get("cache_read_input_tokens"))
         written = count_in(told.get("cache_creation_input_tokens"))

@@ -1,4 +1,4 @@
-"""The protocol of the Messages API."""
+"""Wire protocol of the Messages API."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ class MessagesWire:
     )
 
     def path(self, _call: Call) -> str:
-        """Where to post a call, behind the base URL."""
+        """Return the path of a call, relative to the base URL."""
         return _PATH
 
     def headers(self, call: Call, key: SecretStr | None) -> Mapping[str, str]:
-        """The version of the API that the model is asked in, and the credentials."""
+        """Return the API version for the model, and the credentials."""
         version = {"anthropic-version": call.data.traits.api_version}
         return version if key is None else {**version, "x-api-key": key.get_secret_value()}
 
     def body(self, call: Call) -> Body:
-        """Write a call down."""
+        """Return the body of a call."""
         return to_anthropic_body(call)
 
     def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
-        """Begin to read the answer to a call, which was made with this body."""
+        """Return the decoder of the answer to a call with this body."""
         return MessageStream(failures, call, body.schema_method)
 
     def counting(self, call: Call) -> Counting:
-        """Ask how many tokens a call would read."""
+        """Return the token-count request for a call."""
         return Counting(f"{_PATH}/count_tokens", to_counting_body(call), "input_tokens")

@@ -1,4 +1,4 @@
-"""A neutral request as the body of a Gemini call."""
+"""Request body of a Gemini call."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _JSON_SCHEMA = Subset(
 
 
 def to_gemini_body(call: Call) -> Body:
-    """Write a call down; what was left open is left out.
+    """Return the body of a call; unset options are omitted.
 
     Raises:
-        InvalidArgumentError: an option has no way to be said to the model; the message names it.
+        InvalidArgumentError: the model does not support an option; the message names it.
     """
     refuse_inexpressible(call, _inexpressible(call))
     asked = structured(call, _told)
@@ -84,7 +84,7 @@ def _told(schema: ResponseSchema) -> tuple[dict[str, Any] | None, tuple[Finding,
 
 
 def _format(told: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options that hold an answer to a schema."""
+    """Return the options that enforce a schema."""
     return {} if told is None else {"responseMimeType": "application/json", "responseJsonSchema": told}
 
 
@@ -109,7 +109,7 @@ def _tool_config(request: GenerateRequest) -> dict[str, Any] | None:
         case ToolChoiceMode.NAMED:
             config = {"mode": "ANY", "allowedFunctionNames": [to_wire_name(choice.name or "")]}
         case ToolChoiceMode.AUTO:
-            # It holds the arguments to the schemas of all tools or of none.
+            # Schemas are enforced for the arguments of all tools or of none.
             config = {"mode": "VALIDATED" if any(tool.strict for tool in request.tools) else "AUTO"}
     return {"functionCallingConfig": config}
 
@@ -119,7 +119,7 @@ def _options(call: Call) -> dict[str, Any]:
     options = {
         "maxOutputTokens": request.max_output_tokens,
         "temperature": request.temperature if call.data.traits.sampling else None,
-        # It takes 31 bits; the same seed becomes the same one of them.
+        # The API accepts 31 bits; equal seeds map to equal values.
         "seed": None if request.seed is None else request.seed & _LARGEST_SEED,
         "stopSequences": list(request.stop_sequences) or None,
         "thinkingConfig": {"includeThoughts": True} if _reasons(call) else None,

@@ -1,4 +1,4 @@
-"""The turns of a conversation as Gemini's contents."""
+"""Turns of a conversation as Gemini's contents."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _Json = dict[str, Any]
 
 
 def to_contents(call: Call) -> list[_Json]:
-    """Write the turns down; one of which nothing can be said here is left out.
+    """Convert the turns; a turn without any supported part is omitted.
 
     Args:
-        call: the call. Its messages are merged; its model alone is given its signatures back. Where it wants
-            calls signed, those of others get the documented dummy.
+        call: the call. Its messages are merged. Thought signatures are sent back only to the model that
+            issued them. If the model requires signed calls, those of other models get the documented dummy
+            signature.
     """
     messages = call.request.messages
     called = tools_called(messages)
@@ -74,7 +75,7 @@ def _answered(message: ChatMessage, call: Call) -> Iterator[_Json]:
 
 
 def _texts(text: str, signature: Signature | None) -> Iterator[_Json]:
-    """A text, cut behind what its signature belongs to."""
+    """Yield a text, split at the end of the part that its signature covers."""
     if signature is not None and signature.characters:
         yield {"text": text[: signature.characters], "thoughtSignature": signature.value}
         text = text[signature.characters :]
@@ -90,7 +91,7 @@ def _call(call: ToolCall, signature: Signature | None) -> _Json:
 
 
 def _sign_for_others(parts: Iterable[_Json]) -> None:
-    """The first call of a turn has to be signed; those beside it need not be."""
+    """Sign the first call of a turn with the dummy; parallel calls need no signature."""
     first = next((part for part in parts if "functionCall" in part), None)
     if first is not None:
         first.setdefault("thoughtSignature", UNSIGNED)

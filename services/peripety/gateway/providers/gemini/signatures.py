@@ -1,7 +1,7 @@
-"""Thought signatures: what Gemini wants back with the very part that it came with.
+"""Thought signatures: opaque data that Gemini requires back with the part that it came with.
 
-A signature is a `ProviderState` directly before its part. That of a call belongs to the next call; that of
-a text says how many characters of the next text were its part, since neighbouring texts are joined.
+A signature is a `ProviderState` directly before its part. A call's signature applies to the next call. A
+text's signature has the length of its part, because neighbouring texts are merged.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 __all__ = ["UNSIGNED", "Signature"]
 
 UNSIGNED = "skip_thought_signature_validator"
-"""Documented: stands for the signature of a call that another model made."""
+"""Documented replacement for the signature of a call by another model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A thought signature and the part that it belongs to.
+    """A thought signature and the part that it covers.
 
     Attributes:
         value: opaque.
-        characters: of a text, how many characters of what follows; None for a call.
+        characters: for a text, the number of following characters that it covers; None for a call.
     """
 
     value: str
     characters: int | None = None
 
     def to_state(self, call: Call) -> ProviderState:
-        """The signature, which came with the answer to a call, as a conversation keeps it."""
+        """Return the signature as stored in a conversation; `call` is the call that was answered."""
         return keep(call, [self.value, self.characters])
 
     @classmethod
     def of(cls, state: ProviderState, call: Call) -> Signature | None:
-        """The signature as it came; None when it came from another model than the call's."""
+        """Return the signature of a stored state; None if another model than the call's issued it."""
         match kept(call, state):
             case [str(value), None]:
                 return cls(value)

@@ -1,4 +1,4 @@
-"""Decodes the stream of a Gemini answer."""
+"""Decoder of the stream of a Gemini answer."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ __all__ = ["GeminiStream"]
 _STOP_REASONS = {
     "STOP": StopReason.END,
     "MAX_TOKENS": StopReason.LENGTH,
-    # It would go on in another request, which is not made.
+    # It would continue in another request, which is not made.
     "CONTINUATION": StopReason.LENGTH,
     **dict.fromkeys(
         ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), StopReason.REFUSAL
     ),
 }
-# The model wrote what nobody can read; another try may go better.
+# The model's output could not be parsed; a retry may succeed.
 _UNREADABLE = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"})
-# The request lacks something: asking again does not help.
+# The request is incomplete; a retry does not help.
 _REFUSED = frozenset({"MISSING_THOUGHT_SIGNATURE"})
 _BAD_REQUEST = 400
 
 
 class GeminiStream:
-    """The state of one answer.
+    """State of one answer.
 
-    The stream has no mark at its end: an answer is whole when the reason for its end was given. Unknown
-    fields and kinds of parts are ignored; a known one of the wrong type is an error.
+    The stream has no end marker: an answer is complete once a finish reason was given. Unknown fields and
+    part kinds are ignored; a known one of the wrong type is an error.
 
     Args:
-        failures: makes errors of the errors that the server reports inside the stream.
-        call: what was asked.
-        method: how the answer is brought to match its schema, when it has one.
+        failures: converts errors inside the stream.
+        call: the call that is answered.
+        method: how the answer is made to match its schema, if it has one.
     """
 
     def __init__(self, failures: Failures, call: Call, method: SchemaMethod | None = None) -> None:
@@ -70,26 +70,26 @@ class GeminiStream:
 
     @property
     def done(self) -> bool:
-        """Never: only the end of the connection says that nothing follows."""
+        """Return False: only the end of the connection marks the end."""
         return False
 
     @property
     def complete(self) -> bool:
-        """Whether the whole answer has arrived; usage may still follow."""
+        """Return True if the whole answer has arrived; usage may follow."""
         return self._stop_reason is not None
 
     def feed(self, data: str) -> Sequence[Delta]:
-        """Take the data of one event; return what it adds.
+        """Decode the data of one event; return the deltas.
 
         Raises:
             PeripetyError: the server reports an error.
-            UnavailableError: the event is no part of an answer, or the model wrote what cannot be read.
+            UnavailableError: the event is invalid, or the model's output could not be parsed.
         """
         chunk = parse_object(data)
         if chunk.get("error"):
             raise self._failures.in_stream(chunk["error"])
         self._model = text_in(chunk.get("modelVersion")) or self._model
-        # The counts are totals: the last one holds.
+        # The counts are totals: the last one is final.
         self._counts |= {name: count_in(n) for name, n in object_in(chunk.get("usageMetadata")).items()}
         if object_in(chunk.get("promptFeedback")).get("blockReason"):
             self._stop_reason = StopReason.REFUSAL
@@ -99,7 +99,7 @@ class GeminiStream:
         """Return the end of the answer.
 
         Raises:
-            UnavailableError: the stream ended before the answer did.
+            UnavailableError: the stream was truncated.
         """
         if self._stop_reason is None:
             raise truncated("without a finishReason")
@@ -129,7 +129,7 @@ class GeminiStream:
             return self._read_call(object_in(call), signature)
         is_thought = part.get("thought") is True
         if signature:
-            # Thoughts are not sent back: what signs one comes back with an empty text in its place.
+            # Thoughts are not sent back: a signature of one is sent with an empty text instead.
             self._assembly.add_state(
                 Signature(signature, 0 if is_thought else len(text)).to_state(self._call)
             )
@@ -147,7 +147,7 @@ class GeminiStream:
         counts = self._counts
         thoughts = counts.get("thoughtsTokenCount", 0)
         return Usage(
-            # What tools of the server's gave back is read too, and counted apart.
+            # Results of server-side tools are input too, and counted separately.
             input_tokens=counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0),
             output_tokens=counts.get("candidatesTokenCount", 0) + thoughts,
             cache_read_tokens=counts.get("cachedContentTokenCount", 0),

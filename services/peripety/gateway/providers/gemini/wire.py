@@ -1,4 +1,4 @@
-"""The protocol `generateContent`."""
+"""Wire protocol of `generateContent`."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class GeminiWire:
     )
 
     def path(self, call: Call) -> str:
-        """Where to post a call, behind the base URL; the key is not in it."""
+        """Return the path of a call, relative to the base URL; it does not contain the key."""
         return f"{_model(call)}:streamGenerateContent?alt=sse"
 
     def headers(self, _call: Call, key: SecretStr | None) -> Mapping[str, str]:
-        """The headers that the protocol wants, with the credentials."""
+        """Return the required headers, with the credentials."""
         return {} if key is None else {"x-goog-api-key": key.get_secret_value()}
 
     def body(self, call: Call) -> Body:
-        """Write a call down."""
+        """Return the body of a call."""
         return to_gemini_body(call)
 
     def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
-        """Begin to read the answer to a call, which was made with this body."""
+        """Return the decoder of the answer to a call with this body."""
         return GeminiStream(failures, call, body.schema_method)
 
     def counting(self, call: Call) -> Counting:
-        """Ask how many tokens a call would read."""
+        """Return the token-count request for a call."""
         asked = {"model": f"models/{call.model}", **to_gemini_body(call).document}
         return Counting(f"{_model(call)}:countTokens", {"generateContentRequest": asked}, "totalTokens")
 

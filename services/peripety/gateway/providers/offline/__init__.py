@@ -1,4 +1,4 @@
-"""The embedded default: authors scenarios and narrates turns without a model, a key or a network."""
+"""Offline provider, the default: authors scenarios and narrates turns without a model, a key or a network."""
 
 from peripety.gateway.providers.offline.provider import OfflineProvider
 

@@ -1,6 +1,6 @@
-"""What was asked: the JSON object that scenarios and sessions put into the last user message.
+"""Parser of our own prompts: the JSON object in the last user message.
 
-a scenario   {"description": TEXT, "seed": NUMBER?}; any message after it asks for another try
+a scenario   {"description": TEXT, "seed": NUMBER?}; any later message requests another attempt
 a turn       {"facts": {turn, actions, changes, log, event, status}, "history": [{"told": TEXT?}, ...]}
 """
 
@@ -55,7 +55,7 @@ _TURN = {
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A scenario that was asked for; `tries` counts the answers that did not do."""
+    """A requested scenario; `tries` counts the rejected answers."""
 
     text: str
     seed: int | None
@@ -64,14 +64,17 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn that is to be told: what was decided, and what was told of the turns before."""
+    """A turn to narrate: its facts, and the narration of earlier turns."""
 
     facts: dict[str, Any]
     history: tuple[str, ...]
 
 
 def description_in(said: Sequence[str]) -> Description:
-    """The last description among the user's messages; without the usual object, the first message is one."""
+    """Return the last description among the user's messages.
+
+    Without the usual object, the first message is one.
+    """
     for position in range(len(said) - 1, -1, -1):
         value = _object(said[position])
         if isinstance(value.get("description"), str):
@@ -82,16 +85,16 @@ def description_in(said: Sequence[str]) -> Description:
 
 
 def turn_in(said: Sequence[str]) -> Turn:
-    """The last turn among the user's messages.
+    """Return the last turn among the user's messages.
 
     Raises:
-        InvalidArgumentError: no message holds the facts of a turn; the violations say what is wrong.
+        InvalidArgumentError: no message contains the facts of a turn; the violations name the problems.
     """
     value = next((found for text in reversed(said) if "facts" in (found := _object(text))), {})
     findings = check(_TURN, value)
     if findings:
         raise InvalidArgumentError(
-            "the last message has to be a JSON object with the facts of a turn",
+            "the last message must be a JSON object with the facts of a turn",
             code="FACTS_INVALID",
             violations=[finding.violation for finding in findings],
         )
@@ -101,16 +104,16 @@ def turn_in(said: Sequence[str]) -> Turn:
 
 
 def object_in(text: str, schema: Mapping[str, Any], where: str, about: str) -> dict[str, Any]:
-    """The JSON object that a text has to be.
+    """Parse a text as a JSON object with a schema.
 
     Args:
         text: the text.
-        schema: what has to be in it.
-        where: where it stands, for a person.
-        about: what an answer is made about of it, for a person.
+        schema: its schema.
+        where: its location, for messages.
+        about: its purpose, for messages.
 
     Raises:
-        InvalidArgumentError: it is none; the violations say what is wrong.
+        InvalidArgumentError: it is not such an object; the violations name the problems.
     """
     try:
         value = json.loads(text)
@@ -119,7 +122,7 @@ def object_in(text: str, schema: Mapping[str, Any], where: str, about: str) -> d
     findings = check(schema, value)
     if findings:
         raise InvalidArgumentError(
-            f"{where} has to be a JSON object with what an answer about {about} is made of",
+            f"{where} must be a JSON object with the input of an answer about {about}",
             code="MATERIAL_INVALID",
             violations=[finding.violation for finding in findings],
         )
@@ -127,7 +130,7 @@ def object_in(text: str, schema: Mapping[str, Any], where: str, about: str) -> d
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The JSON object that a text is; empty for any other text."""
+    """Return the JSON object in a text; empty for any other text."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

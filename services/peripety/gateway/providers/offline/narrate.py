@@ -1,8 +1,7 @@
-"""Tells a turn without any model, from its committed facts alone.
+"""Template narration of a turn, from its committed facts alone, without a model.
 
-Every sentence is a pattern around names and values that stand in the facts, so nothing can be told that did
-not happen or was not handed in. Which pattern is taken hangs on the facts, not on chance: the same
-turn reads the same.
+Every sentence is a template filled with names and values of the facts, so the narration cannot invent
+anything. The choice of templates depends on the facts and not on chance: the same turn always reads the same.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _ENDED = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", "\u061f", "\u06
 
 
 def narrate(facts: Mapping[str, Any], history: Sequence[str] = ()) -> dict[str, Any]:
-    """An Outcome that tells the turn.
+    """Return an Outcome that narrates the turn.
 
     Args:
         facts: `{turn, actions, changes, log, event, status}` as the session committed them.
-        history: summaries of the turns before, oldest first; they tell the language, and whether this is the
-            first turn told, which says at length that no model tells it.
+        history: summaries of earlier turns, oldest first. They determine the language. The first narrated
+            turn also explains that no model narrates.
     """
     teller = _Teller(facts, detect(_sample(facts, history)))
     mark = _SHORT_MARK if history else MARK
@@ -45,7 +44,7 @@ def narrate(facts: Mapping[str, Any], history: Sequence[str] = ()) -> dict[str, 
 
 
 def aftermath(facts: Mapping[str, Any], history: Sequence[str] = ()) -> str:
-    """What happened by itself in the turn, and how it ended; empty when nothing did and the run goes on.
+    """Return the narration of world events and of the ending; empty if the run continues without events.
 
     Args:
         facts: as for `narrate`.
@@ -58,7 +57,7 @@ def aftermath(facts: Mapping[str, Any], history: Sequence[str] = ()) -> str:
 
 
 class _Teller:
-    """Chooses sentence patterns for the facts of one turn."""
+    """Selector of sentence templates for the facts of one turn."""
 
     def __init__(self, facts: Mapping[str, Any], language: Language) -> None:
         self._facts = facts
@@ -67,7 +66,7 @@ class _Teller:
         self._choice = int.from_bytes(hashlib.sha256(canonical).digest()[:4], "big")
 
     def sentences(self) -> Iterator[str]:
-        """What was done, what happened, what changed, and how it ended."""
+        """Yield sentences for the actions, the events, the changes and the ending."""
         actions = list(self._facts.get("actions") or [])
         yield from (self._say("chose", name=_action(action)) for action in actions)
         if not actions:
@@ -78,7 +77,7 @@ class _Teller:
 
     def _say(self, use: str, **slots: str) -> str:
         patterns = self._prose[use]
-        # One on, so that two sentences of a kind in a row differ where the language has two patterns.
+        # Offset by one, so that two consecutive sentences of a kind differ if the language has two templates.
         self._choice += 1
         return _sentence(patterns[self._choice % len(patterns)].format(**slots))
 
@@ -97,7 +96,7 @@ class _Teller:
             )
 
     def ending(self) -> Iterator[str]:
-        """How the run ended, if it did."""
+        """Yield the sentence of the ending, if the run has ended."""
         status = self._facts.get("status") or {}
         kind = status.get("kind")
         if kind in {"lost", "won", "survived"}:
@@ -107,7 +106,7 @@ class _Teller:
 
 
 def _sample(facts: Mapping[str, Any], history: Sequence[str]) -> list[str]:
-    """Words that tell the language of a scenario."""
+    """Return words that reveal the language of a scenario."""
     names = [_name(action) for action in facts.get("actions") or []]
     event = [_name(facts["event"])] if facts.get("event") else []
     status = [str((facts.get("status") or {}).get("message") or "")]
@@ -117,7 +116,7 @@ def _sample(facts: Mapping[str, Any], history: Sequence[str]) -> list[str]:
 
 
 def _net(changes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One change for each path: from its first value to its last; none where they are equal."""
+    """Yield one change per path, from its first value to its last; omitted if they are equal."""
     by_path: dict[str, dict[str, Any]] = {}
     for change in changes:
         first = by_path.setdefault(change["path"], dict(change))
@@ -126,7 +125,7 @@ def _net(changes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _use(before: Any, after: Any, *, in_list: bool) -> str:
-    """Which patterns tell a change."""
+    """Return the kind of template for a change."""
     if after is None:
         return "removed"
     if before is None and in_list:
@@ -141,10 +140,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _label(path: str) -> tuple[str, bool]:
-    """How a path reads, and whether it leads into a list."""
+    """Return the label of a path, and whether it leads into a list."""
     steps = _STEP.findall(path)
     keys = [name or json.loads(quoted) for name, index, quoted in steps if not index]
-    # Whose value it is, and who may see it, is no part of its name.
+    # The owner and the visibility are not part of the label.
     kept = keys[2:] if keys[:1] == ["private"] else keys[1:] if keys[:1] == ["hidden"] else keys
     text = _shown(" ".join(kept[-2:]).replace("_", " ")) or _shown(path)
     return text[:1].upper() + text[1:], bool(steps and steps[-1][1])
@@ -162,7 +161,7 @@ def _name(thing: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value in prose: numbers to ten digits, texts in quotes, everything else as JSON."""
+    """Format a value for prose: numbers to ten digits, texts in quotes, everything else as JSON."""
     if _is_number(value):
         return f"{value:.10g}"
     if isinstance(value, str):
@@ -171,7 +170,7 @@ def _value(value: Any) -> str:
 
 
 def _shown(text: Any) -> str:
-    """A text of the scenario on one line, without anything that is invisible or steers the display."""
+    """Return a scenario text on one line, without invisible and control characters."""
     return scripts.clipped(" ".join(scripts.cleaned(str(text)).split()), _NAME_LIMIT)
 
 

@@ -1,8 +1,8 @@
-"""Answers about written policies, from the words of the policy alone.
+"""Offline answers about written policies, from the policy's text alone.
 
 The last line of the instructions is a JSON object:
     {"constitution": TEXT, "tools": [{server_name, tool_name, ...}, ...], "lists": {NAME: {kind, values}}}
-A judge's last message is one, too:
+The last message to a judge is one, too:
     {"failed": [{"description": TEXT}, ...]}
 """
 
@@ -75,13 +75,13 @@ def _rules(request: GenerateRequest) -> dict[str, Any]:
     material = _material(request)
     lists = {name: one["kind"] for name, one in material.get("lists", {}).items()}
     rules = rules_from(material["constitution"], material["tools"], lists).rules
-    # Whose tools the rules are about is not the author's matter.
+    # The author does not depend on the server of the tools.
     return {"rules": [{**rule, "when": _without(rule["when"], "servers")} for rule in rules]}
 
 
 def _scenarios(request: GenerateRequest) -> dict[str, Any]:
     if len(request.messages) > 1:
-        # All that the words give was said in the first answer.
+        # The first answer already contains everything that the text yields.
         return {"scenarios": []}
     material = _material(request)
     written = scenarios_from(material["constitution"], material["tools"], material.get("lists"))
@@ -94,7 +94,7 @@ def _judgement(request: GenerateRequest) -> dict[str, Any]:
 
 
 def _patches(_request: GenerateRequest) -> dict[str, Any]:
-    return {"reasoning": f"The rules say what the words of the policy say {MARK}.", "operations": []}
+    return {"reasoning": f"The rules already follow the words of the policy {MARK}.", "operations": []}
 
 
 ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
@@ -103,7 +103,7 @@ ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
     "policy_judgement": _judgement,
     "policy_patches": _patches,
 }
-"""By the name of its schema, what makes an answer; each raises InvalidArgumentError without its material."""
+"""Answer functions by schema name; each raises InvalidArgumentError if its input is missing."""
 
 
 def _material(request: GenerateRequest) -> dict[str, Any]:

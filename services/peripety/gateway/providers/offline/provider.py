@@ -1,4 +1,4 @@
-"""The provider without a model: it authors scenarios, policies and tests, narrates turns, and says so."""
+"""Provider without a model: authors scenarios, policies and tests, and narrates turns from templates."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ _HOW_TO_GET_A_MODEL = (
 _ANSWERS = {**POLICY_ANSWERS, **TEST_ANSWERS}
 _NO_TEST = f"Nothing more follows from what is known {MARK}."
 _NO_MODEL = (
-    "There is no language model here. The offline provider writes scenarios, tests and the rules of policies "
-    "from your own words and narrates turns from their facts; it cannot converse. To talk to a model, "
+    "No language model is configured. The offline provider writes scenarios, tests and policy rules from the "
+    "words of the request and narrates turns from their facts; it cannot converse. To use a model, "
     f"{_HOW_TO_GET_A_MODEL}. {MARK}"
 )
 
 
 class OfflineProvider:
-    """Answers without a model, a key or a network; the same request gets the same answer.
+    """Provider without a model, a key or a network; deterministic.
 
-    Before a turn is told, it takes the action that the words of the player name, if there is one.
+    Before it narrates a turn, it calls the action that the player's words name, if there is one.
 
-    An answer is never cut short, whatever `max_output_tokens` says. Usage is reported as zero, because no
-    model read or wrote a token.
+    An answer is never truncated, regardless of `max_output_tokens`. Usage is zero, because no model processes
+    a token.
     """
 
     name = "offline"
@@ -69,11 +69,11 @@ class OfflineProvider:
     account = ""
 
     async def stream(self, call: Call) -> AsyncIterator[ProviderEvent]:
-        """Answer word by word.
+        """Stream the answer word by word.
 
         Raises:
-            InvalidArgumentError: a turn is to be told, and there are no facts of one.
-            FailedPreconditionError: the answer has to match a schema that takes a model to fill.
+            InvalidArgumentError: a turn should be narrated, but its facts are missing.
+            FailedPreconditionError: the answer has to match a schema that only a model can fill.
         """
         taken = _taken(call.request)
         if taken is not None:
@@ -86,7 +86,7 @@ class OfflineProvider:
                 yield event
             return
         if schema is not None and schema.name in _ANSWERS:
-            # A long policy, and a search for tests, take their time, which is not that of other calls.
+            # Long policies and the search for tests are slow; they must not block other calls.
             text = await asyncio.to_thread(_answer, call.request)
         else:
             text = _answer(call.request)
@@ -113,15 +113,15 @@ class OfflineProvider:
             yield Finished((Text(_NO_TEST),), StopReason.END, Usage(), self.name)
 
     async def count_tokens(self, _call: Call) -> int:
-        """Nothing is read by a model."""
+        """Return 0: no model reads anything."""
         return 0
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the provider holds no connections."""
 
 
 def _taken(request: GenerateRequest) -> ToolCall | None:
-    """The action to take before the turn is told."""
+    """Return the action call that precedes the narration of a turn."""
     is_turn = request.schema is not None and request.schema.name == OUTCOME
     if not is_turn or not request.tools or request.tool_choice == ToolChoice(ToolChoiceMode.NONE):
         return None

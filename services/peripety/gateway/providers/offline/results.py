@@ -1,4 +1,4 @@
-"""What came of the actions that were taken before a turn is told, among its facts.
+"""Results of the actions that were executed before the narration, merged into its facts.
 
 the result of an action   {"accepted": BOOLEAN, changes, log, "world": {event, changes, log, status}?}
 """
@@ -20,7 +20,7 @@ __all__ = ["with_calls"]
 
 
 def with_calls(facts: Mapping[str, Any], request: GenerateRequest) -> dict[str, Any]:
-    """The facts of a turn together with what its narrator did in it."""
+    """Return the facts of a turn, with the effects of its narrator's calls."""
     told: dict[str, Any] = dict(facts)
     names = {tool.name: name_of(tool) for tool in request.tools}
     for call, result in _accepted(request):
@@ -31,7 +31,7 @@ def with_calls(facts: Mapping[str, Any], request: GenerateRequest) -> dict[str, 
         }
         told["actions"] = [*told["actions"], action]
         for part in (result, result.get("world") or {}):
-            # What was cut to its length has a mark in it.
+            # A text that was truncated contains a truncation mark.
             told["changes"] = [*told["changes"], *(one for one in part.get("changes", ()) if "path" in one)]
             told["log"] = [*told.get("log", ()), *part.get("log", ())]
             told |= {key: part[key] for key in ("event", "status") if key in part}

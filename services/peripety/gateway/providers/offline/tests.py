@@ -1,8 +1,8 @@
-"""Answers of an author of tests.
+"""Offline answers of the test author.
 
 The last line of the instructions is a JSON object:
     {"task": TEXT, "categories": [{"name": TEXT}, ...], "environment": {...}?, "subject": {"kind", ...}?}
-and so is the last message of a person:
+The last user message is one, too:
     {"question": "tests" | "reflection" | "assessment", "category": TEXT?, "existing_tests": [TEXT, ...], ...}
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ANSWERS", "GENERATE_TEST", "tests_for"]
 
 GENERATE_TEST = "generate_test"
-"""The tool that is called once for each test."""
+"""The tool that is called once per test."""
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -88,14 +88,14 @@ _QUESTION = {
 
 
 def tests_for(request: GenerateRequest) -> list[dict[str, Any]]:
-    """The tests that a request asks for; none where they were written before.
+    """Return the tests for a request; empty if they were returned before.
 
     Raises:
-        InvalidArgumentError: there is no material, or no question.
-        SpecError: what is to be tested is no document that the engine takes.
+        InvalidArgumentError: the input or the question is missing.
+        SpecError: the engine rejects the document under test.
     """
     if any(message.role is ChatRole.ASSISTANT for message in request.messages):
-        # All that follows from the question was said in the first answer.
+        # The first answer already contains everything that follows from the question.
         return []
     return write_tests(*_asked(request))
 
@@ -111,4 +111,4 @@ ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
     "reflection": lambda request: reflection(*_asked(request)),
     "assessment": lambda request: assessment(*_asked(request)),
 }
-"""By the name of its schema, what makes an answer; each raises what `tests_for` raises."""
+"""Answer functions by schema name; each raises the errors of `tests_for`."""

@@ -1,4 +1,4 @@
-"""Finds the action that a player's words name, without any model: by its own words, or not at all."""
+"""Action matching: finds the action that a player's words name literally, without a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ACTION", "meant_by", "name_of"]
 
 ACTION = "action:"
-"""What the name of a tool begins with whose call takes an action; the id of the action follows."""
+"""Prefix of the tool names of actions; the action's id follows."""
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
@@ -26,14 +26,14 @@ _WITHOUT_SPACES = frozenset({HAN, KATAKANA, UNSPACED})
 
 
 def meant_by(words: str, tools: Sequence[Tool]) -> ToolCall | None:
-    """The call of an action that a player means; None unless it is beyond doubt.
+    """Return the unambiguous action call for a player's words, or None.
 
-    Of the actions whose name or id stands in the words, the one with the longest is meant, if there is one
-    such, and the words say all that it has to be given: where there is a choice, numbers in its bounds.
+    A candidate is an action whose name or id occurs in the words; the longest match wins if it is unique. The
+    words must supply every parameter that leaves a choice, with numbers within their bounds.
 
     Args:
-        words: what the player said.
-        tools: what is offered; actions among them.
+        words: the player's words.
+        tools: the offered tools, actions among them.
     """
     said = cleaned(words).casefold()
     fitting = [(length, tool) for tool in tools if (length := _longest(tool, said))]
@@ -46,12 +46,12 @@ def meant_by(words: str, tools: Sequence[Tool]) -> ToolCall | None:
 
 
 def name_of(tool: Tool) -> str:
-    """The name of an action, with which its description begins."""
+    """Return the name of an action, the start of its description."""
     return _SENTENCE.split(tool.description, maxsplit=1)[0].rstrip(".!?…") or tool.name
 
 
 def _longest(tool: Tool, said: str) -> int:
-    """How much of what was said is the name or the id of an action; 0 when neither is in it."""
+    """Return the length of the matched name or id of an action; 0 without a match."""
     if not tool.name.startswith(ACTION):
         return 0
     spoken = frozenset(_WORD.findall(said))
@@ -64,7 +64,7 @@ def _longest(tool: Tool, said: str) -> int:
 
 
 def _given(params: Mapping[str, Mapping[str, Any]], said: str) -> dict[str, Any] | None:
-    """A value for each parameter; None where one would have to be guessed."""
+    """Return a value for each parameter; None if one would have to be guessed."""
     given = {name: _only_value(schema) for name, schema in params.items()}
     open_ones = [name for name, value in given.items() if value is None]
     numbers = [_number(digits) for digits in _NUMBER.findall(said)] if open_ones else []
@@ -78,13 +78,13 @@ def _given(params: Mapping[str, Mapping[str, Any]], said: str) -> dict[str, Any]
 
 
 def _number(digits: str) -> float:
-    """A number as a person writes it, leading zeros and digits of other scripts included."""
+    """Parse a number as people write it, with leading zeros and digits of other scripts."""
     number = float(digits)
     return int(number) if number.is_integer() else number
 
 
 def _only_value(schema: Mapping[str, Any]) -> Any:
-    """The value of a parameter that can have no other; None for any other parameter."""
+    """Return the value of a parameter that has only one possible value; None for any other parameter."""
     values = list(_values(schema))
     return values[0] if len(values) == 1 else None
 

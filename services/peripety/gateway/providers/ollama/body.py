@@ -1,4 +1,4 @@
-"""A neutral request as the body of an `/api/chat` call."""
+"""Request body of an `/api/chat` call."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SMALLEST_CONTEXT = 4096
 
 
 def to_ollama_body(call: Call) -> Body:
-    """Write a call down as a streaming one; what was left open is left out.
+    """Return the body of a streaming call; unset options are omitted.
 
     Raises:
-        InvalidArgumentError: an option has no way to be said to the model; the message names it.
+        InvalidArgumentError: the model does not support an option; the message names it.
     """
     refuse_inexpressible(call, [*forced_tool(call), *one_call_at_a_time(call.request)])
     tools = _offered(call.request)
-    # A format holds the model to it from the first token on: no tool could be called.
+    # A format applies from the first token on, which would prevent tool calls.
     asked = structured(call, lambda schema: (None if tools else schema.document, ()))
     request = asked.call.request
     system = [{"role": "system", "content": request.system}] if request.system else []
@@ -46,7 +46,7 @@ def to_ollama_body(call: Call) -> Body:
 
 
 def _offered(request: GenerateRequest) -> list[dict[str, Any]]:
-    """The tools, which are left out where none may be called: there is no other way to say so."""
+    """Return the tools; empty if calls are forbidden, because the API has no other way to forbid them."""
     if request.tool_choice is not None and request.tool_choice.mode is ToolChoiceMode.NONE:
         return []
     return [{"type": "function", "function": _function(tool)} for tool in request.tools]
@@ -70,9 +70,9 @@ def _options(call: Call, request: GenerateRequest) -> dict[str, Any]:
 
 
 def _context(call: Call, needed: int) -> int:
-    """A context that holds prompt and answer; otherwise the prompt's beginning would be lost without a word.
+    """Return a context size for prompt and answer; the server silently drops the start of a longer prompt.
 
-    It grows by doubling, since the server loads the model anew for another size.
+    It grows by doubling, because the server reloads the model for each new size.
     """
     size = _SMALLEST_CONTEXT
     while size < needed:

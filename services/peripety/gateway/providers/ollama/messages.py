@@ -1,4 +1,4 @@
-"""The turns of a conversation as Ollama's messages."""
+"""Turns of a conversation as Ollama's messages."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _Json = dict[str, Any]
 
 
 def to_messages(messages: Sequence[ChatMessage], *, system_messages: bool) -> list[_Json]:
-    """Write the turns down; one of which nothing can be said here is left out.
+    """Convert the turns; a turn without any supported part is omitted.
 
     Args:
         messages: merged.
-        system_messages: whether instructions may come between messages.
+        system_messages: whether instructions between messages are supported.
     """
     called = tools_called(messages)
     return [
@@ -53,7 +53,7 @@ def _written(message: ChatMessage, called: Mapping[str, str], *, system_messages
 
 
 def _results(message: ChatMessage, called: Mapping[str, str]) -> Iterator[_Json]:
-    """Results in the order of their calls: they are told apart by that, and by the tool's name."""
+    """Yield results in the order of their calls: they are matched by order and tool name."""
     order = {call_id: place for place, call_id in enumerate(called)}
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     for result in sorted(results, key=lambda each: order[each.call_id]):

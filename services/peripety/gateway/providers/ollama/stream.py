@@ -1,4 +1,4 @@
-"""Decodes the lines of an Ollama answer."""
+"""Decoder of the lines of an Ollama answer."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _STOP_REASONS = {"stop": StopReason.END, "length": StopReason.LENGTH}
 
 
 class OllamaStream:
-    """The state of one answer, which ends with a line that says that it is done.
+    """State of one answer, which ends with a line marked as done.
 
     Unknown fields are ignored; a known one of the wrong type is an error.
 
     Args:
-        failures: makes errors of the errors that the server reports inside the stream.
-        call: what was asked.
+        failures: converts errors inside the stream.
+        call: the call that is answered.
     """
 
     def __init__(self, failures: Failures, call: Call) -> None:
@@ -47,15 +47,15 @@ class OllamaStream:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole answer has arrived."""
+        """Return True if the whole answer has arrived."""
         return self.done
 
     def feed(self, data: str) -> Sequence[Delta]:
-        """Take a line; return what it adds.
+        """Decode a line; return the deltas.
 
         Raises:
             PeripetyError: the server reports an error.
-            UnavailableError: the line is no part of an answer.
+            UnavailableError: the line is invalid.
         """
         if self.done:
             return ()
@@ -71,7 +71,7 @@ class OllamaStream:
         """Return the end of the answer.
 
         Raises:
-            UnavailableError: the stream ended before the answer did.
+            UnavailableError: the stream was truncated.
         """
         if not self.done:
             raise truncated("before its last line")
@@ -99,6 +99,6 @@ class OllamaStream:
 
 
 def _thoughts(parts: Sequence[Part]) -> list[ProviderState]:
-    """What the model thought, as it wants to read it again."""
+    """Return the model's reasoning in the form that it requires back."""
     thoughts = "".join(part.text for part in parts if isinstance(part, Reasoning))
     return [ProviderState(ISSUER, thoughts.encode())] if thoughts else []

@@ -1,4 +1,4 @@
-"""The protocol `/api/chat`."""
+"""Wire protocol of `/api/chat`."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class OllamaWire:
     vocabulary = Vocabulary()
 
     def path(self, _call: Call) -> str:
-        """Where to post a call, behind the base URL."""
+        """Return the path of a call, relative to the base URL."""
         return "/api/chat"
 
     def headers(self, _call: Call, key: SecretStr | None) -> Mapping[str, str]:
-        """The credentials, where a server in front of it wants any."""
+        """Return the credentials, for a server behind an authenticating proxy."""
         return {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
 
     def body(self, call: Call) -> Body:
-        """Write a call down."""
+        """Return the body of a call."""
         return to_ollama_body(call)
 
     def answer(self, call: Call, _body: Body, failures: Failures) -> Answer:
-        """Begin to read the answer to a call, which was made with this body."""
+        """Return the decoder of the answer to a call with this body."""
         return OllamaStream(failures, call)
 
     def counting(self, _call: Call) -> None:
-        """Ollama does not count."""
+        """Return None: Ollama does not count tokens."""

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, and every server that speaks them."""
+"""OpenAI's Chat Completions API, and compatible servers."""
 
 from peripety.gateway.providers.openai.dialect import AZURE, DEEPSEEK, GENERIC, OPENAI, Dialect
 from peripety.gateway.providers.openai.wire import ChatCompletionsWire

@@ -1,4 +1,4 @@
-"""A neutral request as the body of a Chat Completions call."""
+"""Request body of a Chat Completions call."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = ["to_openai_body"]
 
 
 def to_openai_body(call: Call, dialect: Dialect) -> Body:
-    """Write a call down as a streaming one.
+    """Return the body of a streaming call.
 
     Raises:
-        InvalidArgumentError: the model has no way to be asked that.
+        InvalidArgumentError: the model does not support the request.
     """
     refuse_inexpressible(call, _without_words(call.request, dialect))
     call, schema_fields, report = with_schema(call, dialect)
@@ -64,14 +64,14 @@ def _options(call: Call) -> dict[str, Any]:
 
 
 def _without_words(request: GenerateRequest, dialect: Dialect) -> Iterator[FieldViolation]:
-    """What the server cannot be told, and what would mean something else when it is left out."""
+    """Yield options that the server does not support and that change the meaning if omitted."""
     yield from too_many_stops(request, dialect.max_stops)
     if not dialect.one_call_at_a_time:
         yield from one_call_at_a_time(request)
 
 
 def _without_reasoning(call: Call, dialect: Dialect) -> dict[str, Any]:
-    """What turns reasoning off, where the model would not take tools, or a demand for one, otherwise."""
+    """Return the fields that disable reasoning, for a model that otherwise rejects tools."""
     in_the_way = list(_in_the_way_of_reasoning(call))
     if not in_the_way:
         return {}
@@ -85,6 +85,6 @@ def _in_the_way_of_reasoning(call: Call) -> Iterator[FieldViolation]:
     request, traits = call.request, call.data.traits
     reasons = Capability.REASONING in call.data.capabilities
     if request.tools and reasons and not traits.tools_while_reasoning:
-        reason = f"are not for it while it reasons; ask openai-responses/{call.model}, or another model"
+        reason = f"are not supported while it reasons; use openai-responses/{call.model}, or another model"
         yield FieldViolation("tools", reason)
     yield from forced_tool(call)

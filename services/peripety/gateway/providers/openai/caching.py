@@ -1,4 +1,4 @@
-"""What OpenAI is told about caching: which requests begin alike, and up to where to keep their beginning."""
+"""Cache fields of OpenAI requests: the cache key and the breakpoints."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 __all__ = ["CacheMarks", "cache_fields", "cache_marks"]
 
 _KEY_LENGTH = 32
-# No longer lifetime is asked for: the breakpoint that the provider sets has the usual one.
+# The default lifetime is used: the automatic breakpoint has it too.
 _MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
 @dataclass(frozen=True, slots=True)
 class CacheMarks:
-    """Where the breakpoints of a call stand, each as it is written into a part of the text.
+    """Breakpoints of a call, in the form written into a text part.
 
     Attributes:
-        system: behind the system text.
-        messages: behind messages, by their places in the request.
+        system: breakpoint after the system text.
+        messages: breakpoints after messages, by index.
     """
 
     system: Mapping[str, Any]
@@ -37,10 +37,10 @@ class CacheMarks:
 
 
 def cache_fields(call: Call) -> dict[str, Any]:
-    """The fields of a request that steer the cache as a whole.
+    """Return the request fields that control the cache as a whole.
 
-    The key is the same for the requests of a conversation, so that the machine that has its beginning is
-    asked again; without a conversation, for all requests with these instructions and tools.
+    The key is equal for all requests of a conversation, so that they are routed to the machine with its
+    cached prefix; without a conversation, it is equal for all requests with the same instructions and tools.
     """
     if call.request.cache.enabled and call.data.cache.kind is not CacheKind.NONE:
         return {"prompt_cache_key": _key(call.request)}
@@ -51,10 +51,10 @@ def cache_fields(call: Call) -> dict[str, Any]:
 
 
 def cache_marks(call: Call) -> CacheMarks:
-    """The breakpoints of a call, for models that take them.
+    """Return the breakpoints of a call, for models that support them.
 
-    The last message needs none, since the provider sets one there by itself. Tools take none, and are
-    covered by the one behind the system text.
+    The last message needs none, because the provider sets one there automatically. Tools cannot carry one,
+    and are covered by the one after the system text.
     """
     if call.data.cache.kind is not CacheKind.AUTOMATIC_BREAKPOINTS or not call.request.cache.enabled:
         return CacheMarks({}, {})

@@ -1,4 +1,4 @@
-"""The tool calls of a streamed answer, joined from the pieces in which they come."""
+"""Assembly of streamed tool calls from their pieces."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["StreamedCalls"]
 
 
 class StreamedCalls:
-    """Joins the pieces of calls.
+    """Assembler of streamed tool calls.
 
-    The first piece of a call has its name and id, the later ones only its index. Some servers send whole
-    calls, without an index or all with the same one, or without an id of their own.
+    The first piece of a call has its name and id, later ones only its index. Some servers send whole calls,
+    without an index or all with the same one, or without an id.
 
     Args:
         assembly: the answer that the calls belong to.
-        names: the tools that are offered.
-        ids: ids for calls that come without one, or with one that the conversation has already.
+        names: the offered tools.
+        ids: generator of ids for calls without a unique one.
     """
 
     def __init__(self, assembly: Assembly, names: ToolNames, ids: CallIds) -> None:
@@ -38,14 +38,14 @@ class StreamedCalls:
         self._last: GrowingCall | None = None
 
     def feed(self, piece: Mapping[str, Any]) -> list[Delta]:
-        """Take one piece; return what it adds.
+        """Add one piece; return the deltas.
 
         Raises:
-            UnavailableError: it belongs to no call, and begins none (code STREAM_MALFORMED).
+            UnavailableError: it neither belongs to a call nor starts one (code STREAM_MALFORMED).
         """
         index = piece.get("index")
         if index is not None and not isinstance(index, int):
-            raise malformed("the index of a tool call is no number")
+            raise malformed("the index of a tool call is not a number")
         function = object_in(piece.get("function"))
         call = self._call(index, text_in(piece.get("id")), text_in(function.get("name")))
         return self._assembly.add_arguments(call, text_in(function.get("arguments")))
@@ -65,9 +65,9 @@ class StreamedCalls:
         return call
 
     def _begun(self, index: int | None, call_id: str, name: str) -> GrowingCall | None:
-        """The call that a piece goes on with, unless it begins one."""
+        """Return the call that a piece continues; None if it starts one."""
         if call_id:
-            # With an index that is taken, another id begins another call.
+            # With an index in use, another id starts another call.
             return self._by_id.get(call_id)
         if index is not None:
             return self._by_index.get(index)

@@ -1,4 +1,4 @@
-"""How the servers that speak Chat Completions differ, as data."""
+"""Dialects of Chat Completions servers, as data."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["AZURE", "DEEPSEEK", "GENERIC", "OPENAI", "Dialect"]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One kind of server; what differs from model to model stands in the data of models.
+    """One kind of server; differences between models are in the catalog.
 
     Attributes:
-        path: where calls are posted, behind the base URL.
-        deployment_path: the same for models that want a certain version of the API.
-        key_header: the header with the key.
-        key_prefix: what stands before the key there.
-        schema_method: what a server does that is told a schema.
-        json_mode: whether it can be held to JSON of any shape where it cannot be told the schema.
-        cache_controls: whether it is told which prompts belong together, and where to cache them.
-        one_call_at_a_time: whether it can be told to call one tool at a time.
-        without_reasoning: what makes a model answer without reasoning; empty where nothing does.
-        max_stops: the most texts that may end an answer.
-        inline_thoughts: whether what a model thinks may stand in its text, between tags.
-        opened_thoughts: names of models whose templates open the thought: only its end is in their text.
+        path: path of calls, relative to the base URL.
+        deployment_path: the same for models with an API version.
+        key_header: the header of the key.
+        key_prefix: prefix of the key in the header.
+        schema_method: how the server enforces a schema.
+        json_mode: whether it can enforce arbitrary JSON where it cannot enforce the schema.
+        cache_controls: whether it accepts a cache key and breakpoints.
+        one_call_at_a_time: whether parallel tool calls can be disabled.
+        without_reasoning: the fields that disable reasoning; empty if that is impossible.
+        max_stops: the maximum number of stop sequences.
+        inline_thoughts: whether reasoning may be in the text, between tags.
+        opened_thoughts: models whose templates open the reasoning: only the closing tag is in the text.
     """
 
     path: str = "/chat/completions"
@@ -60,11 +60,11 @@ AZURE = Dialect(
     without_reasoning={"reasoning_effort": "none"},
     max_stops=4,
 )
-# Its `user_id` would keep the caches of callers apart; all who ask here share one account and one cache.
+# Its `user_id` would separate the caches of callers; all callers share one account and one cache.
 DEEPSEEK = Dialect(
     json_mode=True, one_call_at_a_time=False, without_reasoning={"thinking": {"type": "disabled"}}
 )
-# llama.cpp, vLLM and their like make a grammar of a schema, which their sampler follows.
+# llama.cpp, vLLM and similar servers compile a schema to a grammar for the sampler.
 GENERIC = Dialect(
     schema_method=SchemaMethod.GRAMMAR,
     inline_thoughts=True,

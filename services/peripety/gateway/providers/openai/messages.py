@@ -1,4 +1,4 @@
-"""A conversation as the messages of Chat Completions."""
+"""Conversation as messages of Chat Completions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_CALL_ID = 40
 
 
 def to_messages(call: Call) -> list[_Message]:
-    """The system text and the messages of a call, with the breakpoints on their last texts."""
+    """Return the system text and the messages of a call, with breakpoints on their last texts."""
     marks = cache_marks(call)
     writing = _Writing(call)
     written: list[_Message] = []
@@ -35,20 +35,20 @@ def to_messages(call: Call) -> list[_Message]:
 
 
 class _Writing:
-    """Writes the messages of one call."""
+    """Converter of the messages of one call."""
 
     def __init__(self, call: Call) -> None:
         self._issuer = call.data.provider
         self._traits = call.data.traits
-        # A text with a breakpoint has to be a part: then all are, so that no prefix ever changes.
+        # A text with a breakpoint must be a part. All texts are then parts, so that prefixes never change.
         self._in_parts = call.data.cache.kind is CacheKind.AUTOMATIC_BREAKPOINTS
 
     def instructions(self, text: str) -> _Message:
-        """Instructions, in the role that the model knows."""
+        """Return instructions in the model's role for them."""
         return {"role": self._traits.instructions_role, "content": self._content(text)}
 
     def message(self, message: ChatMessage) -> list[_Message]:
-        """One message: each result of a tool is one of its own, and what has nothing to tell is none."""
+        """Convert one message: each tool result becomes its own message, and an empty message is omitted."""
         match message.role:
             case ChatRole.SYSTEM if self._traits.system_messages:
                 return [self.instructions(message.text)]
@@ -60,7 +60,7 @@ class _Writing:
                 return self._models(message)
 
     def marked(self, messages: list[_Message], mark: Mapping[str, Any]) -> list[_Message]:
-        """The messages with a breakpoint behind the last text, if there is one."""
+        """Return the messages with a breakpoint after the last text, if there is one."""
         if mark and messages and isinstance(messages[-1]["content"], list):
             messages[-1]["content"][-1] |= mark
         return messages
@@ -70,7 +70,7 @@ class _Writing:
             {
                 "role": "tool",
                 "tool_call_id": to_call_id(part.call_id, _MAX_CALL_ID),
-                # There is no other place to say that a tool failed.
+                # The API has no field for a failed tool.
                 "content": self._content(f"Error: {part.text}" if part.is_error else part.text),
             }
             for part in message.parts
@@ -84,7 +84,7 @@ class _Writing:
         calls = message.tool_calls
         if not calls and not message.text:
             return []
-        # Templates of open models stumble over a missing content, and over null.
+        # Templates of open models fail on a missing or null content.
         said: _Message = {"role": "assistant", "content": self._content(message.text)}
         if calls:
             said["tool_calls"] = [_call(call) for call in calls]
@@ -93,13 +93,13 @@ class _Writing:
         return [said]
 
     def _thoughts(self, message: ChatMessage) -> str:
-        """What the model thought, if it has to be told again."""
+        """Return the model's reasoning, if it has to be sent back."""
         states = [part for part in message.parts if isinstance(part, ProviderState)]
         own = "".join(state.data.decode() for state in states if state.issuer == self._issuer)
         if own or not message.tool_calls:
             return own
-        # Calls without thoughts are refused, and so are empty ones. Every turn has words of its own, since
-        # a model that reads the same thought again and again begins to think nothing else.
+        # Calls without reasoning are rejected, and so is empty reasoning. The text differs between turns,
+        # because a model that reads the same thought repeatedly starts to repeat it.
         return "Tools to call now: " + ", ".join(call.name for call in message.tool_calls)
 
     def _content(self, text: str) -> str | list[_Message]:

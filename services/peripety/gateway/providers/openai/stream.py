@@ -1,4 +1,4 @@
-"""Decodes the event stream of one Chat Completions answer."""
+"""Decoder of the event stream of a Chat Completions answer."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _STOP_REASONS = {
     "length": StopReason.LENGTH,
     "content_filter": StopReason.REFUSAL,
 }
-# The machines of DeepSeek could not go on.
+# DeepSeek's machines could not continue.
 _GIVEN_UP = "insufficient_system_resource"
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 class ChatCompletionStream:
-    """The state of one answer.
+    """State of one answer.
 
     Only the first choice is read. Unknown fields are ignored; a known one of the wrong type is an error, and
-    so is an end that was not announced.
+    so is an unannounced end.
 
     Args:
-        failures: makes errors of the errors that the server reports inside the stream.
+        failures: converts errors inside the stream.
         call: the call that is answered.
-        method: how the answer is brought to match its schema, when it has one.
-        dialect: what is particular about the server.
+        method: how the answer is made to match its schema, if it has one.
+        dialect: the dialect of the server.
     """
 
     def __init__(self, failures: Failures, call: Call, method: SchemaMethod | None, dialect: Dialect) -> None:
@@ -66,11 +66,11 @@ class ChatCompletionStream:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole text has arrived; the usage may still follow."""
+        """Return True if the whole text has arrived; the usage may follow."""
         return self.done or self._finish_reason is not None
 
     def feed(self, data: str) -> Sequence[Delta]:
-        """Take the data of one event; return what it adds.
+        """Decode the data of one event; return the deltas.
 
         Raises:
             PeripetyError: the server reports an error.
@@ -86,7 +86,7 @@ class ChatCompletionStream:
             raise self._failures.in_stream(chunk["error"])
         self._model = text_in(chunk.get("model")) or self._model
         if usage := object_in(chunk.get("usage")):
-            # The counts of a stream that reports them with every chunk are totals: the last one holds.
+            # The counts of a stream that reports them with every chunk are totals: the last one is final.
             self._usage = _counted(usage)
         return self._read_choices(chunk.get("choices"))
 
@@ -94,7 +94,7 @@ class ChatCompletionStream:
         """Return the end of the answer.
 
         Raises:
-            UnavailableError: the stream ended before the answer did.
+            UnavailableError: the stream was truncated.
         """
         if not self.complete:
             raise truncated("without a finish_reason")
@@ -106,7 +106,7 @@ class ChatCompletionStream:
     def _stop_reason(self) -> StopReason:
         if self._refused:
             return StopReason.REFUSAL
-        # Some servers do not say how they end.
+        # Some servers send no finish reason.
         return _STOP_REASONS.get(self._finish_reason or "stop", StopReason.OTHER)
 
     def _read_choices(self, choices: Any) -> Sequence[Delta]:
@@ -138,7 +138,7 @@ class ChatCompletionStream:
         return [delta for part in parted for delta in self._told(part)]
 
     def _release(self, *, cut: bool) -> list[Delta]:
-        """Tell what was held back until it was certain whether it is a thought."""
+        """Release the text that was held back until it was known whether it is reasoning."""
         held = [] if self._inline is None else self._inline.finish(cut=cut)
         return [delta for part in held for delta in self._told(part)]
 
@@ -150,15 +150,15 @@ class ChatCompletionStream:
 
     def _end(self, reason: str) -> list[Delta]:
         if reason == _GIVEN_UP:
-            raise self._failures.in_stream({"message": "it has no machine to go on with", "code": 503})
+            raise self._failures.in_stream({"message": "out of capacity", "code": 503})
         self._finish_reason = reason
         return self._release(cut=reason == "length")
 
 
 def _thinks(call: Call, method: SchemaMethod | None, dialect: Dialect) -> bool:
-    """Whether an answer may begin with a thought that no tag opens."""
+    """Return True if an answer may start with reasoning without an opening tag."""
     if method not in {None, SchemaMethod.EXTRACTION}:
-        # It is held to a schema from its first character on.
+        # A schema is enforced from the first character on, so the text contains no reasoning.
         return False
     opened = dialect.opened_thoughts
     known = opened is not None and opened.search(call.model) is not None
@@ -168,7 +168,7 @@ def _thinks(call: Call, method: SchemaMethod | None, dialect: Dialect) -> bool:
 def _counted(usage: Mapping[str, Any]) -> Usage:
     read = object_in(usage.get("prompt_tokens_details"))
     written = object_in(usage.get("completion_tokens_details"))
-    # DeepSeek's own name of it has been there for longer.
+    # DeepSeek's own field name is the older one.
     cached = count_in(read.get("cached_tokens")) or count_in(usage.get("prompt_cache_hit_tokens"))
     return Usage(
         input_tokens=count_in(usage.get("prompt_tokens")),

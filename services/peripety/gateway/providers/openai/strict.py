@@ -1,6 +1,6 @@
-"""A JSON Schema as OpenAI's strict mode takes it.
+"""JSON Schema in the form of OpenAI's strict mode.
 
-Every object is closed, and every key is required: an optional one may be null, which is read as left out.
+Every object is closed, and every key is required: an optional key may be null, which is read as absent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STRICT_MODE = Subset(
     object_root=True,
     recursive=True,
     parts_choices=False,
-    # Some models take ten levels; all of them take five.
+    # Some models accept ten levels; all of them accept five.
     max_depth=5,
     max_keys=5000,
 )
@@ -37,25 +37,25 @@ _LEAVING_OUT = replace(_STRICT_MODE, leaves_out=True)
 
 
 def to_strict_schema(document: Mapping[str, Any]) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
-    """Bring a schema into the form that strict mode takes.
+    """Convert a schema to strict mode.
 
     Args:
         document: the JSON Schema (2020-12) of an answer.
 
     Returns:
-        The schema, or None when strict mode cannot express it; and, as warnings with places in `document`,
-        what it does not say any more, or why there is none.
+        The schema, or None if strict mode cannot express it; and, as warnings with paths in `document`, the
+        dropped keywords, or the reason for None.
     """
     written = write_schema(document, _STRICT_MODE)
     return written.schema, written.dropped
 
 
 def to_strict_parameters(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Bring the schema of a tool's arguments into the form that strict mode takes.
+    """Convert the schema of a tool's arguments to strict mode.
 
     Returns:
-        The schema; None when strict mode cannot express it, or only with nulls where the schema lets keys be
-        left out: the arguments reach the tool as the model wrote them.
+        The schema; None if strict mode cannot express it, or only with nulls for optional keys: the arguments
+        reach the tool as the model wrote them.
     """
     written = write_schema(document, _LEAVING_OUT)
     return None if written.optional else written.schema

@@ -1,4 +1,4 @@
-"""How a server that speaks Chat Completions is brought to answer by a schema."""
+"""Structured output of Chat Completions servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["told_schema", "with_schema"]
 
 
 def with_schema(call: Call, dialect: Dialect) -> tuple[Call, dict[str, Any], SchemaReport | None]:
-    """The call with what its schema adds to tools or messages, the fields that it adds, and the report."""
+    """Return the call adapted to its schema, the request fields for it, and the report."""
     strict_subset = call.data.traits.strict_schema
     asked = structured(call, lambda schema: told_schema(schema, strict_subset=strict_subset))
     schema, report = call.request.schema, asked.report
@@ -28,11 +28,11 @@ def with_schema(call: Call, dialect: Dialect) -> tuple[Call, dict[str, Any], Sch
         return call, {}, None
     fields: dict[str, Any] = {}
     if asked.told is not None:
-        # llama.cpp reads this nested shape too and silently ignores its own flat one.
+        # llama.cpp accepts this nested shape too, and silently ignores its own flat one.
         fields = {"response_format": {"type": "json_schema", "json_schema": asked.told}}
         report = SchemaReport(dialect.schema_method, report.dropped)
     elif report.method is SchemaMethod.GRAMMAR:
-        # vLLM's own field, for what cannot be told in the common one.
+        # vLLM's own field, for options that the common one lacks.
         fields = {"structured_outputs": {"json": dict(schema.document)}}
     elif report.method is SchemaMethod.EXTRACTION and dialect.json_mode:
         is_object = schema.document.get("type") == "object"
@@ -43,12 +43,11 @@ def with_schema(call: Call, dialect: Dialect) -> tuple[Call, dict[str, Any], Sch
 def told_schema(
     schema: ResponseSchema, *, strict_subset: bool
 ) -> tuple[Mapping[str, Any], tuple[Finding, ...]]:
-    """A schema with its name as it is told, and what of it the answer is not held to.
+    """Return a named schema as sent, and findings about what is not enforced.
 
     Args:
         schema: the schema.
-        strict_subset: whether it has to be in the form of strict mode to be held to; another server has a
-            way of its own to hold an answer to a schema, and reads more of it.
+        strict_subset: whether enforcement requires strict mode; other servers enforce more of a schema.
     """
     document = dict(schema.document)
     strict, dropped = to_strict_schema(document)

@@ -1,7 +1,7 @@
-"""What a model thinks, found between tags in its text, where a server leaves it there.
+"""Parser of reasoning between tags in an answer's text, for servers that leave it there.
 
-A thought stands at the beginning of an answer. Tags further on are part of the answer, such as those in
-code that a model writes; a closing tag that a model quotes while it thinks ends the thought too early.
+Reasoning is at the start of an answer. Later tags are content, such as those in generated code. A closing tag
+quoted inside the reasoning ends it too early.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _CLOSING = {
 
 
 class _Place(Enum):
-    """Where in an answer its end is by now."""
+    """Position within an answer."""
 
     BEFORE = "before"
-    """Nothing of it is known yet."""
+    """Nothing is known yet."""
     UNMARKED = "unmarked"
-    """It began without a tag, and may be a thought."""
+    """It started without a tag, and may be reasoning."""
     THINKING = "thinking"
     AFTER = "after"
-    """Only blanks stand between the thought and here."""
+    """Only whitespace has followed the reasoning."""
     ANSWER = "answer"
 
 
 class InlineThoughts:
-    """Parts an answer into thoughts and text, as it arrives.
+    """Incremental splitter of an answer into reasoning and text.
 
-    The template of some models opens the thought, so that only its end is in the answer. Of a model that is
-    known to think, everything is therefore held back until a closing tag, or the end, says what it was.
+    The template of some models opens the reasoning, so that only its closing tag is in the answer. For a
+    model known to reason, everything is therefore held back until a closing tag or the end resolves it.
 
     Args:
-        thinks: whether the model is known to think before it answers.
+        thinks: whether the model is known to reason before it answers.
     """
 
     def __init__(self, *, thinks: bool) -> None:
@@ -55,7 +55,7 @@ class InlineThoughts:
         self._held = ""
 
     def feed(self, text: str) -> list[Text | Reasoning]:
-        """Take the next piece of text; return what is certain by now."""
+        """Add a piece of text; return the parts that are resolved."""
         self._held += text
         found: list[Text | Reasoning] = []
         while self._held and (piece := self._step()) is not None:
@@ -63,15 +63,16 @@ class InlineThoughts:
         return [piece for piece in found if piece.text]
 
     def stop(self) -> None:
-        """Take all for text from here on: the server tells thoughts apart by itself."""
+        """Treat all further input as text: the server separates the reasoning itself."""
         self._held = "".join([*self._aside, self._held])
         self._aside, self._place = [], _Place.ANSWER
 
     def finish(self, *, cut: bool) -> list[Text | Reasoning]:
-        """Return what was held back.
+        """Return the text that was held back.
 
         Args:
-            cut: whether the answer ended at its limit; what has begun without a tag is then a thought.
+            cut: whether the answer ended at its limit; an answer that started without a tag is then
+                reasoning.
         """
         held = "".join([*self._aside, self._held])
         self._aside, self._held = [], ""
@@ -81,7 +82,7 @@ class InlineThoughts:
         return [Reasoning(held) if thought else Text(held)]
 
     def _step(self) -> Text | Reasoning | None:
-        """Take the next step through what is held; None when more has to arrive first."""
+        """Take one step through the buffer; return None if more input is needed."""
         match self._place:
             case _Place.BEFORE:
                 return self._begin()
@@ -109,7 +110,7 @@ class InlineThoughts:
         return Text("")
 
     def _search(self) -> Reasoning | None:
-        """Look for the end of a thought."""
+        """Find the end of the reasoning."""
         ends = [(self._held.find(tag), tag) for tag in self._closing if tag in self._held]
         if ends:
             place, tag = min(ends)
@@ -126,6 +127,6 @@ class InlineThoughts:
 
 
 def _begun(tag: str, text: str) -> int:
-    """How many characters at the end of a text may be the beginning of a tag."""
+    """Return the length of the longest suffix of a text that is a prefix of a tag."""
     sizes = range(min(len(tag) - 1, len(text)), 0, -1)
     return next((size for size in sizes if text.endswith(tag[:size])), 0)

@@ -1,4 +1,4 @@
-"""Tools and the choice among them, as Chat Completions nest them and as the Responses API does not."""
+"""Tools and tool choice, nested for Chat Completions and flat for the Responses API."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FREE = {ToolChoiceMode.AUTO: "auto", ToolChoiceMode.NONE: "none", ToolChoiceMod
 
 
 def nested_tools(call: Call) -> dict[str, Any]:
-    """The fields about tools in Chat Completions."""
+    """Return the tool fields of Chat Completions."""
     return _fields(call, nested=True)
 
 
 def flat_tools(call: Call) -> dict[str, Any]:
-    """The fields about tools in the Responses API."""
+    """Return the tool fields of the Responses API."""
     return _fields(call, nested=False)
 
 
@@ -55,5 +55,5 @@ def _told(tool: Tool, *, strict: bool) -> dict[str, Any]:
         "description": tool.description,
         "parameters": dict(tool.input_schema) if written is None else written,
     }
-    # The Responses API holds to the schema unless it is told not to.
+    # The Responses API enforces the schema by default.
     return {**told, "strict": written is not None} if strict else told

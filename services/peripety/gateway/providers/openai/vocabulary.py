@@ -1,4 +1,4 @@
-"""How OpenAI names what went wrong, and those who took over its APIs."""
+"""Error vocabulary of OpenAI and compatible servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol Chat Completions, in the dialect of a server."""
+"""Wire protocol of Chat Completions, in the dialect of a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ChatCompletionsWire:
     """Implements `Wire`.
 
     Args:
-        dialect: what is particular about the server.
+        dialect: the dialect of the server.
     """
 
     framing = Framing.EVENTS
@@ -37,7 +37,7 @@ class ChatCompletionsWire:
         self._dialect = dialect
 
     def path(self, call: Call) -> str:
-        """Where to post a call, behind the base URL."""
+        """Return the path of a call, relative to the base URL."""
         version = call.data.traits.api_version
         if self._dialect.deployment_path is None or not version:
             return self._dialect.path
@@ -46,22 +46,22 @@ class ChatCompletionsWire:
         )
 
     def headers(self, _call: Call, key: SecretStr | None) -> Mapping[str, str]:
-        """The headers that the protocol wants, with the credentials."""
+        """Return the required headers, with the credentials."""
         if key is None:
             return {}
         return {self._dialect.key_header: self._dialect.key_prefix + key.get_secret_value()}
 
     def body(self, call: Call) -> Body:
-        """Write a call down.
+        """Return the body of a call.
 
         Raises:
-            InvalidArgumentError: the model has no way to be asked that.
+            InvalidArgumentError: the model does not support the request.
         """
         return to_openai_body(call, self._dialect)
 
     def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
-        """Begin to read the answer to a call, which was made with this body."""
+        """Return the decoder of the answer to a call with this body."""
         return ChatCompletionStream(failures, call, body.schema_method, self._dialect)
 
     def counting(self, _call: Call) -> None:
-        """Chat Completions do not count."""
+        """Return None: Chat Completions do not count tokens."""

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, without anything kept on the server."""
+"""OpenAI's Responses API, without storage on the server."""
 
 from peripety.gateway.providers.openai_responses.wire import ResponsesWire
 

@@ -1,4 +1,4 @@
-"""A neutral request as the body of a Responses call."""
+"""Request body of a Responses call."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _COUNTED = frozenset({"model", "input", "tools", "tool_choice", "parallel_tool_c
 
 
 def to_responses_body(call: Call) -> Body:
-    """Write a call down as a streaming one of which the server keeps nothing.
+    """Return the body of a streaming call without storage on the server.
 
     Raises:
-        InvalidArgumentError: the API has no way to be asked that.
+        InvalidArgumentError: the API does not support the request.
     """
     refuse_inexpressible(call, _without_words(call))
     call, schema_fields, report = with_schema(call, OPENAI)
@@ -48,7 +48,7 @@ def to_responses_body(call: Call) -> Body:
 
 
 def to_counted(call: Call) -> dict[str, Any]:
-    """What of a call makes its prompt."""
+    """Return the fields of a call that form its prompt."""
     document = to_responses_body(call).document
     return {name: value for name, value in document.items() if name in _COUNTED}
 
@@ -58,14 +58,14 @@ def _options(call: Call) -> dict[str, Any]:
     options = {
         "max_output_tokens": request.max_output_tokens or data.usual_output_tokens,
         "temperature": request.temperature if data.traits.sampling else None,
-        # Without a copy on the server, the next turn has to bring along what the model thought.
+        # Without a copy on the server, the next turn has to include the reasoning.
         "include": ["reasoning.encrypted_content"] if Capability.REASONING in data.capabilities else None,
     }
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _text(schema_fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The format of an answer, which is nested in Chat Completions, and not here."""
+    """Return the format of an answer; Chat Completions nest it, this API does not."""
     if "response_format" not in schema_fields:
         return {}
     told = dict(schema_fields["response_format"])
@@ -74,6 +74,6 @@ def _text(schema_fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_words(call: Call) -> Iterator[FieldViolation]:
     if call.request.stop_sequences:
-        reason = f"are not known to the Responses API; leave them out, or ask openai/{call.model}"
+        reason = f"are not supported by the Responses API; remove them, or use openai/{call.model}"
         yield FieldViolation("stop_sequences", reason)
     yield from forced_tool(call)

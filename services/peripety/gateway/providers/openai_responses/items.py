@@ -1,4 +1,4 @@
-"""A conversation as the items of a Responses request."""
+"""Conversation as items of a Responses request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_CALL_ID = 64
 
 
 def to_items(call: Call) -> list[_Item]:
-    """The system text and the messages of a call, with the breakpoints on their last texts."""
+    """Return the system text and the messages of a call, with breakpoints on their last texts."""
     marks, role = cache_marks(call), call.data.traits.instructions_role
     items: list[_Item] = []
     if call.request.system is not None:
@@ -43,7 +43,7 @@ def to_items(call: Call) -> list[_Item]:
 def _users(message: ChatMessage, mark: Mapping[str, Any]) -> Iterator[_Item]:
     for part in message.parts:
         if isinstance(part, ToolResult):
-            # There is no other place to say that a tool failed.
+            # The API has no field for a failed tool.
             output = f"Error: {part.text}" if part.is_error else part.text
             call_id = to_call_id(part.call_id, _MAX_CALL_ID)
             yield {"type": "function_call_output", "call_id": call_id, "output": output}
@@ -69,7 +69,7 @@ def _models(message: ChatMessage, call: Call) -> list[_Item]:
                     items.append(kept)
             case Text() | Reasoning() | ToolResult():
                 pass
-    # A thought has to be followed by what it led to: one that led to nothing is refused.
+    # Reasoning must be followed by its result; an item without one is rejected.
     while items and items[-1]["type"] == "reasoning":
         items.pop()
     return items

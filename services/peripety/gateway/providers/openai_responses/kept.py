@@ -1,4 +1,4 @@
-"""What the API wants back unchanged and in its place: encrypted thoughts, and the phase of a text."""
+"""Opaque state of the Responses API: encrypted reasoning, and the phase of a text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _KEPT = ("type", "id", "summary", "content", "encrypted_content")
 
 
 def keep_thought(call: Call, item: Mapping[str, Any]) -> ProviderState | None:
-    """Keep an item of thoughts.
+    """Wrap a reasoning item.
 
     Returns:
-        The state; None for an item without its encrypted content, which nobody could read again.
+        The state; None for an item without encrypted content, which cannot be sent back.
     """
     if not item.get("encrypted_content"):
         return None
@@ -29,12 +29,12 @@ def keep_thought(call: Call, item: Mapping[str, Any]) -> ProviderState | None:
 
 
 def keep_phase(call: Call, item: Mapping[str, Any]) -> ProviderState | None:
-    """Keep whether the text that follows is a remark on the way or the answer; None when that is not told."""
+    """Wrap the phase of the next text (commentary or answer); None if it is absent."""
     phase = item.get("phase")
     return keep(call, {"type": "message", "phase": phase}) if isinstance(phase, str) else None
 
 
 def kept_item(call: Call, state: ProviderState) -> dict[str, Any]:
-    """The item as it was kept; empty when it came from another provider, or from another model."""
+    """Unwrap an item; empty if another provider or another model issued it."""
     item = kept(call, state)
     return item if isinstance(item, dict) else {}

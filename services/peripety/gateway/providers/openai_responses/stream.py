@@ -1,4 +1,4 @@
-"""Decodes the event stream of one response."""
+"""Decoder of the event stream of a response."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _INCOMPLETE = {"max_output_tokens": StopReason.LENGTH, "content_filter": StopRea
 
 
 class ResponseStream:
-    """The state of one answer.
+    """State of one answer.
 
-    Events of unknown types are passed over. What is told twice has to agree: the pieces of a text with the
-    whole text behind them, and the numbers of the events with their order.
+    Events of unknown types are ignored. Redundant data must agree: the pieces of a text with the final text,
+    and the sequence numbers with the order of events.
 
     Args:
-        failures: makes errors of the errors that the server reports inside the stream.
+        failures: converts errors inside the stream.
         call: the call that is answered.
-        method: how the answer is brought to match its schema, when it has one.
+        method: how the answer is made to match its schema, if it has one.
     """
 
     def __init__(self, failures: Failures, call: Call, method: SchemaMethod | None) -> None:
@@ -77,20 +77,20 @@ class ResponseStream:
 
     @property
     def done(self) -> bool:
-        """Whether the response has ended."""
+        """Return True if the response has ended."""
         return self._stop_reason is not None
 
     @property
     def complete(self) -> bool:
-        """Whether the whole answer has arrived: its usage comes with its end."""
+        """Return True if the whole answer has arrived: its usage comes with its end."""
         return self.done
 
     def feed(self, data: str) -> Sequence[Delta]:
-        """Take the data of one event; return what it adds.
+        """Decode the data of one event; return the deltas.
 
         Raises:
             PeripetyError: the server reports an error.
-            UnavailableError: the event is no part of an answer.
+            UnavailableError: the event is invalid.
         """
         if self.done:
             return ()
@@ -103,7 +103,7 @@ class ResponseStream:
         """Return the end of the answer.
 
         Raises:
-            UnavailableError: the stream ended before the answer did.
+            UnavailableError: the stream was truncated.
         """
         if self._stop_reason is None:
             raise truncated("before the response did")
@@ -164,7 +164,7 @@ class ResponseStream:
         return piece
 
     def _rest(self, event: Mapping[str, Any], field: str) -> str:
-        """What of a text its pieces did not bring: all of it or nothing."""
+        """Return the part of a text that its pieces did not contain: all of it or nothing."""
         whole, received = text_in(event.get(field)), "".join(self._received.get(_place(event), ()))
         if received and received != whole:
             raise malformed("the pieces of a text are not the text")
@@ -181,7 +181,8 @@ class ResponseStream:
         return ()
 
     def _fail(self, event: Mapping[str, Any]) -> Sequence[Delta]:
-        # An `error` holds its members or an object with them; a failed response has them inside.
+        # An `error` event has the fields at its top level or in an object; a failed response has them in an
+        # object.
         failed = object_in(event.get("response")).get("error")
         raise self._failures.in_stream(failed or event.get("error") or event)
 
@@ -193,7 +194,7 @@ def _place(event: Mapping[str, Any]) -> tuple[int, int]:
 def _index(event: Mapping[str, Any], field: str) -> int:
     index = event.get(field, 0)
     if not isinstance(index, int):
-        raise malformed(f"{field} is no number")
+        raise malformed(f"{field} is not a number")
     return index
 
 

@@ -1,4 +1,4 @@
-"""The protocol of OpenAI's Responses API."""
+"""Wire protocol of OpenAI's Responses API."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ class ResponsesWire:
     vocabulary = VOCABULARY
 
     def path(self, _call: Call) -> str:
-        """Where to post a call, behind the base URL."""
+        """Return the path of a call, relative to the base URL."""
         return "/responses"
 
     def headers(self, _call: Call, key: SecretStr | None) -> Mapping[str, str]:
-        """The headers that the protocol wants, with the credentials."""
+        """Return the required headers, with the credentials."""
         return {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
 
     def body(self, call: Call) -> Body:
-        """Write a call down.
+        """Return the body of a call.
 
         Raises:
-            InvalidArgumentError: the API has no way to be asked that.
+            InvalidArgumentError: the API does not support the request.
         """
         return to_responses_body(call)
 
     def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
-        """Begin to read the answer to a call, which was made with this body."""
+        """Return the decoder of the answer to a call with this body."""
         return ResponseStream(failures, call, body.schema_method)
 
     def counting(self, call: Call) -> Counting:
-        """Ask how many tokens a call would read.
+        """Return the token-count request for a call.
 
         Raises:
-            InvalidArgumentError: the API has no way to be asked that.
+            InvalidArgumentError: the API does not support the request.
         """
         return Counting("/responses/input_tokens", to_counted(call), "input_tokens")

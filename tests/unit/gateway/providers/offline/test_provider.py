@@ -141,7 +141,7 @@ async def test_any_other_schema_takes_a_model() -> None:
 
 async def test_a_chat_is_answered_with_how_to_get_a_model() -> None:
     answer = await text_of(request("Hello!"))
-    for told in ("no language model", "MODEL_PROVIDER", "OPENAI_API_BASE", "MODEL_NAME", MARK):
+    for told in ("No language model", "MODEL_PROVIDER", "OPENAI_API_BASE", "MODEL_NAME", MARK):
         assert told in answer
 
 

@@ -1,1 +1,1 @@
-"""What Redis does in one step, in Lua: times are its own, in milliseconds since 1970."""
+"""Lua scripts that Redis runs atomically. Times are those of the server, in milliseconds since 1970."""

@@ -1,5 +1,5 @@
--- What the scripts of budgets have in common. Any key may be gone: the server may drop what it has no room for.
--- KEYS: three for each budget: what was used of it, leases of calls under way, what they set aside.
+-- Shared code of the budget scripts. Any key may be missing: the server may evict it.
+-- KEYS: three for each budget: its usage, leases of calls in progress, their reservations.
 local WEEK = 7 * 24 * 3600 * 1000
 local KINDS = {'calls', 'tokens', 'cost'}
 
@@ -14,7 +14,7 @@ local function read_hold(text)
   return {string.match(text, '(%d+) (%d+) (%d+)')}
 end
 
--- Ends a hold, and counts as used what is given, or all of it. Nothing happens to one that has ended before.
+-- Ends a hold, and counts the given usage, or the whole reservation. No effect on a hold that has ended.
 local function finish(each, number, amounts)
   local text = redis.call('HGET', each.holds, number)
   local alive = redis.call('HDEL', each.holds, number) + redis.call('ZREM', each.leases, number) > 0

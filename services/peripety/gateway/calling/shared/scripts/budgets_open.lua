@@ -1,5 +1,5 @@
--- Begins to keep account of a budget, unless somebody has begun.
--- ARGV: calls, tokens and cost that were used before.
+-- Opens a budget, unless it is open.
+-- ARGV: calls, tokens and cost used so far.
 local each = budget(1)
 if redis.call('EXISTS', each.used) == 0 then
   for i, kind in ipairs(KINDS) do redis.call('HSET', each.used, kind, ARGV[i]) end

@@ -1,6 +1,6 @@
--- Sets an amount aside in all budgets: {}. Else the place of the first budget that lacks it, from 0, and for each
--- of them what was used, or nothing if it is not open.
--- ARGV: number, lease, calls, tokens and cost, then three caps for each budget (-1 is none).
+-- Reserves an amount in all budgets and returns {}. Else returns the index of the first budget without room, from 0,
+-- and the usage of each budget, or nothing for one that is not open.
+-- ARGV: number, lease, calls, tokens and cost, then three caps for each budget (-1 for no cap).
 local lease = tonumber(ARGV[2])
 local short, used = nil, {}
 
@@ -19,7 +19,7 @@ end
 for index = 1, #KEYS / 3 do
   local each = budget(index)
   for _, number in ipairs(redis.call('ZRANGEBYSCORE', each.leases, '-inf', now)) do
-    finish(each, number)  -- who does not renew a lease is gone, and may have used all of it
+    finish(each, number)  -- an expired lease: its owner is gone, and may have used all of it
   end
   local open = redis.call('EXISTS', each.used) == 1
   used[index] = open and redis.call('HMGET', each.used, unpack(KINDS)) or {}

@@ -1,5 +1,5 @@
--- What the scripts of limits have in common.
--- KEYS: leases of calls under way, what they set aside, and the last minute of each limit.
+-- Shared code of the limit scripts.
+-- KEYS: leases of calls in progress, their reservations, and the last minute of each limit.
 local SLOT, MINUTE = 500, 60000
 local SLOTS_KEPT = 300
 local leases, holds = KEYS[1], KEYS[2]
@@ -8,12 +8,12 @@ local windows = {requests = KEYS[3], input = KEYS[4], output = KEYS[5], cost = K
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
--- When what was used in a slot counts no more.
+-- Returns the time at which a slot expires.
 local function ends(slot)
   return (slot + 1) * SLOT + MINUTE
 end
 
--- The slots of a minute that still count, the oldest first, and what they add up to.
+-- Returns the slots of a minute that have not expired, oldest first, and their sum.
 local function counting(window)
   local entries, slots, total = redis.call('HGETALL', windows[window]), {}, 0
   for i = 1, #entries, 2 do
@@ -49,7 +49,7 @@ local function take(number)
   return text and read_hold(text)
 end
 
--- Who does not renew a lease is gone. What was set aside may have been used, at any time until now.
+-- The owner of an expired lease is gone. Its reservation may have been used at any time until now.
 local function forget_the_dead()
   for _, number in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do
     local hold = take(number)

@@ -1,5 +1,5 @@
--- Lets a call in: 0. Else the milliseconds to wait, or -1 when a call under way has to end first.
--- ARGV: number, lease, concurrency, four limits (-1 is none), then input, output and cost of the call.
+-- Admits a call and returns 0. Else returns the milliseconds to wait, or -1 if a call in progress must end first.
+-- ARGV: number, lease, concurrency, four limits (-1 for no limit), then input, output and cost of the call.
 local lease, concurrency = tonumber(ARGV[2]), tonumber(ARGV[3])
 local input, output, cost = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 

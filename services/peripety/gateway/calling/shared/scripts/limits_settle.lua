@@ -1,4 +1,4 @@
--- Accounts for a call that has ended, unless its lease ran out before: then it has counted for all it might use.
+-- Settles a finished call, unless its lease has expired: its whole reservation was then counted as used.
 -- ARGV: number, whether a request was sent, then input, output and cost of the call.
 local hold = take(ARGV[1])
 if not hold then return 0 end

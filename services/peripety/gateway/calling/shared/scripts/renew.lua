@@ -1,5 +1,5 @@
--- Makes leases longer, those that have not run out.
--- ARGV: lease, then the numbers. A hold lives as long as its lease.
+-- Renews leases that have not expired.
+-- ARGV: lease, then the numbers. A hold expires with its lease.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 for i = 2, #ARGV do
