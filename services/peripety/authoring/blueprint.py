@@ -101,7 +101,7 @@ class Action:
 
     Attributes:
         name: unique name.
-        flows: its gains and its price; a price is added if there is none.
+        flows: its gains and its price; a missing price is added.
         is_delayed: True if its gain arrives some turns later.
         is_scaled: True if the player chooses the amount; gain and price are proportional to it.
         is_final: True if it can be done only once and cannot be undone.

@@ -60,12 +60,8 @@ def wins(world: World) -> Iterator[Ending]:
 
 
 def specified(world: World, endings: Iterable[Ending], taken: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Return endings as the specification writes them.
-
-    Args:
-        world: the world of the endings.
-        endings: the endings.
-        taken: identifiers in use, besides those of the world.
+    """Return endings as the specification writes them, with identifiers unlike those of the world and the
+    given ones.
     """
     by_name = {f"{ending.use} {ending.quantity}": ending for ending in endings}
     ids = identifiers("c", by_name, [*world.ids, *taken])

@@ -31,12 +31,11 @@ def spelled(name: str) -> str:
 
 
 def identifiers(prefix: str, names: Iterable[str], taken: Iterable[str] = ()) -> Mapping[str, str]:
-    """Return a unique identifier for each name.
+    """Return a unique identifier for each name, unlike the given ones in use.
 
     Args:
         prefix: prefix of identifiers that would not begin with a letter.
         names: the names.
-        taken: identifiers in use.
     """
     used = set(taken)
     ids: dict[str, str] = {}

@@ -36,12 +36,7 @@ def down(quantity: Quantity, size: Size = Size.MEDIUM) -> Flow:
 
 
 def actions(stage: Stage, say: Say) -> Iterator[Action]:
-    """Yield the actions of the template.
-
-    Args:
-        stage: all quantities.
-        say: returns the phrase of a key, filled with one or two terms.
-    """
+    """Yield the actions of the template; their names are phrases around the terms of the quantities."""
     first, *others = stage.goals
     supply, ward, threat = stage.supplies[0], stage.wards[0], stage.threats[0]
     spare, other_ward, other_threat = stage.supplies[-1], stage.wards[-1], stage.threats[-1]
@@ -97,7 +92,6 @@ def events(stage: Stage, spare: tuple[str, str], say: Say) -> Iterator[Event]:
     Args:
         stage: all quantities.
         spare: the terms of the events that release wear and bring relief.
-        say: returns the phrase of a key, filled with a term.
     """
     ward, supply = stage.wards[0], stage.supplies[0]
     for place, one in enumerate(stage.threats):
