@@ -1,6 +1,6 @@
-"""Parts on Dask: `python -m peripety.scenarios.batch.on_dask IN OUT --scheduler HOST:PORT`.
+"""Batch validation on Dask: `python -m peripety.scenarios.batch.on_dask IN OUT --scheduler HOST:PORT`.
 
-Each worker needs the package, and sees the files under the same names.
+Each worker needs the package, and access to the files under the same names.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["validated"]
 
 
 def validated(client: Client, parts: Sequence[Part], output: Output) -> Iterator[Tally]:
-    """Have the parts done that are not done yet, and yield what came of each.
+    """Validate the unfinished parts on a cluster, and yield the totals of each.
 
-    A part whose worker dies is done by another one.
+    A part whose worker dies is assigned to another one.
 
     Raises:
         FailedPreconditionError: `OUTPUT_TAKEN`.
-        KilledWorker: several workers died over the same part.
+        KilledWorker: several workers died on the same part.
     """
     numbers = output.begin(parts)
     futures = client.map(output.write, numbers, [parts[number] for number in numbers], pure=False)
@@ -59,7 +59,7 @@ def _main() -> int:
 
 
 def _client(scheduler: str | None) -> Client:
-    """A cluster, or without an address one on this machine, with a process for each core."""
+    """Connect to a cluster; without an address, start a local one with a process per core."""
     return Client(scheduler) if scheduler else Client(threads_per_worker=1, dashboard_address=None)
 
 

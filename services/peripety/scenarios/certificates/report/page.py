@@ -1,4 +1,4 @@
-"""The page of a certificate: its verdict, its plots with their figures, and how to compute it again."""
+"""HTML page of a certificate: its verdict, its plots with their figures, and the command to verify it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["page"]
 
 
 def page(certificate: Certificate, spec: Mapping[str, Any]) -> bytes:
-    """The report, in UTF-8; the same certificate gives the same bytes.
+    """Render the report in UTF-8; equal certificates result in equal bytes.
 
     Args:
-        certificate: what it is about.
-        spec: the specification that was certified, for its name.
+        certificate: the certificate.
+        spec: the certified specification, for its name.
     """
     name = str(spec["name"])
     return html(
@@ -131,6 +131,6 @@ def _identity(certificate: Certificate) -> Iterator[Element]:
 
 
 def _wide(figures: Element) -> Element:
-    """A table that may be wider than the page, to be scrolled with the keyboard as well."""
+    """Return a table in a container that scrolls horizontally, also with the keyboard."""
     name = figures.findtext("caption", "")
     return element("div", figures, class_="wide", tabindex="0", role="region", aria_label=name)
