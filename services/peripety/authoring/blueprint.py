@@ -56,8 +56,7 @@ class Quantity:
         start: the amount at the start, as distance from a loss.
         fades: True if it moves towards a loss each turn.
         holder: the only person who knows it; empty if it is public. A quantity that is not public loses no
-            run: it
-            triggers events, or can be obtained from its holder.
+            run: it triggers events, or can be obtained from its holder.
         is_hidden: True if it is hidden from all, including the player.
         amount: the known number at the start, or for a goal the number required; None if unknown.
         term: its name in sentences; the name if empty.

@@ -1,43 +1,32 @@
-"""Difficulty gate: the sequential test of a scenario's fail rate against its budget, and the limit on its
-drift.
+"""Difficulty gate: sequential test of the fail rate against the budget, and a limit on drift.
 
 A specification states a budget: the share of runs that a player without skill must lose, and optionally the
-maximum.
-The gate measures this share by simulation and decides if the scenario passes. Registration, generation,
-amendment,
-batches and certificates all use this one function, so that they cannot disagree.
+maximum. The gate measures this share by simulation and decides if the scenario passes. Registration,
+generation, amendment, batches and certificates all use this one function, so that they cannot disagree.
 
 Test. Runs are simulated in blocks of 64. After each block, Wald's sequential probability ratio test
-(`rates.side_of`)
-compares the fail rate with each end of the band. Its error rate is 1 % outside an indifference zone of 3
-points
-around the threshold. It usually decides after a few blocks; only rates near a threshold need many. If
-the
-maximum number of runs is reached without a decision, the point estimate decides. Invariants:
+(`rates.side_of`) compares the fail rate with each end of the band. Its error rate is 1 % outside an
+indifference zone of 3 points around the threshold. It usually decides after a few blocks; only rates near a
+threshold need many. If the maximum number of runs is reached without a decision, the point estimate decides.
+Invariants:
 
 - The result depends only on the program and the options. Run `n` has the same random numbers everywhere,
-  blocks have a
-  fixed size, and the time limit can only raise an error, never change a verdict.
+  blocks have a fixed size, and the time limit can only raise an error, never change a verdict.
 - A miss needs both the decision of the test and a point estimate on the same side. A scenario whose measured
-  rate is
-  inside the band is never rejected.
+  rate is inside the band is never rejected for its rate.
 - A rule that raises an error is reported instead of a rate: the rates of a broken scenario mean nothing.
 - The upper end is not tested if it is 1.
 
 Drift. A scenario can have the right fail rate and still become safer each turn. So an accepted scenario is
-also
-compared with the drift limit, on the detailed counts of the first block. A block is a small sample for a
-mean.
-Therefore a rejection by drift is first confirmed on up to 512 runs.
+also compared with the drift limit, on the detailed counts of the first block. A block is a small sample for a
+mean. Therefore a rejection by drift is first confirmed on up to 512 runs.
 
-Rejected alternatives: a fixed sample size, which wastes runs on clear cases and is too small for close ones;
-testing
-after every single run, which increases the error rate by repeated testing; and a confidence interval as the
-criterion, which does not bound the error rate of a sequential decision.
+Alternatives not used: a fixed sample size, which wastes runs on clear cases and is too small for close ones;
+testing after every single run, which increases the error rate by repeated testing; and a confidence interval
+as the criterion, which does not bound the error rate of a sequential decision.
 
 Only the miss of a budget (`Miss`) can be repaired by moving numbers. The repair is confirmed with fresh run
-numbers
-(`first_run`), because the search has already adapted to the old ones.
+numbers (`first_run`), because the search has already adapted to the old ones.
 """
 
 from __future__ import annotations

@@ -57,9 +57,7 @@ def _action(world: World, action: Action, id_: str) -> dict[str, Any]:
 
 
 def _scaled(world: World, action: Action, id_: str, moves: Sequence[Move]) -> dict[str, Any]:
-    """Return an action whose amount is a parameter; its effect grows while the first ward is in good
-    shape.
-    """
+    """Return an action whose amount is a parameter; it has more effect while the first ward is high."""
     amount = variable(f"params.{_AMOUNT}")
     bonus = [_bonus(ward) for ward in world.of_role(Role.WARD)[:1]]
     derives, derived, conditions = {}, [], []

@@ -60,9 +60,7 @@ def wins(world: World) -> Iterator[Ending]:
 
 
 def specified(world: World, endings: Iterable[Ending], taken: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Return endings as the specification writes them, with identifiers unlike those of the world and the
-    given ones.
-    """
+    """Return endings as the specification writes them, with unique identifiers."""
     by_name = {f"{ending.use} {ending.quantity}": ending for ending in endings}
     ids = identifiers("c", by_name, [*world.ids, *taken])
     return [

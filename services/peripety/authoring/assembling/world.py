@@ -26,8 +26,7 @@ class World:
         blueprint: the complete blueprint.
         gauges: its quantities, by name.
         marks: for each delayed or one-time action, by name: a private counter of the player, with the number
-            of
-            pending or completed uses.
+            of pending or completed uses.
         people: the identifier of each person, by name.
         actions: the identifier of each action, by name.
         events: the identifier of each event, by name.

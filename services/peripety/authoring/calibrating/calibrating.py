@@ -2,8 +2,7 @@
 
 Only the random persona is simulated. It is cheap, and its win rate predicts the rates of planning personas:
 where random play wins a few runs in a hundred, planning wins most and loses some. Both engine backends give
-the
-same results, so the search finds the same numbers.
+the same results, so the search finds the same numbers.
 """
 
 from __future__ import annotations

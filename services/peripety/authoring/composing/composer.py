@@ -1,7 +1,4 @@
-"""Composition of a blueprint from a text: its terms fill the roles of a fixed template, with its numbers and
-time
-spans.
-"""
+"""Composition of a blueprint: the terms of a text fill the roles of a fixed template."""
 
 from __future__ import annotations
 

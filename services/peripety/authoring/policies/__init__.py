@@ -1,5 +1,4 @@
-"""Offline policy author: rules from a written policy in English, and scenarios that reach them, without a
-model.
+"""Offline policy author: rules and scenarios from a written policy in English, without a model.
 
 A sentence that is not fully understood never allows anything, and is reported.
 """

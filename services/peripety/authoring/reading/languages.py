@@ -191,8 +191,7 @@ def detect(words: Sequence[str]) -> Language:
     """Return the most likely language of case-folded words, or the one of symbols.
 
     A short text without a known word counts as English if it is plain ASCII, because most plain ASCII is
-    English.
-    A long text without known words is in an unsupported language.
+    English. A long text without known words is in an unsupported language.
     """
     hits = {language.code: sum(word in language.telling for word in words) for language in languages()}
     best = max(hits, key=lambda code: hits[code])

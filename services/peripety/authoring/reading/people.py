@@ -1,8 +1,7 @@
 """Detection of persons by grammar: by their verbs and by the relative pronouns after them.
 
 Only signs exclusive to persons count. A verb that also occurs with things needs a second sign. A doubtful
-term
-stays a thing.
+term stays a thing.
 """
 
 from __future__ import annotations
@@ -152,9 +151,7 @@ class _Grammar:
         return False
 
     def _subject(self, place: int) -> tuple[int, int] | None:
-        """Return the row of the subject noun, given the last row of the subject: in "the a of the b", the
-        first.
-        """
+        """Return the row of the subject noun, from its last row: in "the a of the b", the first noun."""
         before = self._words.joins | self._words.acts | self._words.sayings
         while True:
             start = self._start(place)

@@ -66,8 +66,8 @@ class _Phrase:
 
     @property
     def words(self) -> set[str]:
-        """Return the words that no other phrase may share: its words, and its text, which may be
-        shortened.
+        """Return the words that no other phrase may share: its words, and its text, which may be shortened.
+
         """
         return {token.folded for token in self.tokens} | {self.text}
 
@@ -183,9 +183,7 @@ class _Reader:
         return not (_is_short(word, kind) or self._is_weak(word))
 
     def _found_measures(self) -> Iterator[str]:
-        """Yield words for amounts and times, which do not name a thing; a time unit counts only after a
-        number.
-        """
+        """Yield words for amounts and times, which do not name a thing; time units only after a number."""
         language, before = self._language, ""
         for token in self._tokens:
             word = token.folded

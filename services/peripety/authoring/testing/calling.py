@@ -181,9 +181,7 @@ def _with_no_number(calls: _Calls, _: str) -> _Calls:
 
 
 def _with_zero(calls: _Calls, sentence: str) -> _Calls:
-    """Return a call with a zero; only for an operation that the sentence names, because others may accept
-    zero.
-    """
+    """Return a call with a zero, for an operation in the sentence; others may accept zero."""
     return [_replaced(call, "0") for call in calls if call[0].lower()[:3] in sentence][:1]
 
 

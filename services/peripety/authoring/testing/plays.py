@@ -71,9 +71,7 @@ class Play:
 
 
 def plays_of(program: sim.Program) -> Iterator[Play]:
-    """Yield plays: each action at the bounds of its parameters, repeated actions, waiting, pairs, random
-    walks.
-    """
+    """Yield plays: actions at the bounds of their parameters, repetitions, waiting, pairs, random walks."""
     actions = program.spec["actions"]
     calls = {action["id"]: calls_of(action) for action in actions}
     usual = [of[0] for of in calls.values()]

@@ -85,9 +85,7 @@ def _reaching(
 
 
 def _rule_at(policy: sim.Policy, path: str) -> tuple[int, Mapping[str, Any] | None]:
-    """Return the index of the rule at a JSON Pointer, and the referenced part of its condition, as a
-    condition.
-    """
+    """Return the index of the rule at a JSON Pointer, and the referenced part of its condition."""
     section, index, *place = segments(path)
     if index == "-":
         return -1, None

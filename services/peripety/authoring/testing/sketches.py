@@ -61,8 +61,7 @@ def chosen(sketches: Iterable[Sketch], asked: Asked) -> list[dict[str, Any]]:
     """Return the tests to write: greedy set cover over the targets that no earlier test reaches.
 
     The first round is filled up with tests that show something new; later rounds only cover requested
-    targets. If
-    no candidate belongs to any known category, all candidates are eligible.
+    targets. If no candidate belongs to any known category, all candidates are eligible.
     """
     left = [sketch for sketch in sketches if not asked.has(sketch.given)]
     if asked.category is not None and any(sketch.fits.intersection(asked.categories) for sketch in left):

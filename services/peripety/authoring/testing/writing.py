@@ -25,13 +25,11 @@ def write_tests(material: Mapping[str, Any], question: Mapping[str, Any]) -> lis
     Args:
         material: `task`, `categories`, and optionally `environment` and `subject`.
         question: the request, with optional fields: `category`, `round`, `at_least`, `at_most`,
-            `existing_tests`,
-            `survivors` and `uncovered`.
+            `existing_tests`, `survivors` and `uncovered`.
 
     Returns:
         Tests with `id`, `input`, `expected_output`, `reasoning` and `confidence`; with a `body` if they can
-        be run,
-        and a `category` if none is requested.
+        be run, and a `category` if none is requested.
 
     Raises:
         PeripetyError: the engine rejects the document under test.

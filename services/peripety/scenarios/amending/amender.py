@@ -70,8 +70,7 @@ class Amender:
 
         Yields:
             Progress, proposals and findings. The last event is `NotAmended`, or a pending `Amended`: the
-            version is
-            stored when that is executed, which raises `ConflictError` after a concurrent change.
+            version is stored when that is executed, which raises `ConflictError` after a concurrent change.
 
         Raises:
             InvalidArgumentError: a field of the order is out of range.
@@ -99,9 +98,7 @@ class Amender:
             yield await self._amended(change.accepted, order, present, change.spent)
 
     async def _is_for_rules(self, change: Change, model: str | None) -> bool:
-        """Return True if rules make the change: without a model, or for a weak model if rules understand
-        the text.
-        """
+        """Return True if rules make the change: without a model, or if they suffice for a weak one."""
         provider, _ = choose_provider(model, self._provider)
         if provider is ProviderName.GENERIC:
             return await change.is_understood()

@@ -42,8 +42,7 @@ def bent(spec: Mapping[str, Any], instruction: str, fail_rate: float) -> dict[st
     """Return the specification with the edits of an instruction, or a finding if they cannot be made.
 
     The edits alone do not make a valid specification invalid. The caller validates that it can still be won
-    and is
-    lost often enough.
+    and is lost often enough.
 
     Args:
         spec: a valid specification; not modified.
@@ -216,8 +215,8 @@ def _removal(rules: list[dict[str, Any]], rule: dict[str, Any]) -> _Bend:
 
 
 def _scaled(value: float, factor: float) -> float:
-    """Return the number times the factor; an integer stays an integer unless rounding would undo the
-    change.
+    """Return the number times the factor; an integer stays an integer unless rounding would undo the change.
+
     """
     exact = value * factor
     if not math.isfinite(exact):

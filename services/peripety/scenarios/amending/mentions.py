@@ -35,8 +35,7 @@ def mentioned(text: str, *groups: Iterable[tuple[str, T]]) -> list[T]:
 
     Returns:
         Every thing that matches some words better than any other; empty if most words match nothing, because
-        then the
-        text is about something else.
+        then the text is about something else.
     """
     named = [
         _Named(_WORD.findall(folded(name)), thing, place)

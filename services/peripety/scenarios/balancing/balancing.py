@@ -1,9 +1,8 @@
 """Balancing: the fewest and smallest moves of numbers that bring a fail rate into a requested band.
 
 The caller requests it explicitly, so it may move more numbers than a repair, and more than once. The
-candidates
-are those of `choosing`, and no number moves by more than half. A result is confirmed on fresh runs. If that
-fails, the search continues with the difference as a correction.
+candidates are those of `choosing`, and no number moves by more than half. A result is confirmed on fresh
+runs. If that fails, the search continues with the difference as a correction.
 """
 
 from __future__ import annotations
@@ -139,9 +138,7 @@ class _Attempts:
         yield self._unconfirmed(after)
 
     def _within(self, closest: Trial | None) -> Trial | None:
-        """Return the closest candidate if it is inside the target, although not inside the narrower goal
-        of the search.
-        """
+        """Return the closest candidate if it is inside the target, although outside the search goal."""
         return closest if closest is not None and self._target.met(closest.rate) else None
 
     async def _aim(self, luck: float, attempt: int) -> Aim:

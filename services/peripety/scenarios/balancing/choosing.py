@@ -1,10 +1,8 @@
 """Selection of tunable numbers.
 
 A repair moves the weights and effects of random events, and decay, unless they help the player. Balancing
-also
-moves helpful events, the effects of actions, and initial values. The harmful direction of a quantity follows
-from
-the comparisons in loss and win conditions.
+also moves helpful events, the effects of actions, and initial values. The harmful direction of a quantity
+follows from the comparisons in loss and win conditions.
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ __all__ = ["balanceable", "repairable"]
 
 
 def repairable(spec: Spec) -> list[Knob]:
-    """Return the numbers for a repair: events in document order, then decay; an unknown direction counts
-    as harmful.
-    """
+    """Return the numbers for a repair: events, then decay; an unknown direction counts as harmful."""
     hurts = _hurts(spec)
     found = [
         knob
@@ -40,8 +36,7 @@ def balanceable(spec: Spec) -> list[Knob]:
     """Return the numbers for balancing: events, decay, actions, initial values.
 
     Quantities in an equality are excluded, with everything that changes them: with other steps, the equality
-    might
-    never hold.
+    might never hold.
     """
     hurts = _hurts(spec)
     stepped = matched(spec)

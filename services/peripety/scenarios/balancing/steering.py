@@ -1,12 +1,9 @@
 """Balance search: the fewest and smallest moves that bring a fail rate into a goal.
 
 Each number is first tried at its bounds. If one number alone reaches the goal, the smallest such move is
-used.
-Otherwise as many of the strongest numbers as necessary are moved, each by the same share of its way. Many
-numbers
-count in steps, so a rate may jump over the goal. Then the numbers are moved one after another to find the one
-that
-jumps, and the others are moved around it.
+used. Otherwise as many of the strongest numbers as necessary are moved, each by the same share of its way.
+Many numbers count in steps, so a rate may jump over the goal. Then the numbers are moved one after another to
+find the one that jumps, and the others are moved around it.
 """
 
 from __future__ import annotations
@@ -226,13 +223,10 @@ class Steering:
         return _Lead(lead.index, low if lead.bound == high else high, lead.effect)
 
     async def _between(self, low: Setting, high: Setting) -> Trial | None:
-        """Search between a setting below the goal and one in or beyond it; return the first candidate that is
-        in
-        the goal.
+        """Search between a setting below the goal and one in or beyond it; None without a candidate in it.
 
         If the first candidate that reaches the goal is beyond it, the numbers of that step are moved one by
-        one. If that
-        fails, `jump` records the discontinuity.
+        one. If that fails, `jump` records the discontinuity.
         """
 
         async def part(step: int) -> Trial:

@@ -122,9 +122,7 @@ class Judging(Generic[T]):
         return verdict_on(found.spec_hash, findings)
 
     def _claimed(self, playable: Iterable[tuple[list[T], Checked]]) -> dict[bytes, Checked]:
-        """Return the documents that are not simulated yet, by content hash; the others join a running
-        simulation.
-        """
+        """Return the documents without a running simulation, by content hash; the others join one."""
         claimed = {}
         with self._lock:
             for names, checked in playable:

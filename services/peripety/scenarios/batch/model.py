@@ -35,8 +35,7 @@ class BatchOptions:
         dry_run: simulation options, from `Level.DRY_RUN` on.
         certificate: certificate options, at `Level.CERTIFICATE`.
         seconds: the maximum thread time per document; by default 10 s, and 120 s for a certificate. It
-            decides
-            whether there is a verdict, never which one.
+            decides whether there is a verdict, never which one.
     """
 
     level: Level = Level.STATIC

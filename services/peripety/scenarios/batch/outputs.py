@@ -1,9 +1,8 @@
 """Output folder of a job: one file per part, complete or absent.
 
 A worker may die during a part, and another worker may repeat it, even while the first one is alive. Each
-writes to
-its own temporary file and renames it when it is complete. The content does not depend on the worker. So a job
-neither loses nor duplicates results, and an interrupted job can be resumed.
+writes to its own temporary file and renames it when it is complete. The content does not depend on the
+worker. So a job neither loses nor duplicates results, and an interrupted job can be resumed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Validation of one partition of a table, for distributed data engines.
 
 The interface is Arrow in, Arrow out, on one thread. The result of a row depends only on the row and the
-options,
-so an engine may split tables in any way and repeat a partition.
+options, so an engine may split tables in any way and repeat a partition.
 """
 
 from __future__ import annotations
@@ -51,12 +50,10 @@ def validate_partition(
 
     Returns:
         A row for each row, in the same order: its `id`; `accepted`; `spec_hash`, null if the document is not
-        acceptable
-        JSON; `findings`, a JSON list of `{code, path, message, severity}`, at most `MAX_FINDINGS`, and their
-        `total`;
-        `runs`, `lost` and `fail_rate` of the dry-run, null without one; `certificate`, its document, null
-        without one;
-        `error`, the reason for a missing verdict that is not an error of the document, else null.
+        acceptable JSON; `findings`, a JSON list of `{code, path, message, severity}`, at most `MAX_FINDINGS`,
+        and their `total`; `runs`, `lost` and `fail_rate` of the dry-run, null without one; `certificate`, its
+        document, null without one; `error`, the reason for a missing verdict that is not an error of the
+        document, else null.
 
     Raises:
         InvalidArgumentError: `MISSING_COLUMN`.

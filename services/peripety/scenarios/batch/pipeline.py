@@ -33,8 +33,8 @@ def validate(
     """Validate documents, as many at a time as threads and memory allow.
 
     Verdicts arrive in any order, each as soon as it is available. They depend only on the document and the
-    options. If
-    the consumer does not read verdicts, no more documents are read. Closing the iterator cancels the work.
+    options. If the consumer does not read verdicts, no more documents are read. Closing the iterator cancels
+    the work.
 
     Args:
         documents: each with a name chosen by the caller; read on a separate thread.
@@ -71,9 +71,7 @@ def validate(
 
 
 class _Intake(Generic[T]):
-    """Reader thread that submits documents within the limits of a window.
-
-    The number of documents read so far is in its first attribute.
+    """Reader thread that submits documents within the limits of a window, and counts them.
 
     Attributes:
         has_ended: True at the end of the documents.

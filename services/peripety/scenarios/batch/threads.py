@@ -30,13 +30,11 @@ class Turn:
 
 
 class Threads:
-    """Fixed number of threads, shared by any number of batches. Long work resubmits itself for another time
-    slice.
+    """Fair thread pool, shared by any number of batches. Long work resubmits itself for another slice.
 
     Args:
         number: the number of threads; twice the number of cores by default, because up to half of the work of
-            a document
-            is in Python, which runs on one thread at a time.
+            a document is in Python, which runs on one thread at a time.
     """
 
     def __init__(self, number: int | None = None) -> None:

@@ -1,9 +1,8 @@
 """Stepwise execution of coroutines without an event loop, in the calling thread.
 
 The gate and certificates are coroutines that await pieces of work. This executor runs each piece inline and
-pauses
-before every piece but the first. So the caller can switch to other work between pieces, and their time is
-measured.
+pauses before every piece but the first. So the caller can switch to other work between pieces, and their time
+is measured.
 """
 
 from __future__ import annotations

@@ -38,8 +38,7 @@ CertifyEvent: TypeAlias = Progress | PersonaReport | Certificate | NotCertifiabl
 
 
 class Certifier:
-    """Certification of documents and of stored scenarios; only the certificates of stored scenarios are
-    stored.
+    """Certification of documents and stored scenarios; certificates of documents are not stored.
 
     Args:
         registry: stores scenarios and their certificates.

@@ -91,8 +91,7 @@ async def certify(
     """Measure the fairness of a scenario.
 
     The result depends only on the scenario and the options. If the gate finds a rule that raises errors, no
-    other
-    persona plays.
+    other persona plays.
 
     Args:
         program: the scenario.
@@ -179,9 +178,7 @@ async def _planner_gap(
     workers: Worker,
     most_seconds: float,
 ) -> float | None:
-    """Return the value of planning: the fail rate of the random persona minus the planner's, on the same
-    runs.
-    """
+    """Return the fail rate of the random persona minus the planner's, on the same runs."""
     if planner is None:
         return None
     how = DryRunOptions(seed=options.seed, horizon=options.horizon)

@@ -1,8 +1,7 @@
 """Findings of a certificate, derived from its figures.
 
 Errors are certain, or decided by a test with known error rates: the band, the drift, rules that raise errors,
-and
-proofs. An absence in a sample is a warning, because more runs could contradict it.
+and proofs. An absence in a sample is a warning, because more runs could contradict it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Sampling of a persona: runs until the interval of its fail rate is narrow enough.
 
 The runs are examined only at fixed counts, so the stopping point depends on the runs alone, not on pieces,
-threads or
-processes. An interval at an early stop is slightly too narrow. The number of looks is small, and the last one
-has
-enough runs for any rate.
+threads or processes. An interval at an early stop is slightly too narrow. The number of looks is small, and
+the last one has enough runs for any rate.
 """
 
 from __future__ import annotations

@@ -28,9 +28,7 @@ __all__ = [
 ]
 
 ENGINE_VERSION: Final = "1.0"
-"""The version of docs/semantics.md. Both backends implement it, so a certificate does not contain the
-backend.
-"""
+"""The version of docs/semantics.md; both backends implement it, so certificates do not name one."""
 
 LEAST_RUNS: Final = 64
 MOST_RUNS: Final = 9_604
@@ -171,8 +169,7 @@ class Certificate:
         findings: errors and warnings.
         personas: the figures of each persona, in the order of `PERSONAS`.
         planner_gap: the fail rate of the random persona minus the planner's, on the runs of the planner; None
-            if the
-            planner did not play.
+            if the planner did not play.
         drifts: the drift of each quantity that an ending or decay reads.
         proofs: the proofs.
         dead_actions: actions that were never legal for any persona.

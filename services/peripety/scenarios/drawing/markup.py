@@ -1,8 +1,7 @@
 """Markup as a tree, so that the text of a specification is always escaped.
 
 `xml.etree` escapes on output. A plotting library was rejected: the drawings are rectangles and lines, and
-their
-bytes must be the same on every machine.
+their bytes must be the same on every machine.
 """
 
 from __future__ import annotations

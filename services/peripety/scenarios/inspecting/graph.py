@@ -28,8 +28,7 @@ def rule_graph(spec: Mapping[str, Any]) -> Graph:
     """Return the dependencies in a valid specification.
 
     A quantity is a value of the state, or a whole array, that some rule reads or writes. A rule that reads or
-    writes an
-    object depends on all of its quantities.
+    writes an object depends on all of its quantities.
 
     Raises:
         ResourceExhaustedError: `GRAPH_TOO_LARGE`.
@@ -120,8 +119,8 @@ def _decays(amounts: Mapping[str, float]) -> Iterator[_Rule]:
 
 
 class _Quantities:
-    """Quantities behind the accessed paths; an accessed object counts as the quantities accessed within
-    it.
+    """Quantities behind the accessed paths; an accessed object counts as the quantities accessed within it.
+
     """
 
     def __init__(self, state: Any, touched: Iterable[Path]) -> None:

@@ -1,10 +1,8 @@
 """Activity of rule graph nodes in simulated runs.
 
 Actions count when chosen, events when drawn (at their onset), endings when they end a run, decay in every
-turn.
-Scheduled effects count when they are scheduled, because a run may end before they are due. A quantity counts
-as often
-as all rules that write it.
+turn. Scheduled effects count when they are scheduled, because a run may end before they are due. A quantity
+counts as often as all rules that write it.
 """
 
 from __future__ import annotations

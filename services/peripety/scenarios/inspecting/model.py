@@ -73,8 +73,7 @@ class Graph:
 
     Attributes:
         nodes: in the order of the specification: quantities, actions, events, losses, decay, wins; scheduled
-            effects
-            after their rule.
+            effects after their rule.
         edges: in the order of the rules, without duplicates.
     """
 

@@ -1,7 +1,7 @@
-"""A scenario from a model that cannot write one: it is asked for an outline, then for section after section.
+"""Outline author: a scenario from a weak model, by an outline and then section after section.
 
-Each answer comes under a small schema made of the names before it. What comes of them is a blueprint;
-numbers, paths and conditions are the engine's matter, and so is whatever an answer leaves out.
+Each answer has a small schema with the names of earlier answers. The result is a blueprint. Numbers, paths
+and conditions are derived by rules, and so are omitted parts.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "Stepwise"]
 
-# The longest answer by these schemas. A small model does not know when to stop.
+# The longest answer of these schemas. A small model may not stop by itself.
 _MAX_TOKENS = 2_048
-# Small models wander off when they are left more freedom than this, and repeat themselves when left less.
+# At a higher temperature small models digress; at a lower one they repeat themselves.
 _TEMPERATURE = 0.5
 
 _WORDS_ONLY = Finding(
@@ -61,11 +61,11 @@ _REPLACED = replace(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to make a specification of what the model said.
+    """Candidate specification from the model's answers.
 
     Attributes:
-        write: writes it, always a valid one; this takes processor time.
-        findings: how it came about, as warnings.
+        write: builds a valid specification; CPU-bound.
+        findings: warnings about the way of its generation.
     """
 
     write: Callable[[], dict[str, Any]]
@@ -73,17 +73,17 @@ class Candidate:
 
 
 class Stepwise:
-    """One scenario under way.
+    """Outline authoring of one scenario.
 
     Args:
-        asker: puts the questions, and counts what they use.
-        gateway: answers them.
-        order: what the scenario is about.
-        seed: its seed.
+        asker: sends the requests, and counts their usage.
+        gateway: the model gateway.
+        order: the order.
+        seed: the seed of the scenario.
 
     Attributes:
-        candidates: specifications, the one to be tried first in front; none before the events are over.
-        answer: the model's last answer of use; None when there was none.
+        candidates: candidate specifications, the preferred one first; set at the end of the events.
+        answer: the last usable answer of the model; None without one.
     """
 
     def __init__(self, asker: Asker, gateway: ModelGateway, order: GenerationOrder, seed: int) -> None:
@@ -97,7 +97,7 @@ class Stepwise:
         self.answer: Answer | None = None
 
     async def events(self) -> AsyncIterator[Progress]:
-        """Ask for all parts, as far as the order allows, and set the attributes.
+        """Request all parts, within the limits of the order, and set the attributes.
 
         Raises:
             PeripetyError: as `Asker.ask`.
@@ -143,7 +143,7 @@ class Stepwise:
                 yield step
 
     def _told(self) -> dict[str, Any] | None:
-        """What the last question was answered with, if it is an object at all."""
+        """Return the last answer if it is an object."""
         answer = self._asker.answer
         if answer is None or not isinstance(answer.value, dict):
             return None

@@ -175,9 +175,7 @@ def _turns_axis(x: Scale, horizon: int, bottom: float) -> Iterator[Element]:
 
 
 def _main_causes(reports: Sequence[PersonaReport]) -> list[str]:
-    """Return the most frequent loss conditions, in the order of the specification, and a class for the
-    others.
-    """
+    """Return the most frequent loss conditions, in the order of the specification, and a rest class."""
     total: Counter[str] = Counter()
     for report in reports:
         for loss in report.losses:

@@ -1,8 +1,7 @@
 """Three columns of a graph drawing: actions, quantities, and events with endings.
 
 Rules are on both sides of the quantities, so that no edge passes behind another node, and fewer edges cross
-than with
-all rules on one side. A scheduled effect is below its rule.
+than with all rules on one side. A scheduled effect is below its rule.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ class Columns:
 
 
 def columns(graph: Graph) -> Columns:
-    """Assign the nodes of a graph to columns, in the order of the specification; empty sections are
-    omitted.
+    """Assign the nodes of a graph to columns, in the order of the specification; empty sections are omitted.
+
     """
     scheduled: dict[str, list[str]] = {}
     for edge in graph.edges:

@@ -1,8 +1,7 @@
 """Rule graph as a Mermaid flowchart, for pages that render it.
 
 Edges start at actions and events; edges to endings start at quantities, even for reads. The layout of a
-flowchart
-follows the direction of its edges.
+flowchart follows the direction of its edges.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Crossing reduction: the order of blocks within columns.
 
 Barycenter heuristic: each block moves to the mean position of its neighbours, column by column, and the best
-of
-several sweeps is used. Then adjacent blocks are exchanged while that reduces crossings.
+of several sweeps is used. Then adjacent blocks are exchanged while that reduces crossings.
 """
 
 from __future__ import annotations
@@ -132,8 +131,8 @@ def _exchanged(columns: Columns, neighbours: _Neighbours) -> Columns:
 def _with_exchanges(
     sections: _Sections, sides: Sequence[Mapping[str, int]], neighbours: _Neighbours
 ) -> _Sections:
-    """Return sections with adjacent blocks exchanged where that reduces crossings; each pair is tried
-    once.
+    """Return sections with adjacent blocks exchanged where that reduces crossings; each pair is tried once.
+
     """
     ends = {
         block.key: [sorted(side[other] for other in neighbours[block.key] if other in side) for side in sides]

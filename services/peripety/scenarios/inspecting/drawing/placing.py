@@ -1,8 +1,7 @@
 """Graph layout: positions of boxes in three columns, and of ports along their sides.
 
 The highest column determines the height. In the others each block moves as close to the centre of its
-neighbours as
-order and height allow, so that edges are short and level.
+neighbours as order and height allow, so that edges are short and level.
 """
 
 from __future__ import annotations
