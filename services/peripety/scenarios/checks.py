@@ -37,7 +37,7 @@ _MAX_HORIZON = 1_000
 
 def unsupported(field: str, what: str) -> UnsupportedError:
     """Return the error for a value that the contract allows and this server does not support."""
-    reason = f"asks for {what}, which this server does not support yet"
+    reason = f"requests {what}, which this server does not support"
     return UnsupportedError(
         f"{field} {reason}", code="FIELD_UNSUPPORTED", violations=[FieldViolation(field, reason)]
     )
@@ -61,7 +61,7 @@ def check_amendment(order: AmendmentOrder) -> None:
         InvalidArgumentError: a field is missing or out of range.
     """
     require(order.scenario_id, ".scenario_id", "is required")
-    require(order.instruction.strip(), ".instruction", "is required: say what should be different")
+    require(order.instruction.strip(), ".instruction", "is required: describe the change")
     _check_text(order.instruction, ".instruction")
     _check_answers(order.limits.answers)
 

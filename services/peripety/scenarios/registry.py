@@ -220,8 +220,8 @@ class ScenarioRegistry:
 def version_changed(scenario_id: str, latest: str) -> ConflictError:
     """Return the error for a change of an outdated version."""
     return ConflictError(
-        f"The latest version of {scenario_id} is {latest}, and the change is for another one; look at it and"
-        " ask again",
+        f"The latest version of {scenario_id} is {latest}, but the change is for another one; read it and"
+        " retry",
         code="VERSION_CHANGED",
     )
 
@@ -289,6 +289,6 @@ def _summary(row: Any) -> ScenarioSummary:
 def _not_found(scenario_id: str, spec_hash: str | None = None) -> NotFoundError:
     version = f" with the version {spec_hash}" if spec_hash else ""
     return NotFoundError(
-        f"There is no scenario {scenario_id}{version}; compile one, or list those that are stored",
+        f"Scenario {scenario_id}{version} does not exist; compile one, or list the stored ones",
         code="SCENARIO_NOT_FOUND",
     )

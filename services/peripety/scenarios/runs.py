@@ -33,7 +33,7 @@ _TURNS_AHEAD = 4 * 8
 def too_slow() -> ResourceExhaustedError:
     """Return the error for runs that exceed the time limit."""
     return ResourceExhaustedError(
-        "The dry-run takes longer than there is time: allow more time, fewer runs or a shorter horizon, or"
+        "The dry-run exceeds the time limit: allow more time, fewer runs or a shorter horizon, or"
         " make the rules cheaper",
         code="DRY_RUN_TOO_SLOW",
     )

@@ -73,9 +73,7 @@ def _spoken(label: str, text: str) -> str:
 
 
 def _aspects(name: Name, value: Any) -> dict[tuple[str, ...], tuple[str, str]]:
-    """Return the aspects of a part; a draft may contain anything, and an invalid rule is formatted as JSON.
-
-    """
+    """Return the aspects of a part; an invalid rule of a draft is formatted as JSON."""
     is_entry = name[0] in SECTIONS and isinstance(value, dict)
     return dict(_of_entry(value) if is_entry else _of_value(value, ()))
 

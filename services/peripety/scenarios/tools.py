@@ -65,8 +65,8 @@ def require_taken(offered: Sequence[ScenarioTool], provider: ProviderName) -> No
     wrong = list(not_taken([one.tool for one in offered], provider))
     if wrong:
         raise FailedPreconditionError(
-            f"{provider.value} does not take the tools of this scenario: {wrong[0].field} {wrong[0].reason};"
-            " change the scenario, or ask another provider",
+            f"{provider.value} does not support the tools of this scenario: {wrong[0].field}"
+            f" {wrong[0].reason}; change the scenario, or use another provider",
             code="TOOLS_NOT_TAKEN",
             violations=wrong,
         )
@@ -92,7 +92,7 @@ def _told(action: Mapping[str, Any], public: PublicAction, hurts: Mapping[str, i
     if needed:
         yield f"Only when {needed}."
     if public.has_secret_preconditions:
-        yield "Needs something that not everybody sees."
+        yield "Has a precondition on hidden state."
     if costs:
         yield f"Costs: {', '.join(costs)}."
     if others:

@@ -40,9 +40,7 @@ class Trial:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the last verdict of the gate, with the result of a failed repair; available after `events`.
-
-        """
+        """Return the last verdict of the gate, with any failed repair; available after `events`."""
         if self._verdict is None:
             raise InternalError("The gate ended without a verdict")
         return self._verdict
@@ -53,7 +51,7 @@ class Trial:
         Yields:
             Progress of the gate as a fraction of its work, and `NumbersMoved` after a repair.
         """
-        async with following(self._judged(0, "playing runs without a model", 0.0)) as steps:
+        async with following(self._judged(0, "simulating runs without a model", 0.0)) as steps:
             async for step in steps:
                 yield step
         first = self.verdict
@@ -89,7 +87,7 @@ class Trial:
 
 def _out_of_reach(found: Repair) -> Finding:
     if not found.edits:
-        message = "there is no event weight, event effect or decay whose number could be moved"
+        message = "no event weight, event effect or decay has a number that could be moved"
     else:
         message = (
             f"moving every weight and effect of events and every decay by as much as {LARGEST_MOVE:.0%}"

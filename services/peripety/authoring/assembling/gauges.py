@@ -1,5 +1,4 @@
-"""Quantities as numbers of the state: path, step size, start and limit, and the changes that apply to them.
-"""
+"""Quantities as numbers of the state: path, step size, start, limit, and their changes."""
 
 from __future__ import annotations
 

@@ -31,12 +31,7 @@ def spelled(name: str) -> str:
 
 
 def identifiers(prefix: str, names: Iterable[str], taken: Iterable[str] = ()) -> Mapping[str, str]:
-    """Return a unique identifier for each name, unlike the given ones in use.
-
-    Args:
-        prefix: prefix of identifiers that would not begin with a letter.
-        names: the names.
-    """
+    """Return a unique identifier for each name; the prefix is for those without a letter at the start."""
     used = set(taken)
     ids: dict[str, str] = {}
     for place, name in enumerate(names):

@@ -87,12 +87,7 @@ def actions(stage: Stage, say: Say) -> Iterator[Action]:
 
 
 def events(stage: Stage, spare: tuple[str, str], say: Say) -> Iterator[Event]:
-    """Yield the events of the template.
-
-    Args:
-        stage: all quantities.
-        spare: the terms of the events that release wear and bring relief.
-    """
+    """Yield the events of the template; the spare terms are for the release of wear and for relief."""
     ward, supply = stage.wards[0], stage.supplies[0]
     for place, one in enumerate(stage.threats):
         worried = stage.confidants[place :: len(stage.threats)]

@@ -120,9 +120,7 @@ def _is_entry(kind: str, entry: str) -> bool:
 
 
 def _roles(tool: Tool, kind: str, clause: Read, subject: Subject, *, stops: bool) -> tuple[str, ...]:
-    """Return the argument roles that the clause means; a rule that allows calls covers all roles of the kind.
-
-    """
+    """Return the argument roles of a clause; a rule that allows calls covers all roles of the kind."""
     said = stems(clause.text)
     if stops and any(one.roles_said(kind, said) for one in subject.tools):
         return tool.roles_said(kind, said)

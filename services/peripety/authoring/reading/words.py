@@ -66,9 +66,7 @@ class _Phrase:
 
     @property
     def words(self) -> set[str]:
-        """Return the words that no other phrase may share: its words, and its text, which may be shortened.
-
-        """
+        """Return the words that no other phrase may share: its words, and its shortened text."""
         return {token.folded for token in self.tokens} | {self.text}
 
 

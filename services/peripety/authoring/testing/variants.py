@@ -42,9 +42,7 @@ def path_of(survivor: Mapping[str, Any]) -> str:
 
 
 def part_at(document: Any, path: str) -> Any:
-    """Return the part of a document at a JSON Pointer; raises KeyError, IndexError or ValueError if missing.
-
-    """
+    """Return the part at a JSON Pointer; raises KeyError, IndexError or ValueError if missing."""
     for key in segments(path):
         document = document[int(key) if isinstance(document, list) else key]
     return document

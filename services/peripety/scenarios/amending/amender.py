@@ -115,7 +115,7 @@ class Amender:
         """Return the pending storage of the version, the only step in the transaction."""
         program, certificate, dry_run = judgement.program, judgement.certificate, judgement.dry_run
         if program is None or dry_run is None:
-            raise InternalError("A change was accepted that nobody has played")
+            raise InternalError("A change was accepted without a dry-run")
         risk = await risk_kept(order.instruction, program.document, certificate, self._workers)
         self._programs.keep(program)
         edits = rule_edits(present.spec, judgement.document)

@@ -54,18 +54,20 @@ def bent(spec: Mapping[str, Any], instruction: str, fail_rate: float) -> dict[st
     changed = deepcopy(dict(spec))
     heard = wishes(instruction)
     if not heard:
-        return _not_understood(instruction, "it says nothing")
+        return _not_understood(instruction, "the text is empty")
     for wish in heard:
         if isinstance(wish, str):
-            return _not_understood(wish, "it says no change that rules can make")
+            return _not_understood(wish, "not a change that rules can make")
         bends = _of_everything(changed, wish.way, fail_rate) if wish.is_general else _of_named(changed, wish)
         if not bends:
             what = "removed" if wish.way is Way.REMOVED else f"made {wish.way.value}"
-            return _not_understood(wish.said, f"nothing that could be {what} is named in it")
+            return _not_understood(wish.said, f"it names nothing that could be {what}")
         for bend in bends:
             bend(wish.factor)
     if changed == spec:
-        message = "what is asked for is the case already, or as far from it as it can be"
+        message = (
+            "the requested change has no effect: the values are already as requested, or at their limits"
+        )
         return Finding("AMENDMENT_CHANGES_NOTHING", "", message)
     return changed
 
@@ -215,9 +217,7 @@ def _removal(rules: list[dict[str, Any]], rule: dict[str, Any]) -> _Bend:
 
 
 def _scaled(value: float, factor: float) -> float:
-    """Return the number times the factor; an integer stays an integer unless rounding would undo the change.
-
-    """
+    """Return the product; an integer stays an integer unless rounding would undo the change."""
     exact = value * factor
     if not math.isfinite(exact):
         return value

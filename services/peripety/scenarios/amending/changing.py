@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Change", "ChangeEvent"]
 
 _IDENTITY = ("id", "seed", "spec_version")
-_NOTHING = Finding("AMENDMENT_CHANGES_NOTHING", "", "what was proposed leaves the scenario as it is")
+_NOTHING = Finding("AMENDMENT_CHANGES_NOTHING", "", "the proposal does not change the scenario")
 
 ChangeEvent: TypeAlias = Progress | Proposed | FoundWrong | NumbersMoved | NotAmended
 """Events of a change. After a rejected change, `NotAmended` is the last one."""
@@ -73,7 +73,7 @@ class Change:
         conversation = conversation_about_a_document(gateway, order.model, order.limits)
         manuscript = Manuscript(self._judge, spec, {key: spec[key] for key in _IDENTITY})
         writer = Writer(asker, conversation, manuscript)
-        yield asker.progress(Stage.AUTHORING, "asking for the change")
+        yield asker.progress(Stage.AUTHORING, "requesting the change")
         question = {"scenario": spec, "instruction": order.instruction}
         async with following(writer.events(question)) as events:
             async for event in events:
@@ -91,7 +91,7 @@ class Change:
 
     async def by_rules(self) -> AsyncIterator[ChangeEvent]:
         """Make the change without a model, if rules understand it."""
-        yield Progress(Stage.AUTHORING, "looking for what the text names", 0.0)
+        yield Progress(Stage.AUTHORING, "matching the text with the scenario", 0.0)
         changed = await self._bent()
         if isinstance(changed, Finding):
             yield NotAmended((changed,), self.spent)

@@ -107,7 +107,7 @@ class _Attempts:
 
     async def events(self) -> AsyncIterator[BalanceEvent]:
         """Simulate the scenario, search, confirm, and search again if the confirmation fails."""
-        yield Progress(Stage.DRY_RUNNING, "playing the scenario as it stands", 0.1)
+        yield Progress(Stage.DRY_RUNNING, "simulating the present scenario", 0.1)
         before = await self._trials.play(self._trials.start, 0, self._runs)
         if before.report.errors:
             yield _failed(before)
@@ -159,30 +159,30 @@ class _Attempts:
 
     def _refusal(self, steering: Steering, before: Trial) -> NotBalanced:
         closest = steering.closest or before
-        wanted = f"{self._target} is asked for"
+        wanted = f"the target is {self._target}"
         if steering.jump is not None:
             jump = steering.jump
             move = self._trials.told(jump.index, jump.below.setting, jump.above.setting)
             message = (
                 f"the rate jumps from {jump.below.rate:.1%} to {jump.above.rate:.1%} with one number, and"
-                f" {wanted}: {move}; let smaller steps decide"
+                f" {wanted}: {move}; use smaller steps"
             )
         elif not closest.edits:
             message = (
-                f"none of the {len(self._trials.knobs)} numbers that may be moved changes the rate of"
-                f" {closest.rate:.1%} enough to tell, and {wanted}; change the rules"
+                f"none of the {len(self._trials.knobs)} movable numbers has a measurable effect on the rate"
+                f" of {closest.rate:.1%}, and {wanted}; change the rules"
             )
         else:
             message = (
                 f"no number moves by more than {LARGEST_MOVE:.0%} of itself, which brings the rate to"
-                f" {closest.rate:.1%} only, and {wanted}; furthest went {_some(closest)}; change the rules"
+                f" {closest.rate:.1%} only, and {wanted}; largest moves: {_some(closest)}; change the rules"
             )
         return NotBalanced((Finding("BALANCE_OUT_OF_REACH", "", message),), closest.report)
 
     def _unconfirmed(self, after: Trial) -> NotBalanced:
         message = (
-            f"numbers were moved, and each time {after.report.runs} fresh runs said otherwise, the last time"
-            f" {after.rate:.1%}; {self._target} is asked for, so ask for a wider target or allow more runs"
+            f"the moves were not confirmed on {after.report.runs} fresh runs: the last rate was"
+            f" {after.rate:.1%}, and the target is {self._target}; use a wider target or allow more runs"
         )
         return NotBalanced((Finding("BALANCE_NOT_CONFIRMED", "", message),), after.report)
 

@@ -145,6 +145,6 @@ def _require_ours(database: sqlite3.Connection) -> None:
 
 def _unusable(path: Path | None, reason: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"{path} cannot keep verdicts: {reason}; name a new file, or one that an earlier batch has made",
+        f"{path} cannot store verdicts: {reason}; use a new file, or one of an earlier batch",
         code="RESUME_UNUSABLE",
     )

@@ -112,8 +112,8 @@ class Output:
 
     def _taken(self) -> FailedPreconditionError:
         return FailedPreconditionError(
-            f"{self.folder} holds something else than results of this job: name a new folder, or ask the same"
-            " of the same files to go on",
+            f"{self.folder} has other content than results of this job: use a new folder, or resume with the"
+            " same files and options",
             code="OUTPUT_TAKEN",
         )
 

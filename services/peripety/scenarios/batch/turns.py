@@ -55,7 +55,7 @@ class ByHand:
         self._has_begun = True
         if self._left <= 0:
             raise ResourceExhaustedError(
-                "The dry-run takes longer than a document of a batch may: ask for fewer runs or a shorter"
+                "The dry-run exceeds the time limit of a document in a batch: use fewer runs or a shorter"
                 " horizon, or make the rules cheaper",
                 code="DRY_RUN_TOO_SLOW",
             )

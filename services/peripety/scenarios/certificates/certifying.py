@@ -105,7 +105,7 @@ async def certify(
     Raises:
         ResourceExhaustedError: the runs of a persona exceed the time limit.
     """
-    yield Progress(Stage.CERTIFYING, "proving what needs no dice", 0.0)
+    yield Progress(Stage.CERTIFYING, "proving without simulation", 0.0)
     proofs = await workers.run(program.proofs, options.horizon)
     yield Progress(Stage.CERTIFYING, "testing the band", _SINCE / 2)
     gate = await verdict_of(program, _gate_options(options), workers, most_seconds)

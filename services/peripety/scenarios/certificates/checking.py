@@ -99,5 +99,5 @@ def _check_spec(given: Certificate, program: Program) -> None:
 
 def _findings(given: Any, computed: Any) -> Iterator[Finding]:
     for place, one, other in differences(given, computed):
-        message = f"the certificate says {shown(one)}, and {shown(other)} was computed"
+        message = f"the certificate has {shown(one)}, but the computed value is {shown(other)}"
         yield Finding("CERTIFICATE_DIFFERS", pointer(place), message)

@@ -52,20 +52,16 @@ def decode(document: bytes) -> Certificate:
         place = "".join(f"/{segment}" for segment in first["loc"])
         raise _invalid(f"{place or 'the document'}: {first['msg']}") from None
     except (ValueError, RecursionError, InvalidArgumentError):
-        raise _invalid(
-            "it is not JSON, or beyond what the engine takes for numbers, texts and depth"
-        ) from None
+        raise _invalid("it is not JSON, or exceeds the limits for numbers, texts and depth") from None
     # Lenient conversions, such as a number in quotes, do not survive the round trip.
     if written != document:
-        raise _invalid(
-            "it is not in canonical form, or has keys that a certificate has not: take it as it was written"
-        )
+        raise _invalid("it is not in canonical form, or has unknown keys: use the original file")
     return certificate
 
 
 def _invalid(reason: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"The document is no certificate of this version: {reason}", code="CERTIFICATE_INVALID"
+        f"The document is not a certificate of this version: {reason}", code="CERTIFICATE_INVALID"
     )
 
 

@@ -93,7 +93,7 @@ async def _named(pieces: AsyncIterator[DryRunReport], persona: Persona) -> Async
                 yield piece
     except ResourceExhaustedError as error:
         raise ResourceExhaustedError(
-            f"The runs of the {persona} persona take longer than there is time: leave it out, or allow more"
+            f"The runs of the {persona} persona exceed the time limit: omit it, or allow more"
             " time, fewer runs or a shorter horizon",
             code=error.code,
         ) from None

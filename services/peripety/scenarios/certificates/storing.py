@@ -78,7 +78,7 @@ async def find(name: str, connection: AsyncConnection) -> Certificate:
     document = await connection.scalar(query)
     if document is None:
         raise NotFoundError(
-            f"There is no certificate {name}; CertifyScenario keeps those of stored scenarios",
+            f"Certificate {name} does not exist; CertifyScenario stores those of stored scenarios",
             code="CERTIFICATE_NOT_FOUND",
         )
     return decode(document)

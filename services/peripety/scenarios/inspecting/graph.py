@@ -48,8 +48,8 @@ def rule_graph(spec: Mapping[str, Any]) -> Graph:
 
 def _too_large() -> ResourceExhaustedError:
     return ResourceExhaustedError(
-        f"The rules touch quantities in more than {_MOST_EDGES:,} ways, which nobody could look through: let"
-        " rules name the quantities that they need instead of the objects that hold them",
+        f"The rule graph has more than {_MOST_EDGES:,} edges, which is too many to draw: let rules name the"
+        " quantities that they need instead of whole objects",
         code="GRAPH_TOO_LARGE",
     )
 
@@ -119,9 +119,7 @@ def _decays(amounts: Mapping[str, float]) -> Iterator[_Rule]:
 
 
 class _Quantities:
-    """Quantities behind the accessed paths; an accessed object counts as the quantities accessed within it.
-
-    """
+    """Quantities behind the accessed paths; an object counts as the quantities accessed within it."""
 
     def __init__(self, state: Any, touched: Iterable[Path]) -> None:
         self._state = state

@@ -80,7 +80,7 @@ def level_asked(level: pb.ValidationLevel.ValueType, default: _Default) -> Level
     """Convert a validation level; return the default if it is unspecified."""
     if level == pb.VALIDATION_LEVEL_UNSPECIFIED:
         return default
-    require(level in _LEVELS, ".level", "is no ValidationLevel")
+    require(level in _LEVELS, ".level", "is not a ValidationLevel")
     return _LEVELS[level]
 
 
@@ -114,7 +114,7 @@ def dry_run_options(options: pb.DryRunOptions) -> DryRunOptions:
 
 
 def _simulated(options: pb.DryRunOptions, runs: int) -> DryRunOptions:
-    require(options.persona in _PERSONAS, ".dry_run.persona", "is no Persona")
+    require(options.persona in _PERSONAS, ".dry_run.persona", "is not a Persona")
     return DryRunOptions(
         persona=_PERSONAS[options.persona],
         seed=options.seed if options.HasField("seed") else None,
@@ -126,5 +126,5 @@ def _simulated(options: pb.DryRunOptions, runs: int) -> DryRunOptions:
 def provider(name: str) -> ProviderName | None:
     """Convert the name of a provider whose tool limits apply; None if empty."""
     known = {known.value: known for known in ProviderName}
-    require(not name or name in known, ".provider", f"is none of {', '.join(known)}; empty for none")
+    require(not name or name in known, ".provider", f"must be one of {', '.join(known)}, or empty")
     return known.get(name)

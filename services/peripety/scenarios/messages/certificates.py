@@ -38,7 +38,7 @@ def options_asked(options: pb.CertificateOptions, field: str = ".options") -> Ce
         field: its path in the request.
     """
     for persona in options.personas:
-        require(persona in parts.PERSONAS, f"{field}.personas", "names no Persona")
+        require(persona in parts.PERSONAS, f"{field}.personas", "is not a Persona")
     return CertificateOptions(
         personas=tuple(parts.PERSONAS[persona] for persona in options.personas) or PERSONAS,
         seed=options.seed if options.HasField("seed") else None,

@@ -38,9 +38,7 @@ def _content(item: pb.SpecItem) -> bytes | Verdict:
 
 
 def responses(found: Iterable[tuple[str, Verdict]]) -> Iterator[pb.ValidateScenariosResponse]:
-    """Convert verdicts to as few messages as their sizes allow; the caller sets the sequence number of each.
-
-    """
+    """Convert verdicts to as few messages as sizes allow; the caller sets the sequence numbers."""
     for some in parcels(_verdict(item_id, verdict) for item_id, verdict in found):
         yield pb.ValidateScenariosResponse(verdicts=some)
 

@@ -74,9 +74,7 @@ class _Rates:
         return next(rate for rule, rate in self.rules if rule is wanted)
 
     def walk(self, gauge: Gauge) -> tuple[float, float]:
-        """Return mean and variance of a gauge's change per turn, without its drain; positive is away from a
-        loss.
-        """
+        """Return mean and variance of a gauge's steps per turn away from a loss, without its drain."""
         moves = [(rate, rule.turns * mean) for rule, rate in self.rules for mean in _means(rule, gauge)]
         mean = sum(rate * steps for rate, steps in moves)
         return mean, sum(rate * steps * steps for rate, steps in moves) - mean * mean

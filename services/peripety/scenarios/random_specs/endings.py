@@ -44,9 +44,7 @@ def write_losses(source: Source, world: World, frame: Frame) -> list[Json]:
 
 
 def write_wins(source: Source, world: World) -> list[Json]:
-    """Return win conditions: the goal is reached, in some specifications only while a gauge is high enough.
-
-    """
+    """Return win conditions: the goal is reached, sometimes only while a gauge is high enough."""
     if world.goal is None:
         return []
     reached: Json = {">=": [var(world.goal.path), world.goal.target]}

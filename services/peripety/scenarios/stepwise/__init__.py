@@ -1,2 +1,1 @@
-"""Outline authoring for weak models: an outline, then section after section; rules derive the specification.
-"""
+"""Outline authoring for weak models: an outline, then sections; rules derive the specification."""

@@ -51,11 +51,11 @@ _WORDS_ONLY = Finding(
 _ADDED = Finding(
     "FILLED_BY_RULES",
     "",
-    "what the model said of actions and events makes no fair scenario by itself; rules added theirs",
+    "the model's actions and events alone do not result in a fair scenario; rules added others",
     Severity.WARNING,
 )
 _REPLACED = replace(
-    _ADDED, message="what the model said of actions and events makes no fair scenario; rules wrote both"
+    _ADDED, message="the model's actions and events do not result in a fair scenario; rules wrote both"
 )
 
 
@@ -131,7 +131,7 @@ class Stepwise:
     async def _asked(
         self, what: str, question: Mapping[str, Any], schema: Mapping[str, Any]
     ) -> AsyncIterator[Progress]:
-        yield self._asker.progress(Stage.AUTHORING, f"asking for {what}")
+        yield self._asker.progress(Stage.AUTHORING, f"requesting {what}")
         asked = self._asker.ask(
             self._conversation,
             question,
@@ -153,7 +153,7 @@ class Stepwise:
     def _note(self, section: Section, missing: int, of: int) -> None:
         if missing:
             told = f"nothing of use about {missing} of {of} {section.name}{self._why()}"
-            message = f"the model said {told}; rules wrote what was missing"
+            message = f"the model gave {told}; rules wrote the rest"
             found = Finding("FILLED_BY_RULES", section.path, message, Severity.WARNING)
             self._gaps.append(found)
 

@@ -89,7 +89,7 @@ class _Writing:
 
     async def whole(self) -> AsyncIterator[GenerationEvent]:
         """Request a whole specification; fall back to part by part."""
-        yield self._asker.progress(Stage.AUTHORING, "asking for a whole specification")
+        yield self._asker.progress(Stage.AUTHORING, "requesting a whole specification")
         manuscript = Manuscript(self._judge, {}, {"seed": self._seed})
         conversation = conversation_about_a_document(self._gateway, self._order.model, self._order.limits)
         writer = Writer(self._asker, conversation, manuscript)

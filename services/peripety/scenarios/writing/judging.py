@@ -225,7 +225,7 @@ def _too_safe(document: Mapping[str, Any], least_risk: float) -> list[Finding]:
     if least >= least_risk:
         return []
     message = (
-        f"min_fail_rate is {least}, and whatever a description asks for, a random player has to lose at least"
-        f" {_LEAST_RISK:.0%} of runs; ask for {_LEAST_RISK} or more"
+        f"min_fail_rate is {least}: a random player must lose at least {_LEAST_RISK:.0%} of runs, even if the"
+        f" description requests less risk; use {_LEAST_RISK} or more"
     )
     return [Finding("RISK_TOO_SMALL", "/negativity_budget/min_fail_rate", message)]

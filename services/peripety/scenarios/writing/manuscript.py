@@ -174,12 +174,12 @@ def _proposal(answer: Answer, was: Mapping[str, Any], now: Mapping[str, Any]) ->
 def _remarks(left_out: Sequence[str], undone: Sequence[str]) -> list[str]:
     remarks = []
     if left_out:
-        remarks.append(f"left out {_changes(left_out)} where nothing was wrong: {_listed(left_out)}")
+        remarks.append(f"ignored {_changes(left_out)} of parts without findings: {_listed(left_out)}")
     if undone == _WHOLE:
-        remarks.append("undid the answer, after which what had been mended was wrong again")
+        remarks.append("rolled back the answer, because a fixed finding was back")
     elif undone:
-        what = f"{_changes(undone)} after which what had been mended was wrong again"
-        remarks.append(f"undid {what}: {_listed(undone)}")
+        what = f"{_changes(undone)}, because a fixed finding was back"
+        remarks.append(f"rolled back {what}: {_listed(undone)}")
     return remarks
 
 

@@ -38,7 +38,7 @@ async def risk_kept(
     if not phrase:
         return ()
     lost = _certified(certificate) if certificate else await _played(document, workers)
-    message = f"the description says '{phrase[:_MOST_QUOTED]}', and something is at stake all the same"
+    message = f"the description requests no risk ('{phrase[:_MOST_QUOTED]}'), but the scenario has some"
     if lost is not None:
         interval = f"95 % interval {lost.low:.1%} to {lost.high:.1%}"
         message += f": the random persona loses {lost.value:.1%} of {lost.total} runs ({interval})"

@@ -102,7 +102,9 @@ class Writer:
         except PeripetyError as error:
             if not self._manuscript.has_passed:
                 raise
-            yield self._asker.progress(Stage.REPAIRING, f"keeping what passed: {error.message}")
+            yield self._asker.progress(
+                Stage.REPAIRING, f"returning the last document that passed: {error.message}"
+            )
         for rewritten in self._manuscript.go_back(self._asker.answers):
             yield rewritten
         judgement = self._manuscript.judgement
@@ -139,7 +141,7 @@ class Writer:
             yield FoundWrong(self.findings)
             if vain == _MOST_VAIN_ANSWERS or self._asker.used_up() is not None:
                 return
-            yield self._asker.progress(Stage.REPAIRING, "asking again with what is wrong", share=1.0)
+            yield self._asker.progress(Stage.REPAIRING, "requesting a repair", share=1.0)
             question = reply.message()
 
     async def _taken(self, answer: Answer) -> AsyncIterator[WritingEvent]:

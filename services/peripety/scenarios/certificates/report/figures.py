@@ -29,7 +29,10 @@ def tables(certificate: Certificate) -> dict[str, Element]:
         "loss-causes": _counted("Runs that each condition ended", "condition", reports, _endings),
         "loss-turns": table("Runs lost in each turn", ("turn", *names), _losses(reports)),
         "actions": _counted(
-            "Turns in which each action was taken, of those in which it could be", "action", reports, _actions
+            "Turns in which each action was chosen, of those in which it was legal",
+            "action",
+            reports,
+            _actions,
         ),
         "events": _counted("Times each event was drawn", "event", reports, _events),
     }

@@ -44,7 +44,7 @@ def fail_rates(certificate: Certificate) -> Element:
     return drawing(
         "fail-rates",
         "How often each persona loses",
-        f"{_rates(reports)}. Asked for: the random persona from {percent(band.min_fail_rate)} to"
+        f"{_rates(reports)}. Band of the random persona: from {percent(band.min_fail_rate)} to"
         f" {percent(band.max_fail_rate)}.",
         (WIDTH, bottom + 30),
         _band(band, x, bottom),

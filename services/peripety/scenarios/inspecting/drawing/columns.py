@@ -58,9 +58,7 @@ class Columns:
 
 
 def columns(graph: Graph) -> Columns:
-    """Assign the nodes of a graph to columns, in the order of the specification; empty sections are omitted.
-
-    """
+    """Assign the nodes of a graph to columns, in specification order; empty sections are omitted."""
     scheduled: dict[str, list[str]] = {}
     for edge in graph.edges:
         if edge.kind is EdgeKind.SCHEDULES:

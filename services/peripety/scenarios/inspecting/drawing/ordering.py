@@ -131,9 +131,7 @@ def _exchanged(columns: Columns, neighbours: _Neighbours) -> Columns:
 def _with_exchanges(
     sections: _Sections, sides: Sequence[Mapping[str, int]], neighbours: _Neighbours
 ) -> _Sections:
-    """Return sections with adjacent blocks exchanged where that reduces crossings; each pair is tried once.
-
-    """
+    """Return sections with adjacent blocks exchanged where that reduces crossings; one pass."""
     ends = {
         block.key: [sorted(side[other] for other in neighbours[block.key] if other in side) for side in sides]
         for block in _blocks(sections)
