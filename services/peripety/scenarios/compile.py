@@ -84,7 +84,7 @@ class Compiler:
     async def recompile(
         self, scenario_id: str, options: DryRunOptions, *, auto_repair: bool = True
     ) -> AsyncIterator[CompileEvent]:
-        """Register the latest version of a stored scenario again; see `compile`.
+        """Validate and register the latest version of a stored scenario again.
 
         Raises:
             ConflictError: the latest version changed meanwhile.

@@ -18,7 +18,7 @@ __all__ = ["rule_edits"]
 def rule_edits(before: Any, after: Any) -> tuple[RuleEdit, ...]:
     """Return the differences between two documents, valid or not: in the order of the new one, removals last.
 
-    Parts are matched by name, see `parts`.
+    Parts are matched by name, not by position.
     """
     old = {part.name: part for part in parts(before)}
     new = {part.name: part for part in parts(after)}

@@ -4,11 +4,10 @@ A specification states a budget: the share of runs that a player without skill m
 maximum. The gate measures this share by simulation and decides if the scenario passes. Registration,
 generation, amendment, batches and certificates all use this one function, so that they cannot disagree.
 
-Test. Runs are simulated in blocks of 64. After each block, Wald's sequential probability ratio test
-(`rates.side_of`) compares the fail rate with each end of the band. Its error rate is 1 % outside an
-indifference zone of 3 points around the threshold. It usually decides after a few blocks; only rates near a
-threshold need many. If the maximum number of runs is reached without a decision, the point estimate decides.
-Invariants:
+Test. Runs are simulated in blocks of 64. After each block, Wald's sequential probability ratio test compares
+the fail rate with each end of the band. Its error rate is 1 % outside an indifference zone of 3 points around
+the threshold. It usually decides after a few blocks; only rates near a threshold need many. If the maximum
+number of runs is reached without a decision, the point estimate decides. Invariants:
 
 - The result depends only on the program and the options. Run `n` has the same random numbers everywhere,
   blocks have a fixed size, and the time limit can only raise an error, never change a verdict.
@@ -25,8 +24,8 @@ Alternatives not used: a fixed sample size, which wastes runs on clear cases and
 testing after every single run, which increases the error rate by repeated testing; and a confidence interval
 as the criterion, which does not bound the error rate of a sequential decision.
 
-Only the miss of a budget (`Miss`) can be repaired by moving numbers. The repair is confirmed with fresh run
-numbers (`first_run`), because the search has already adapted to the old ones.
+Only the miss of a budget can be repaired by moving numbers. The repair is confirmed with fresh run numbers,
+because the search has already adapted to the old ones.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ async def judge(
 async def verdict_of(
     program: Program, options: DryRunOptions, workers: Worker, most_seconds: float = MOST_SECONDS
 ) -> Verdict:
-    """Return only the verdict; see `judge`."""
+    """Return only the verdict, without intermediate reports."""
     async with following(judge(program, options, workers, most_seconds=most_seconds)) as steps:
         async for step in steps:
             if isinstance(step, Verdict):

@@ -134,11 +134,11 @@ class ScenarioRegistry:
         return _record(row)
 
     async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
-        """Return a stored scenario; see `ScenarioSource.compiled`."""
+        """Return the version to play, by default the latest."""
         return (await self.get(scenario_id, spec_hash)).scenario
 
     async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
-        """Return the latest certificate of a version; see `ScenarioSource.certificate_of`."""
+        """Return the document of the latest certificate of a version; None without one."""
         async with self._database.read() as connection:
             return await storing.latest(scenario_id, spec_hash, connection)
 

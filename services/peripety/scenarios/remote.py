@@ -28,12 +28,12 @@ class RemoteScenarioSource:
         self._stub = ScenarioServiceStub(channel)
 
     async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
-        """Return a stored scenario; see `ScenarioSource.compiled`."""
+        """Return a stored scenario, in its latest version by default."""
         request = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash or "")
         return stored.compiled_scenario((await self._stub.GetScenario(request)).scenario)
 
     async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
-        """Return the latest certificate of a version; see `ScenarioSource.certificate_of`."""
+        """Return the document of the latest certificate of a version; None without one."""
         try:
             scenario = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash)
             name = (await self._stub.GetScenario(scenario)).scenario.certificate_hash

@@ -86,7 +86,7 @@ class Change:
             yield NotAmended((*writer.findings, *([used_up] if used_up else [])), self.spent)
 
     async def is_understood(self) -> bool:
-        """Return True if rules can make the change; see `by_rules`."""
+        """Return True if rules can make the change."""
         return not isinstance(await self._bent(), Finding)
 
     async def by_rules(self) -> AsyncIterator[ChangeEvent]:

@@ -1,7 +1,7 @@
 """Tunable numbers of a specification.
 
 No number moves by more than half, weights stay within their bounds, and a moved number has few digits. The
-selection of numbers is in `choosing`.
+selection of numbers depends on the purpose.
 """
 
 from __future__ import annotations

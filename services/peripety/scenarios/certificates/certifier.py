@@ -97,7 +97,7 @@ class Certifier:
                 yield event
 
     async def check(self, document: bytes, spec: bytes) -> AsyncIterator[Progress | Comparison]:
-        """Recompute a certificate and compare; see `checking.check`.
+        """Recompute a certificate and compare.
 
         Raises:
             InvalidArgumentError: the specification is empty or too large.

@@ -13,7 +13,7 @@ Order of the work:
 
 1. Proofs. Abstract interpretation of the rules, without any run.
 2. The difficulty gate. It decides the band, on its own blocks of the same run numbers.
-3. Runs of each persona, until the interval of its fail rate is narrow (`measuring`). All personas use the
+3. Runs of each persona, until the interval of its fail rate is narrow. All personas use the
 same run
    numbers, and therefore the same random numbers.
 4. The planner gap: the fail rates of random and planner on exactly the same runs. With common random numbers
@@ -32,7 +32,7 @@ Design decisions:
   runs, but
   the result would depend on the machine. An exact sequential interval was rejected: it is wider, and hard to
   explain.
-- Only proofs and tests with known error rates are errors. Absence in a sample is a warning (`findings`).
+- Only proofs and tests with known error rates are errors. Absence in a sample is a warning.
 - Figures have six decimals. C libraries disagree in the last digits of `pow` and `log`; rounding hides that
   without
   an exact decimal arithmetic.
@@ -134,7 +134,7 @@ async def certify(
 
 
 async def certificate_of(program: Program, options: CertificateOptions, workers: Worker) -> Certificate:
-    """Return only the certificate; see `certify`."""
+    """Return only the certificate, without progress."""
     async with following(certify(program, options, workers)) as events:
         async for event in events:
             if isinstance(event, Certificate):

@@ -1,8 +1,8 @@
 """Generator of random specifications: valid, playable, of usual difficulty, and winnable if they have a goal.
 
 They serve as test data for anything that needs many specifications. Generation needs neither a model nor
-simulation: `calibration` explains why they can be lost and won. The specification of a seed and an index is
-the same on every machine and backend.
+simulation: The analytic calibration explains why they can be lost and won. The specification of a seed and an
+index is the same on every machine and backend.
 """
 
 from __future__ import annotations

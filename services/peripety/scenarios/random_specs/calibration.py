@@ -7,9 +7,9 @@ the expected movement in a run, plus some standard deviations.
 **Why it can be won.** The weights of all events add up to less than 1, so with some luck no event is drawn.
 Let the player take the action for the goal in every turn. It has no conditions and adds at least a step, so a
 target of n steps is reached in turn n. In each of these turns a gauge loses at most its drain and the price
-of this action. The target is set such that every gauge still has a share of `KEPT` of its distance then, and
-that n is before the deadline and the horizon. No event has set a flag. So no loss condition has held
-(`endings.write_losses`), and the win condition requires no more than that (`endings.write_wins`).
+of this action. The target is set such that every gauge still has the reserved share of its distance then, and
+that n is before the deadline and the horizon. No event has set a flag. So no loss condition has held, and the
+win condition requires no more than that.
 
 **Why it can be lost.** Each gauge has an event that harms it and that nothing prevents, from some turn on.
 Its distance is at most the harm of such turns if that event is drawn in most of them.

@@ -25,8 +25,8 @@ _ROOMY = 20
 def write_losses(source: Source, world: World, frame: Frame) -> list[Json]:
     """Return loss conditions: every gauge at its limit, and some states that are nearly as bad.
 
-    No condition holds while each gauge has a share of `calibration.KEPT` of its distance left, no event has
-    set a flag, and the goal is reached by the deadline.
+    No condition holds while each gauge has the reserved share of its distance left, no event has set a flag,
+    and the goal is reached by the deadline.
     """
     conditions = [gauge.within(0, 1).logic() for gauge in world.gauges]
     roomy = [gauge for gauge in world.gauges if gauge.distance >= _ROOMY]

@@ -100,7 +100,7 @@ class Stepwise:
         """Request all parts, within the limits of the order, and set the attributes.
 
         Raises:
-            PeripetyError: as `Asker.ask`.
+            PeripetyError: a request failed, and a smaller one would not succeed.
         """
         async with following(self._asked("an outline", self._about(), OUTLINE)) as steps:
             async for step in steps:

@@ -18,7 +18,7 @@ __all__ = ["conversation_about_a_document"]
 def conversation_about_a_document(
     gateway: ModelGateway, model: str | None, limits: GenerationLimits
 ) -> Conversation:
-    """Return a new conversation for a `Writer`, with a system prompt and schema that are cacheable.
+    """Return a new conversation for the repair loop, with a system prompt and schema that are cacheable.
 
     Args:
         gateway: the model gateway.

@@ -58,7 +58,7 @@ _columns = _drafts.c
 
 
 class Writes(Protocol):
-    """Generator of specifications, such as `Generator`."""
+    """Generator of specifications, with or without a cache."""
 
     def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
         """Write a specification; `Completed` or `NotGenerated` is the last event."""

@@ -1,7 +1,7 @@
 """Scenario generator: from a description to a specification.
 
 A model first writes a whole specification, and then repairs it after findings. If its answers contain no part
-of a document, or the request is too large, it is prompted part by part (`stepwise`), and rules derive the
+of a document, or the request is too large, it is prompted part by part, by an outline, and rules derive the
 numbers.
 """
 

@@ -102,7 +102,7 @@ class Judge:
     Args:
         level: the level that a document must pass.
         workers: pool for validation, proofs and simulation.
-        insisted: codes of tolerated findings, which otherwise reject a new document; see `insisted_on`.
+        insisted: codes of tolerated findings, which otherwise reject a new document.
     """
 
     def __init__(self, level: Level, workers: Workers, *, insisted: Collection[str] = ()) -> None:
