@@ -53,7 +53,7 @@ def _main() -> int:
         sys.stderr.write(f"error: {error}\n")
         return 2
     documents, accepted = (sum(getattr(tally, name) for tally in tallies) for name in Tally.__slots__)
-    known = f"; {len(parts) - len(tallies)} parts were there already" if len(tallies) < len(parts) else ""
+    known = f"; {len(parts) - len(tallies)} parts were complete already" if len(tallies) < len(parts) else ""
     sys.stderr.write(f"{accepted} of {documents} accepted in {len(tallies)} parts{known}\n")
     return int(accepted < documents)
 
@@ -66,15 +66,15 @@ def _client(scheduler: str | None) -> Client:
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m peripety.scenarios.batch.on_dask",
-        description="Check specifications on a Dask cluster, each part of them in a file of its own.",
-        epilog="Exit code 0: all that were checked now are accepted, 1: not all, 2: the job failed.",
+        description="Validate specifications on a Dask cluster, with an output file for each part.",
+        epilog="Exit code 0: all documents of this run are accepted, 1: some are not, 2: the job failed.",
     )
     parser.add_argument(
         "sources", metavar="IN", nargs="+", type=Path, help="JSON Lines or Parquet, or a folder"
     )
     parser.add_argument("out", metavar="OUT", type=Path, help="a folder that every worker can write to")
     parser.add_argument(
-        "--scheduler", metavar="HOST:PORT", help="the cluster's; by default one on this machine"
+        "--scheduler", metavar="HOST:PORT", help="address of the scheduler; default: a local cluster"
     )
     parser.add_argument("--level", choices=["schema", "static", "dry-run", "certificate"], default="static")
     parser.add_argument("--format", dest="form", choices=FORMS, default="parquet", help="of the results")

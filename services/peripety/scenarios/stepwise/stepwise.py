@@ -43,7 +43,7 @@ _TEMPERATURE = 0.5
 _WORDS_ONLY = Finding(
     "WORDS_ONLY",
     "",
-    "the model gave words and sizes, part by part; numbers and conditions are the engine's",
+    "the model wrote names and sizes only; rules derived numbers and conditions",
     Severity.WARNING,
 )
 
@@ -107,7 +107,9 @@ class Stepwise:
                 yield step
         outline = self._told()
         if outline is None:
-            message = f"the model gave nothing of use{self._why()}; rules wrote it from the description alone"
+            message = (
+                f"the model gave no usable answer{self._why()}; rules wrote the scenario from the description"
+            )
             found = Finding("WITHOUT_MODEL", "", message, Severity.WARNING)
             self.candidates = (Candidate(partial(author, self._description, self._seed), (found,)),)
             return
@@ -152,7 +154,7 @@ class Stepwise:
 
     def _note(self, section: Section, missing: int, of: int) -> None:
         if missing:
-            told = f"nothing of use about {missing} of {of} {section.name}{self._why()}"
+            told = f"no usable answer for {missing} of {of} {section.name}{self._why()}"
             message = f"the model gave {told}; rules wrote the rest"
             found = Finding("FILLED_BY_RULES", section.path, message, Severity.WARNING)
             self._gaps.append(found)

@@ -18,8 +18,8 @@ uses the same loop with the present version as the initial document. Design and 
 - Failure is cheap. Truncated answers are salvaged: complete members are used. The last document that passed
   is never lost: if a later answer fails or the provider raises an error, the loop rolls back to it.
 
-The loop ends when the document passes and the last answer has no slips, when a limit of the order is reached,
-or after two answers in a row without any part of a document. After the last case the caller prompts part by
+The loop ends when the document passes and the last answer has no slips. It also ends at a limit of the order,
+and after two answers in a row without any part of a document. After the last case the caller prompts part by
 part, by an outline.
 
 The schema is advisory. An invalid answer is therefore returned with its findings, which the next request
